@@ -13,21 +13,36 @@ fn main() {
     let mut files = Vec::new();
     collect(&dist, &dist, &mut files);
     files.sort();
-    let lines: String = files.iter().map(|(name, path)| format!("    ({name:?}, include_bytes!({path:?})),\n")).collect();
+    let lines: String = files
+        .iter()
+        .map(|(name, path)| format!("    ({name:?}, include_bytes!({path:?})),\n"))
+        .collect();
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it")).join("page.rs");
-    fs::write(&out, format!("pub const FILES: &[(&str, &[u8])] = &[\n{lines}];\n")).expect("the output folder can be written");
+    fs::write(
+        &out,
+        format!("pub const FILES: &[(&str, &[u8])] = &[\n{lines}];\n"),
+    )
+    .expect("the output folder can be written");
     println!("cargo::rustc-env=TIPHYS_COMMIT={}", commit(&top));
-    println!("cargo::rustc-env=TIPHYS_TARGET={}", env::var("TARGET").unwrap_or_default());
+    println!(
+        "cargo::rustc-env=TIPHYS_TARGET={}",
+        env::var("TARGET").unwrap_or_default()
+    );
 }
 
 fn collect(top: &Path, folder: &Path, files: &mut Vec<(String, String)>) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
     for entry in entries.flatten() {
         let path = entry.path();
         if path.is_dir() {
             collect(top, &path, files);
         } else if let Ok(name) = path.strip_prefix(top) {
-            files.push((name.to_string_lossy().replace('\\', "/"), path.to_string_lossy().into_owned()));
+            files.push((
+                name.to_string_lossy().replace('\\', "/"),
+                path.to_string_lossy().into_owned(),
+            ));
         }
     }
 }

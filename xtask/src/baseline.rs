@@ -9,13 +9,23 @@ use std::process::Command;
 
 pub fn run(root: &Path, only: Option<&str>) -> anyhow::Result<()> {
     let generators = generators(root)?;
-    let wanted: Vec<_> = generators.iter().filter(|dir| only.is_none_or(|only| dir.to_string_lossy().contains(only))).collect();
+    let wanted: Vec<_> = generators
+        .iter()
+        .filter(|dir| only.is_none_or(|only| dir.to_string_lossy().contains(only)))
+        .collect();
     if wanted.is_empty() {
-        bail!("no generator {}; there are {generators:?}", only.unwrap_or_default());
+        bail!(
+            "no generator {}; there are {generators:?}",
+            only.unwrap_or_default()
+        );
     }
     for dir in wanted {
         println!("{}", dir.strip_prefix(root).unwrap_or(dir).display());
-        let status = Command::new("go").args(["run", "."]).current_dir(dir).status().context("cannot start go")?;
+        let status = Command::new("go")
+            .args(["run", "."])
+            .current_dir(dir)
+            .status()
+            .context("cannot start go")?;
         if !status.success() {
             bail!("the generator in {} failed", dir.display());
         }
@@ -28,8 +38,16 @@ fn generators(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(root.join("crates"))? {
         let top = entry?.path().join("tests/baseline/generate");
-        let below = std::fs::read_dir(&top).into_iter().flatten().flatten().map(|entry| entry.path());
-        found.extend(below.chain([top]).filter(|dir| dir.join("go.mod").is_file()));
+        let below = std::fs::read_dir(&top)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path());
+        found.extend(
+            below
+                .chain([top])
+                .filter(|dir| dir.join("go.mod").is_file()),
+        );
     }
     found.sort();
     Ok(found)
@@ -40,9 +58,15 @@ mod tests {
     #[test]
     fn generators_are_found() {
         let found = super::generators(&crate::root()).expect("the crates folder can be read");
-        for known in ["gocompat/tests/baseline/generate", "gocompat/tests/baseline/generate/helm", "render/tests/baseline/generate/source"]
-        {
-            assert!(found.iter().any(|dir| dir.ends_with(known)), "{known}: {found:?}");
+        for known in [
+            "gocompat/tests/baseline/generate",
+            "gocompat/tests/baseline/generate/helm",
+            "render/tests/baseline/generate/source",
+        ] {
+            assert!(
+                found.iter().any(|dir| dir.ends_with(known)),
+                "{known}: {found:?}"
+            );
         }
     }
 }

@@ -25,39 +25,60 @@ const KEY_DEFAULTS: &[(&str, &str, &str)] = &[
 /// Required lists and maps that the API server's Go structs leave out all the same when they are empty (`omitempty`), which no
 /// document says.
 const LEFT_OUT: &[(&str, &str)] = &[
-    ("io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec", "validationActions"),
+    (
+        "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec",
+        "validationActions",
+    ),
     ("io.k8s.api.networking.v1.IPAddressSpec", "parentRef"),
     ("io.k8s.api.resource.v1.CounterSet", "counters"),
-    ("io.k8s.api.resource.v1.DeviceCounterConsumption", "counters"),
+    (
+        "io.k8s.api.resource.v1.DeviceCounterConsumption",
+        "counters",
+    ),
 ];
 
 pub fn run(args: &[String]) -> Result<()> {
     let (from, structs) = match args {
         [from, dir] if from == "--from" => (PathBuf::from(dir), None),
-        [from, dir, structs, file] if from == "--from" && structs == "--structs" => (PathBuf::from(dir), Some(PathBuf::from(file))),
+        [from, dir, structs, file] if from == "--from" && structs == "--structs" => {
+            (PathBuf::from(dir), Some(PathBuf::from(file)))
+        }
         _ => bail!(
             "usage: cargo xtask codegen --from DIR [--structs FILE]   (DIR has openapi-v2-<version>.json and the two discovery files)"
         ),
     };
     let (version, openapi) = find_openapi(&from)?;
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .context("xtask lies in the workspace")?;
     let schema_dir = root.join("crates/apimachinery/src/schema");
     let declared = fs::read_to_string(schema_dir.join("discovery.rs"))?;
     if !declared.contains(&format!("KUBERNETES_VERSION: &str = \"{version}\"")) {
-        bail!("set KUBERNETES_VERSION in {} to \"{version}\" first", schema_dir.join("discovery.rs").display());
+        bail!(
+            "set KUBERNETES_VERSION in {} to \"{version}\" first",
+            schema_dir.join("discovery.rs").display()
+        );
     }
     let data = schema_dir.join("data");
     let structs = match structs {
-        Some(file) => structs_in_client_go(&fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?),
-        None => structs_in_data(&fs::read_to_string(data.join("definitions.txt")).unwrap_or_default()),
+        Some(file) => structs_in_client_go(
+            &fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?,
+        ),
+        None => {
+            structs_in_data(&fs::read_to_string(data.join("definitions.txt")).unwrap_or_default())
+        }
     };
     let definitions = definitions(&read_json(&openapi)?, &version, &structs)?;
     let mut resources = format!("# Kubernetes {version}; written by `cargo xtask codegen`\n");
     for file in ["discovery-api.json", "discovery-apis.json"] {
-        append_resources(&read_json(&from.join(file))?, &mut resources).with_context(|| file.to_owned())?;
+        append_resources(&read_json(&from.join(file))?, &mut resources)
+            .with_context(|| file.to_owned())?;
     }
     fs::create_dir_all(&data)?;
-    for (name, text) in [("definitions.txt", definitions), ("resources.txt", resources)] {
+    for (name, text) in [
+        ("definitions.txt", definitions),
+        ("resources.txt", resources),
+    ] {
         println!("{}: {} bytes", data.join(name).display(), text.len());
         fs::write(data.join(name), text)?;
     }
@@ -67,7 +88,10 @@ pub fn run(args: &[String]) -> Result<()> {
 fn find_openapi(dir: &Path) -> Result<(String, PathBuf)> {
     for entry in fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))? {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        if let Some(version) = name.strip_prefix("openapi-v2-").and_then(|n| n.strip_suffix(".json")) {
+        if let Some(version) = name
+            .strip_prefix("openapi-v2-")
+            .and_then(|n| n.strip_suffix(".json"))
+        {
             return Ok((version.to_owned(), dir.join(&name)));
         }
     }
@@ -114,13 +138,17 @@ fn read_json(path: &Path) -> Result<Value> {
 }
 
 /// Go structs without a field, which the document does not tell from any map.
-const EMPTY: &[&str] = &["io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus"];
+const EMPTY: &[&str] =
+    &["io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus"];
 
 /// Any JSON, which structured merge takes as a whole although the document does not say so.
 const RAW: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
 
 fn definitions(document: &Value, version: &str, structs: &Structs) -> Result<String> {
-    let definitions = document.get("definitions").and_then(Value::as_object).context("no `definitions`")?;
+    let definitions = document
+        .get("definitions")
+        .and_then(Value::as_object)
+        .context("no `definitions`")?;
     let mut out = format!("# Kubernetes {version}; written by `cargo xtask codegen`\n");
     for (name, schema) in definitions {
         let map = schema.as_object().context("a definition is a map")?;
@@ -135,15 +163,33 @@ fn definitions(document: &Value, version: &str, structs: &Structs) -> Result<Str
         if name == RAW {
             out.push_str("\tm:atomic");
         }
-        for gvk in map.get("x-kubernetes-group-version-kind").and_then(Value::as_array).into_iter().flatten() {
-            write!(out, "\tg:{}/{}/{}", text(gvk, "group"), text(gvk, "version"), text(gvk, "kind"))?;
+        for gvk in map
+            .get("x-kubernetes-group-version-kind")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            write!(
+                out,
+                "\tg:{}/{}/{}",
+                text(gvk, "group"),
+                text(gvk, "version"),
+                text(gvk, "kind")
+            )?;
         }
         out.push('\n');
-        let required: Vec<&str> =
-            map.get("required").and_then(Value::as_array).map(|l| l.iter().filter_map(Value::as_str).collect()).unwrap_or_default();
+        let required: Vec<&str> = map
+            .get("required")
+            .and_then(Value::as_array)
+            .map(|l| l.iter().filter_map(Value::as_str).collect())
+            .unwrap_or_default();
         for (field, property) in properties.into_iter().flatten() {
             let property = property.as_object().context("a property is a map")?;
-            write!(out, "{field}\t{}", type_code(field, property).with_context(|| format!("{name}.{field}"))?)?;
+            write!(
+                out,
+                "{field}\t{}",
+                type_code(field, property).with_context(|| format!("{name}.{field}"))?
+            )?;
             if required.contains(&field.as_str()) {
                 out.push_str("\t*");
             }
@@ -154,7 +200,10 @@ fn definitions(document: &Value, version: &str, structs: &Structs) -> Result<Str
                 out.push_str("\to");
             }
             marks(&mut out, property)?;
-            if let Some((_, _, default)) = KEY_DEFAULTS.iter().find(|(of, key, _)| of == name && key == field) {
+            if let Some((_, _, default)) = KEY_DEFAULTS
+                .iter()
+                .find(|(of, key, _)| of == name && key == field)
+            {
                 write!(out, "\td:{default}")?;
             }
             out.push('\n');
@@ -168,7 +217,10 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 fn short_name(name: &str) -> String {
-    for (prefix, mark) in [("io.k8s.api.", "~"), ("io.k8s.apimachinery.pkg.apis.meta.v1.", "^")] {
+    for (prefix, mark) in [
+        ("io.k8s.api.", "~"),
+        ("io.k8s.apimachinery.pkg.apis.meta.v1.", "^"),
+    ] {
         if let Some(rest) = name.strip_prefix(prefix) {
             return format!("{mark}{rest}");
         }
@@ -178,17 +230,28 @@ fn short_name(name: &str) -> String {
 
 fn type_code(name: &str, map: &Map<String, Value>) -> Result<String> {
     if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
-        return Ok(format!("@{}", short_name(reference.rsplit('/').next().unwrap_or(reference))));
+        return Ok(format!(
+            "@{}",
+            short_name(reference.rsplit('/').next().unwrap_or(reference))
+        ));
     }
     let format = map.get("format").and_then(Value::as_str).unwrap_or("");
     let nested = |key: &str| map.get(key).and_then(Value::as_object);
     Ok(match map.get("type").and_then(Value::as_str) {
-        Some("string") if format == "int-or-string" || name == "io.k8s.apimachinery.pkg.api.resource.Quantity" => "q".into(),
+        Some("string")
+            if format == "int-or-string"
+                || name == "io.k8s.apimachinery.pkg.api.resource.Quantity" =>
+        {
+            "q".into()
+        }
         Some("string") => "s".into(),
         Some("integer") => "i".into(),
         Some("number") => "n".into(),
         Some("boolean") => "b".into(),
-        Some("array") => format!("[{}", type_code("", nested("items").context("an array has items")?)?),
+        Some("array") => format!(
+            "[{}",
+            type_code("", nested("items").context("an array has items")?)?
+        ),
         Some("object") => match nested("additionalProperties") {
             Some(values) => format!("{{{}", type_code("", values)?),
             None => "x".into(),
@@ -200,24 +263,39 @@ fn type_code(name: &str, map: &Map<String, Value>) -> Result<String> {
 
 /// Format and enum may stand on the elements of a list or map; there is one place for them in the line.
 fn innermost(map: &Map<String, Value>) -> &Map<String, Value> {
-    let inner = map.get("items").or_else(|| map.get("additionalProperties")).and_then(Value::as_object);
+    let inner = map
+        .get("items")
+        .or_else(|| map.get("additionalProperties"))
+        .and_then(Value::as_object);
     inner.map_or(map, innermost)
 }
 
 fn marks(out: &mut String, map: &Map<String, Value>) -> Result<()> {
     let inner = innermost(map);
-    if let Some(format) = inner.get("format").and_then(Value::as_str).filter(|f| *f != "int-or-string") {
+    if let Some(format) = inner
+        .get("format")
+        .and_then(Value::as_str)
+        .filter(|f| *f != "int-or-string")
+    {
         write!(out, "\tf:{format}")?;
     }
     if let Some(list) = map.get("x-kubernetes-list-type").and_then(Value::as_str) {
-        let keys = map.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
-        let keys: Vec<&str> = keys.map(|k| k.iter().filter_map(Value::as_str).collect()).unwrap_or_default();
+        let keys = map
+            .get("x-kubernetes-list-map-keys")
+            .and_then(Value::as_array);
+        let keys: Vec<&str> = keys
+            .map(|k| k.iter().filter_map(Value::as_str).collect())
+            .unwrap_or_default();
         write!(out, "\tl:{list}")?;
         if !keys.is_empty() {
             write!(out, ":{}", keys.join(","))?;
         }
     }
-    for (mark, key) in [("m", "x-kubernetes-map-type"), ("p", "x-kubernetes-patch-strategy"), ("k", "x-kubernetes-patch-merge-key")] {
+    for (mark, key) in [
+        ("m", "x-kubernetes-map-type"),
+        ("p", "x-kubernetes-patch-strategy"),
+        ("k", "x-kubernetes-patch-merge-key"),
+    ] {
         if let Some(value) = map.get(key).and_then(Value::as_str) {
             write!(out, "\t{mark}:{value}")?;
         }
@@ -231,30 +309,48 @@ fn marks(out: &mut String, map: &Map<String, Value>) -> Result<()> {
 
 fn append_resources(document: &Value, out: &mut String) -> Result<()> {
     for group in list(document, "items") {
-        let name = group.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("");
+        let name = group
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .unwrap_or("");
         for version in list(group, "versions") {
             let version_name = text(version, "version");
             writeln!(out, ">{name}/{version_name}")?;
             for resource in list(version, "resources") {
-                let scope = if text(resource, "scope") == "Namespaced" { "N" } else { "C" };
+                let scope = if text(resource, "scope") == "Namespaced" {
+                    "N"
+                } else {
+                    "C"
+                };
                 writeln!(
                     out,
                     "{}\t{}\t{}\t{scope}\t{}\t{}\t{}",
                     text(resource, "resource"),
                     text(resource, "singularResource"),
-                    resource.pointer("/responseKind/kind").and_then(Value::as_str).context("a resource has a kind")?,
+                    resource
+                        .pointer("/responseKind/kind")
+                        .and_then(Value::as_str)
+                        .context("a resource has a kind")?,
                     words(resource, "verbs"),
                     words(resource, "shortNames"),
                     words(resource, "categories"),
                 )?;
                 for sub in list(resource, "subresources") {
-                    let kind = sub.get("responseKind").context("a subresource has a kind")?;
+                    let kind = sub
+                        .get("responseKind")
+                        .context("a subresource has a kind")?;
                     // Without a version the kind is of the version that is being listed.
                     let of = match (text(kind, "group"), text(kind, "version")) {
                         (_, "") => String::new(),
                         (group, version) => format!("{group}/{version}/"),
                     };
-                    writeln!(out, "+{}\t{of}{}\t{}", text(sub, "subresource"), text(kind, "kind"), words(sub, "verbs"))?;
+                    writeln!(
+                        out,
+                        "+{}\t{of}{}\t{}",
+                        text(sub, "subresource"),
+                        text(kind, "kind"),
+                        words(sub, "verbs")
+                    )?;
                 }
             }
         }
@@ -263,9 +359,16 @@ fn append_resources(document: &Value, out: &mut String) -> Result<()> {
 }
 
 fn list<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
-    value.get(key).and_then(Value::as_array).into_iter().flatten()
+    value
+        .get(key)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
 }
 
 fn words(value: &Value, key: &str) -> String {
-    list(value, key).filter_map(Value::as_str).collect::<Vec<_>>().join(",")
+    list(value, key)
+        .filter_map(Value::as_str)
+        .collect::<Vec<_>>()
+        .join(",")
 }

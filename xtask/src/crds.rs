@@ -25,8 +25,14 @@ pub fn run(root: &Path, check: bool) -> anyhow::Result<()> {
     for (file, text) in files()? {
         let path = folder.join(file);
         if check {
-            let found = fs::read_to_string(&path).with_context(|| format!("{} is missing: run `cargo xtask crds`", path.display()))?;
-            anyhow::ensure!(found == text, "{} is not fresh: run `cargo xtask crds`", path.display());
+            let found = fs::read_to_string(&path).with_context(|| {
+                format!("{} is missing: run `cargo xtask crds`", path.display())
+            })?;
+            anyhow::ensure!(
+                found == text,
+                "{} is not fresh: run `cargo xtask crds`",
+                path.display()
+            );
         } else {
             fs::write(&path, text)?;
         }
@@ -55,23 +61,36 @@ fn files() -> anyhow::Result<Vec<(&'static str, String)>> {
         columns: Value::Null,
     };
     Ok(vec![
-        ("application-crd.yaml", definition::<Application>(&application)?),
+        (
+            "application-crd.yaml",
+            definition::<Application>(&application)?,
+        ),
         ("appproject-crd.yaml", definition::<AppProject>(&project)?),
     ])
 }
 
 fn definition<T: JsonSchema>(kind: &Kind) -> anyhow::Result<String> {
     let settings = SchemaSettings::draft07().with(|s| s.inline_subschemas = true);
-    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    let mut schema = settings
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value();
     structural(&mut schema);
     require(&mut schema, "", &["metadata", "spec"]);
     if kind.kind == "Application" {
         require(&mut schema, "/properties/spec", &["destination", "project"]);
-        require(&mut schema, "/properties/spec/properties/source", &["repoURL"]);
-        require(&mut schema, "/properties/spec/properties/sources/items", &["repoURL"]);
+        require(
+            &mut schema,
+            "/properties/spec/properties/source",
+            &["repoURL"],
+        );
+        require(
+            &mut schema,
+            "/properties/spec/properties/sources/items",
+            &["repoURL"],
+        );
     }
-    let mut version =
-        json!({"name": "v1alpha1", "schema": {"openAPIV3Schema": schema}, "served": true, "storage": true, "subresources": {}});
+    let mut version = json!({"name": "v1alpha1", "schema": {"openAPIV3Schema": schema}, "served": true, "storage": true, "subresources": {}});
     if !kind.columns.is_null() {
         version["additionalPrinterColumns"] = kind.columns.clone();
     }
@@ -85,30 +104,54 @@ fn definition<T: JsonSchema>(kind: &Kind) -> anyhow::Result<String> {
             "versions": [version]
         }
     });
-    Ok(format!("# Made by `cargo xtask crds` from crates/api; do not edit.\n{}", tiphys_gocompat::yaml::to_string(&crd)))
+    Ok(format!(
+        "# Made by `cargo xtask crds` from crates/api; do not edit.\n{}",
+        tiphys_gocompat::yaml::to_string(&crd)
+    ))
 }
 
 /// Makes a JSON schema a structural one: no titles, no `null` among the types, no format that Kubernetes does not know.
 fn structural(schema: &mut Value) {
     let Value::Object(map) = schema else { return };
-    for word in ["$schema", "title", "description", "default", "minimum", "maximum", "definitions"] {
+    for word in [
+        "$schema",
+        "title",
+        "description",
+        "default",
+        "minimum",
+        "maximum",
+        "definitions",
+    ] {
         map.remove(word);
     }
     if let Some(Value::Array(types)) = map.get("type") {
-        let first = types.iter().find(|t| *t != "null").cloned().unwrap_or_default();
+        let first = types
+            .iter()
+            .find(|t| *t != "null")
+            .cloned()
+            .unwrap_or_default();
         map.insert("type".into(), first);
     }
     if let Some(Value::Array(variants)) = map.get("anyOf").cloned() {
-        let rest: Vec<_> = variants.into_iter().filter(|v| v["type"] != "null").collect();
+        let rest: Vec<_> = variants
+            .into_iter()
+            .filter(|v| v["type"] != "null")
+            .collect();
         if let [Value::Object(only)] = rest.as_slice() {
             map.remove("anyOf");
             map.extend(only.clone());
         }
     }
-    if map.get("format").and_then(Value::as_str).is_some_and(|f| f.starts_with("uint")) {
+    if map
+        .get("format")
+        .and_then(Value::as_str)
+        .is_some_and(|f| f.starts_with("uint"))
+    {
         map.remove("format");
     }
-    if map.contains_key("properties") && map.get("additionalProperties") == Some(&Value::Bool(false)) {
+    if map.contains_key("properties")
+        && map.get("additionalProperties") == Some(&Value::Bool(false))
+    {
         map.remove("additionalProperties");
     }
     map.remove("required");

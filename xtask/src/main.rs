@@ -71,5 +71,8 @@ fn main() -> anyhow::Result<()> {
 
 /// The top folder of the repository.
 fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies one folder below the top").to_owned()
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask lies one folder below the top")
+        .to_owned()
 }

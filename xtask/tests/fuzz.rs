@@ -4,8 +4,13 @@
 use std::process::Command;
 
 fn run(args: &[&str]) {
-    let output = Command::new(env!("CARGO_BIN_EXE_xtask")).arg("fuzz").args(args).output().expect("xtask runs");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
+        .arg("fuzz")
+        .args(args)
+        .output()
+        .expect("xtask runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}");
     println!("{text}");
 }

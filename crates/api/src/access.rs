@@ -25,28 +25,57 @@ pub fn same_repository(a: &str, b: &str) -> bool {
 
 /// The template for `url` with the longest path: scheme, host, port and user are those of `url`, and its path is the beginning of
 /// that of `url` in whole segments.
-pub fn best_template<'a, T>(url: &str, templates: impl IntoIterator<Item = T>, url_of: impl Fn(&T) -> &'a str) -> Option<T> {
+pub fn best_template<'a, T>(
+    url: &str,
+    templates: impl IntoIterator<Item = T>,
+    url_of: impl Fn(&T) -> &'a str,
+) -> Option<T> {
     let wanted = RepoUrl::parse(url).ok()?;
-    let covers = |template: &T| RepoUrl::parse(url_of(template)).ok().and_then(|template| wanted.under(&template));
-    let fitting = templates.into_iter().filter_map(|template| Some((covers(&template)?, template)));
-    fitting.max_by_key(|(segments, _)| *segments).map(|(_, template)| template)
+    let covers = |template: &T| {
+        RepoUrl::parse(url_of(template))
+            .ok()
+            .and_then(|template| wanted.under(&template))
+    };
+    let fitting = templates
+        .into_iter()
+        .filter_map(|template| Some((covers(&template)?, template)));
+    fitting
+        .max_by_key(|(segments, _)| *segments)
+        .map(|(_, template)| template)
 }
 
 /// A URL for messages: without user and password, without control characters, not endless.
 pub fn shown_url(url: &str) -> String {
-    let text: String = url.chars().map(|c| if c.is_control() { '\u{FFFD}' } else { c }).take(300).collect();
-    let (scheme, rest) = text.split_once("://").map_or(("", text.as_str()), |(scheme, rest)| (scheme, rest));
-    let prefix = if scheme.is_empty() { String::new() } else { format!("{scheme}://") };
+    let text: String = url
+        .chars()
+        .map(|c| if c.is_control() { '\u{FFFD}' } else { c })
+        .take(300)
+        .collect();
+    let (scheme, rest) = text
+        .split_once("://")
+        .map_or(("", text.as_str()), |(scheme, rest)| (scheme, rest));
+    let prefix = if scheme.is_empty() {
+        String::new()
+    } else {
+        format!("{scheme}://")
+    };
     match RepoUrl::parse(url) {
         // The user is part of an ssh address.
-        Ok(parsed) if matches!(parsed.form, Form::Ssh | Form::Scp | Form::File | Form::Bare) => text,
+        Ok(parsed) if matches!(parsed.form, Form::Ssh | Form::Scp | Form::File | Form::Bare) => {
+            text
+        }
         Ok(_) => {
             let (authority, path) = rest.find('/').map_or((rest, ""), |i| rest.split_at(i));
-            let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+            let host = authority
+                .rsplit_once('@')
+                .map_or(authority, |(_, host)| host);
             format!("{prefix}{host}{path}")
         }
         // Nobody knows which part of it is the password.
-        Err(_) => format!("{prefix}{}", rest.rsplit_once('@').map_or(rest, |(_, host)| host)),
+        Err(_) => format!(
+            "{prefix}{}",
+            rest.rsplit_once('@').map_or(rest, |(_, host)| host)
+        ),
     }
 }
 
@@ -55,19 +84,31 @@ pub const HIDDEN: &str = "******";
 
 /// The address with [`HIDDEN`] for its password; `None` if it has none.
 pub fn hide_password(url: &str) -> Option<String> {
-    let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
+    let (scheme, rest) = url
+        .split_once("://")
+        .map_or(("", url), |(scheme, rest)| (scheme, rest));
     // Which part of an address that is refused is the password nobody knows.
-    let end = if RepoUrl::parse(url).is_ok() { rest.find('/').unwrap_or(rest.len()) } else { rest.len() };
+    let end = if RepoUrl::parse(url).is_ok() {
+        rest.find('/').unwrap_or(rest.len())
+    } else {
+        rest.len()
+    };
     let (login, _) = rest.get(..end)?.rsplit_once('@')?;
     let (user, password) = login.split_once(':')?;
-    let prefix = if scheme.is_empty() { String::new() } else { format!("{scheme}://") };
+    let prefix = if scheme.is_empty() {
+        String::new()
+    } else {
+        format!("{scheme}://")
+    };
     (!password.is_empty()).then(|| format!("{prefix}{user}:{HIDDEN}{}", &rest[login.len()..]))
 }
 
 /// Puts the password back into an address that was shown without it, if it is that of one of the `known` ones.
 pub fn restore_password<'a>(url: &mut String, known: impl IntoIterator<Item = &'a str>) {
     if url.contains(HIDDEN)
-        && let Some(original) = known.into_iter().find(|known| hide_password(known).as_deref() == Some(url))
+        && let Some(original) = known
+            .into_iter()
+            .find(|known| hide_password(known).as_deref() == Some(url))
     {
         original.clone_into(url);
     }
@@ -96,13 +137,23 @@ fn word_without_password(word: &str) -> String {
     let Some((before, after)) = word.split_once("://") else {
         // `user:password@host:path`; an image with its digest looks alike.
         return match word.rsplit_once('@') {
-            Some((login, rest)) if login.contains(':') && !rest.starts_with("sha256:") && !rest.starts_with("sha512:") => rest.to_owned(),
+            Some((login, rest))
+                if login.contains(':')
+                    && !rest.starts_with("sha256:")
+                    && !rest.starts_with("sha512:") =>
+            {
+                rest.to_owned()
+            }
             _ => word.to_owned(),
         };
     };
-    let (authority, path) = after.find(['/', '?', '#']).map_or((after, ""), |i| after.split_at(i));
+    let (authority, path) = after
+        .find(['/', '?', '#'])
+        .map_or((after, ""), |i| after.split_at(i));
     match authority.rsplit_once('@') {
-        Some((login, host)) if login.contains(':') || before != "ssh" => format!("{before}://{host}{path}"),
+        Some((login, host)) if login.contains(':') || before != "ssh" => {
+            format!("{before}://{host}{path}")
+        }
         _ => word.to_owned(),
     }
 }
@@ -134,9 +185,26 @@ impl Repository {
                 }
             )*};
         }
-        fill!(username, password, bearer_token, ssh_private_key, tls_client_cert_data, tls_client_cert_key);
-        fill!(github_app_private_key, github_app_id, github_app_installation_id, github_app_enterprise_base_url, gcp_service_account_key);
-        fill!(azure_service_principal_client_id, azure_service_principal_client_secret, azure_service_principal_tenant_id);
+        fill!(
+            username,
+            password,
+            bearer_token,
+            ssh_private_key,
+            tls_client_cert_data,
+            tls_client_cert_key
+        );
+        fill!(
+            github_app_private_key,
+            github_app_id,
+            github_app_installation_id,
+            github_app_enterprise_base_url,
+            gcp_service_account_key
+        );
+        fill!(
+            azure_service_principal_client_id,
+            azure_service_principal_client_secret,
+            azure_service_principal_tenant_id
+        );
         fill!(azure_active_directory_endpoint, proxy, no_proxy, type_);
         self.enable_oci = from.enable_oci;
         self.insecure_oci_force_http = from.insecure_oci_force_http;
@@ -156,7 +224,11 @@ mod tests {
 
     #[test]
     fn urls_of_the_same_repository_are_equal() {
-        let same = [("git@host:Team/x.git", "ssh://git@host/team/x"), ("https://h/a/", "https://h/a.git"), (" https://H/A", "https://h/a")];
+        let same = [
+            ("git@host:Team/x.git", "ssh://git@host/team/x"),
+            ("https://h/a/", "https://h/a.git"),
+            (" https://H/A", "https://h/a"),
+        ];
         assert!(same.iter().all(|(a, b)| same_repository(a, b)));
         for (a, b) in same {
             assert_eq!(normalize_url(a), normalize_url(b));
@@ -170,7 +242,10 @@ mod tests {
         ] {
             assert!(!same_repository(a, b), "{a} {b}");
         }
-        assert!(same_repository("https://h/x/../a", " https://h/x/../a"), "what is refused is the same as itself");
+        assert!(
+            same_repository("https://h/x/../a", " https://h/x/../a"),
+            "what is refused is the same as itself"
+        );
     }
 
     #[test]
@@ -204,10 +279,19 @@ mod tests {
             assert_eq!(back, url);
         }
         for (message, shown) in [
-            ("cannot reach https://u:CANARY@h/r: no", "cannot reach https://h/r: no"),
-            ("Get \"http://CANARY@proxy:80\": refused", "Get \"http://proxy:80\": refused"),
+            (
+                "cannot reach https://u:CANARY@h/r: no",
+                "cannot reach https://h/r: no",
+            ),
+            (
+                "Get \"http://CANARY@proxy:80\": refused",
+                "Get \"http://proxy:80\": refused",
+            ),
             ("repo u:CANARY@h:r failed", "repo h:r failed"),
-            ("image nginx:1@sha256:aa by a@b.c", "image nginx:1@sha256:aa by a@b.c"),
+            (
+                "image nginx:1@sha256:aa by a@b.c",
+                "image nginx:1@sha256:aa by a@b.c",
+            ),
             ("ssh://git@h/r and git@h:r", "ssh://git@h/r and git@h:r"),
         ] {
             assert_eq!(without_passwords(message), shown);
@@ -216,12 +300,37 @@ mod tests {
 
     #[test]
     fn credentials_are_inherited_whole_or_not_at_all() {
-        let from = RepoCreds { username: "u".into(), bearer_token: "t".into(), type_: "git".into(), ..RepoCreds::default() };
-        let mut bare = Repository { insecure: true, ..Repository::default() };
+        let from = RepoCreds {
+            username: "u".into(),
+            bearer_token: "t".into(),
+            type_: "git".into(),
+            ..RepoCreds::default()
+        };
+        let mut bare = Repository {
+            insecure: true,
+            ..Repository::default()
+        };
         bare.inherit(&from);
-        assert_eq!((bare.username.as_str(), bare.bearer_token.as_str(), bare.insecure, bare.inherited_creds), ("u", "t", true, true));
-        let mut own = Repository { password: "p".into(), ..Repository::default() };
+        assert_eq!(
+            (
+                bare.username.as_str(),
+                bare.bearer_token.as_str(),
+                bare.insecure,
+                bare.inherited_creds
+            ),
+            ("u", "t", true, true)
+        );
+        let mut own = Repository {
+            password: "p".into(),
+            ..Repository::default()
+        };
         own.inherit(&from);
-        assert_eq!(own, Repository { password: "p".into(), ..Repository::default() });
+        assert_eq!(
+            own,
+            Repository {
+                password: "p".into(),
+                ..Repository::default()
+            }
+        );
     }
 }

@@ -33,13 +33,22 @@ pub struct Application {
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationDestination {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub server: String,
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub namespace: String,
     #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
 }
 
@@ -66,10 +75,16 @@ pub struct ApplicationList {
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationPreservedFields {
     #[prost(string, repeated, tag = "1")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub annotations: Vec<String>,
     #[prost(string, repeated, tag = "2")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub labels: Vec<String>,
 }
 
@@ -89,16 +104,25 @@ pub struct ApplicationSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync_policy: Option<SyncPolicy>,
     #[prost(message, repeated, tag = "5")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub ignore_differences: Vec<crate::resource::ResourceIgnoreDifferences>,
     #[prost(message, repeated, tag = "6")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub info: Vec<crate::operation::Info>,
     #[prost(int64, optional, tag = "7")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision_history_limit: Option<i64>,
     #[prost(message, repeated, tag = "8")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub sources: Vec<crate::source::ApplicationSource>,
     #[prost(message, optional, boxed, tag = "9")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -120,7 +144,10 @@ pub struct ApplicationWatchEvent {
 #[serde(rename_all = "camelCase", default)]
 pub struct ComponentParameter {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub component: String,
     #[prost(string, tag = "2")]
     #[serde(deserialize_with = "crate::null_default")]
@@ -137,7 +164,10 @@ pub struct SyncPolicy {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub automated: Option<SyncPolicyAutomated>,
     #[prost(string, repeated, tag = "2")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub sync_options: Vec<String>,
     #[prost(message, optional, tag = "3")]
     #[serde(skip_serializing_if = "Option::is_none")]

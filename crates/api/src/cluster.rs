@@ -7,13 +7,23 @@ use std::collections::BTreeMap;
 #[serde(rename_all = "camelCase", default)]
 pub struct AWSAuthConfig {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub cluster_name: String,
     #[prost(string, tag = "2")]
-    #[serde(rename = "roleARN", skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        rename = "roleARN",
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub role_arn: String,
     #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub profile: String,
 }
 
@@ -33,10 +43,16 @@ pub struct Cluster {
     #[serde(deserialize_with = "crate::null_default")]
     pub connection_state: ConnectionState,
     #[prost(string, tag = "5")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub server_version: String,
     #[prost(string, repeated, tag = "6")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub namespaces: Vec<String>,
     #[prost(message, optional, tag = "7")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,16 +64,28 @@ pub struct Cluster {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shard: Option<i64>,
     #[prost(bool, tag = "10")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub cluster_resources: bool,
     #[prost(string, tag = "11")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub project: String,
     #[prost(btree_map = "string, string", tag = "12")]
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub labels: BTreeMap<String, String>,
     #[prost(btree_map = "string, string", tag = "13")]
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub annotations: BTreeMap<String, String>,
 }
 
@@ -65,10 +93,16 @@ pub struct Cluster {
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterCacheInfo {
     #[prost(int64, tag = "1")]
-    #[serde(skip_serializing_if = "crate::is_zero", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_zero",
+        deserialize_with = "crate::null_default"
+    )]
     pub resources_count: i64,
     #[prost(int64, tag = "2")]
-    #[serde(skip_serializing_if = "crate::is_zero", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_zero",
+        deserialize_with = "crate::null_default"
+    )]
     pub apis_count: i64,
     #[prost(message, optional, tag = "3")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,13 +113,22 @@ pub struct ClusterCacheInfo {
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterConfig {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub username: String,
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub password: String,
     #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub bearer_token: String,
     #[prost(message, required, tag = "4")]
     #[serde(deserialize_with = "crate::null_default")]
@@ -97,10 +140,16 @@ pub struct ClusterConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exec_provider_config: Option<ExecProviderConfig>,
     #[prost(bool, tag = "7")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub disable_compression: bool,
     #[prost(string, tag = "8")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub proxy_url: String,
 }
 
@@ -111,7 +160,10 @@ pub struct ClusterInfo {
     #[serde(deserialize_with = "crate::null_default")]
     pub connection_state: ConnectionState,
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub server_version: String,
     #[prost(message, required, tag = "3")]
     #[serde(deserialize_with = "crate::null_default")]
@@ -120,7 +172,10 @@ pub struct ClusterInfo {
     #[serde(deserialize_with = "crate::null_default")]
     pub applications_count: i64,
     #[prost(string, repeated, tag = "5")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub api_versions: Vec<String>,
 }
 
@@ -153,22 +208,40 @@ pub struct ConnectionState {
 #[serde(rename_all = "camelCase", default)]
 pub struct ExecProviderConfig {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub command: String,
     #[prost(string, repeated, tag = "2")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub args: Vec<String>,
     #[prost(btree_map = "string, string", tag = "3")]
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub env: BTreeMap<String, String>,
     #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub api_version: String,
     #[prost(string, tag = "5")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub install_hint: String,
     #[prost(bool, tag = "6")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub provide_cluster_info: bool,
     #[prost(message, optional, tag = "7")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -182,15 +255,27 @@ pub struct TLSClientConfig {
     #[serde(deserialize_with = "crate::null_default")]
     pub insecure: bool,
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub server_name: String,
     #[prost(bytes = "vec", tag = "3")]
-    #[serde(skip_serializing_if = "Vec::is_empty", with = "crate::meta::base64_bytes")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        with = "crate::meta::base64_bytes"
+    )]
     pub cert_data: Vec<u8>,
     #[prost(bytes = "vec", tag = "4")]
-    #[serde(skip_serializing_if = "Vec::is_empty", with = "crate::meta::base64_bytes")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        with = "crate::meta::base64_bytes"
+    )]
     pub key_data: Vec<u8>,
     #[prost(bytes = "vec", tag = "5")]
-    #[serde(skip_serializing_if = "Vec::is_empty", with = "crate::meta::base64_bytes")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        with = "crate::meta::base64_bytes"
+    )]
     pub ca_data: Vec<u8>,
 }

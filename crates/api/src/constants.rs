@@ -26,8 +26,10 @@ pub const MIGRATION_MANAGER: &str = "argocd.argoproj.io/client-side-apply-migrat
 pub const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
 pub const MANIFEST_GENERATE_PATHS: &str = "argocd.argoproj.io/manifest-generate-paths";
 pub const RESOURCES_FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
-pub const RESOURCES_FINALIZER_FOREGROUND: &str = "resources-finalizer.argocd.argoproj.io/foreground";
-pub const RESOURCES_FINALIZER_BACKGROUND: &str = "resources-finalizer.argocd.argoproj.io/background";
+pub const RESOURCES_FINALIZER_FOREGROUND: &str =
+    "resources-finalizer.argocd.argoproj.io/foreground";
+pub const RESOURCES_FINALIZER_BACKGROUND: &str =
+    "resources-finalizer.argocd.argoproj.io/background";
 pub const PRE_DELETE_FINALIZER: &str = "pre-delete-finalizer.argocd.argoproj.io";
 pub const POST_DELETE_FINALIZER: &str = "post-delete-finalizer.argocd.argoproj.io";
 pub const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";

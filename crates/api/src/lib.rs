@@ -33,6 +33,8 @@ pub(crate) fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 /// Go writes an absent list or map as `null`; it reads as empty.
-pub(crate) fn null_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+pub(crate) fn null_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }

@@ -27,7 +27,10 @@ impl Time {
 impl From<Timestamp> for Time {
     /// Cuts to whole seconds, as the JSON form does.
     fn from(t: Timestamp) -> Self {
-        Self { seconds: t.as_second(), nanos: 0 }
+        Self {
+            seconds: t.as_second(),
+            nanos: 0,
+        }
     }
 }
 
@@ -40,7 +43,10 @@ impl Serialize for Time {
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let text = Cow::<str>::deserialize(d)?;
-        Ok(text.parse::<Timestamp>().map_err(|e| D::Error::custom(format!("{text:?} is not an RFC 3339 time: {e}")))?.into())
+        Ok(text
+            .parse::<Timestamp>()
+            .map_err(|e| D::Error::custom(format!("{text:?} is not an RFC 3339 time: {e}")))?
+            .into())
     }
 }
 
@@ -75,8 +81,13 @@ impl Serialize for MicroTime {
 impl<'de> Deserialize<'de> for MicroTime {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let text = Cow::<str>::deserialize(d)?;
-        let t = text.parse::<Timestamp>().map_err(|e| D::Error::custom(format!("{text:?} is not an RFC 3339 time: {e}")))?;
-        Ok(Self { seconds: t.as_second(), nanos: t.subsec_nanosecond() })
+        let t = text
+            .parse::<Timestamp>()
+            .map_err(|e| D::Error::custom(format!("{text:?} is not an RFC 3339 time: {e}")))?;
+        Ok(Self {
+            seconds: t.as_second(),
+            nanos: t.subsec_nanosecond(),
+        })
     }
 }
 
@@ -99,7 +110,9 @@ impl Json {
 
 impl From<&serde_json::Value> for Json {
     fn from(value: &serde_json::Value) -> Self {
-        Self { raw: value.to_string().into_bytes() }
+        Self {
+            raw: value.to_string().into_bytes(),
+        }
     }
 }
 
@@ -141,20 +154,34 @@ pub struct IntOrString {
 
 impl Serialize for IntOrString {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        if self.kind == 0 { s.serialize_i32(self.int_val) } else { s.serialize_str(&self.str_val) }
+        if self.kind == 0 {
+            s.serialize_i32(self.int_val)
+        } else {
+            s.serialize_str(&self.str_val)
+        }
     }
 }
 
 impl<'de> Deserialize<'de> for IntOrString {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         match serde_json::Value::deserialize(d)? {
-            serde_json::Value::String(str_val) => Ok(Self { kind: 1, int_val: 0, str_val }),
+            serde_json::Value::String(str_val) => Ok(Self {
+                kind: 1,
+                int_val: 0,
+                str_val,
+            }),
             serde_json::Value::Number(n) => n
                 .as_i64()
                 .and_then(|n| i32::try_from(n).ok())
-                .map(|int_val| Self { kind: 0, int_val, str_val: String::new() })
+                .map(|int_val| Self {
+                    kind: 0,
+                    int_val,
+                    str_val: String::new(),
+                })
                 .ok_or_else(|| D::Error::custom(format!("{n} does not fit in 32 bits"))),
-            other => Err(D::Error::custom(format!("{other} is neither a number nor a string"))),
+            other => Err(D::Error::custom(format!(
+                "{other} is neither a number nor a string"
+            ))),
         }
     }
 }
@@ -206,19 +233,34 @@ pub struct ObjectMeta {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion_grace_period_seconds: Option<i64>,
     #[prost(btree_map = "string, string", tag = "11")]
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub labels: BTreeMap<String, String>,
     #[prost(btree_map = "string, string", tag = "12")]
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub annotations: BTreeMap<String, String>,
     #[prost(message, repeated, tag = "13")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub owner_references: Vec<OwnerReference>,
     #[prost(string, repeated, tag = "14")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub finalizers: Vec<String>,
     #[prost(message, repeated, tag = "17")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub managed_fields: Vec<ManagedFieldsEntry>,
 }
 
@@ -315,10 +357,16 @@ pub struct GroupKind {
 #[serde(rename_all = "camelCase", default)]
 pub struct LabelSelector {
     #[prost(btree_map = "string, string", tag = "1")]
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub match_labels: BTreeMap<String, String>,
     #[prost(message, repeated, tag = "2")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub match_expressions: Vec<LabelSelectorRequirement>,
 }
 
@@ -331,7 +379,10 @@ pub struct LabelSelectorRequirement {
     #[prost(string, tag = "2")]
     pub operator: String,
     #[prost(string, repeated, tag = "3")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub values: Vec<String>,
 }
 
@@ -387,6 +438,8 @@ pub mod base64_bytes {
 
     pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<u8>, D::Error> {
         let text = Option::<String>::deserialize(d)?.unwrap_or_default();
-        STANDARD.decode(text).map_err(|e| D::Error::custom(format!("not base64: {e}")))
+        STANDARD
+            .decode(text)
+            .map_err(|e| D::Error::custom(format!("not base64: {e}")))
     }
 }

@@ -8,13 +8,19 @@ use std::collections::BTreeMap;
 #[serde(rename_all = "camelCase", default)]
 pub struct Backoff {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub duration: String,
     #[prost(int64, optional, tag = "2")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub factor: Option<i64>,
     #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub max_duration: String,
 }
 
@@ -34,10 +40,18 @@ pub struct HydrateOperation {
     #[serde(deserialize_with = "crate::null_default")]
     pub message: String,
     #[prost(string, tag = "5")]
-    #[serde(rename = "drySHA", skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        rename = "drySHA",
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub dry_sha: String,
     #[prost(string, tag = "6")]
-    #[serde(rename = "hydratedSHA", skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        rename = "hydratedSHA",
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub hydrated_sha: String,
     #[prost(message, required, tag = "7")]
     #[serde(deserialize_with = "crate::null_default")]
@@ -59,10 +73,16 @@ pub struct Info {
 #[serde(rename_all = "camelCase", default)]
 pub struct ManagedNamespaceMetadata {
     #[prost(btree_map = "string, string", tag = "1")]
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub labels: BTreeMap<String, String>,
     #[prost(btree_map = "string, string", tag = "2")]
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub annotations: BTreeMap<String, String>,
 }
 
@@ -76,7 +96,10 @@ pub struct Operation {
     #[serde(deserialize_with = "crate::null_default")]
     pub initiated_by: OperationInitiator,
     #[prost(message, repeated, tag = "3")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub info: Vec<Info>,
     #[prost(message, required, tag = "4")]
     #[serde(deserialize_with = "crate::null_default")]
@@ -87,10 +110,16 @@ pub struct Operation {
 #[serde(rename_all = "camelCase", default)]
 pub struct OperationInitiator {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub username: String,
     #[prost(bool, tag = "2")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub automated: bool,
 }
 
@@ -104,7 +133,10 @@ pub struct OperationState {
     #[serde(deserialize_with = "crate::null_default")]
     pub phase: String,
     #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub message: String,
     #[prost(message, optional, tag = "4")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,7 +148,10 @@ pub struct OperationState {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<crate::meta::Time>,
     #[prost(int64, tag = "8")]
-    #[serde(skip_serializing_if = "crate::is_zero", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_zero",
+        deserialize_with = "crate::null_default"
+    )]
     pub retry_count: i64,
 }
 
@@ -153,22 +188,40 @@ pub struct ResourceResult {
     #[serde(deserialize_with = "crate::null_default")]
     pub name: String,
     #[prost(string, tag = "6")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub status: String,
     #[prost(string, tag = "7")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub message: String,
     #[prost(string, tag = "8")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub hook_type: String,
     #[prost(string, tag = "9")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub hook_phase: String,
     #[prost(string, tag = "10")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub sync_phase: String,
     #[prost(string, repeated, tag = "11")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub images: Vec<String>,
 }
 
@@ -176,13 +229,19 @@ pub struct ResourceResult {
 #[serde(rename_all = "camelCase", default)]
 pub struct RetryStrategy {
     #[prost(int64, tag = "1")]
-    #[serde(skip_serializing_if = "crate::is_zero", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_zero",
+        deserialize_with = "crate::null_default"
+    )]
     pub limit: i64,
     #[prost(message, optional, tag = "2")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backoff: Option<Backoff>,
     #[prost(bool, tag = "3")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub refresh: bool,
 }
 
@@ -196,7 +255,10 @@ pub struct SourceHydratorStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_operation: Option<Box<HydrateOperation>>,
     #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub last_compared_dry_revision: String,
 }
 
@@ -204,10 +266,18 @@ pub struct SourceHydratorStatus {
 #[serde(rename_all = "camelCase", default)]
 pub struct SuccessfulHydrateOperation {
     #[prost(string, tag = "5")]
-    #[serde(rename = "drySHA", skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        rename = "drySHA",
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub dry_sha: String,
     #[prost(string, tag = "6")]
-    #[serde(rename = "hydratedSHA", skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        rename = "hydratedSHA",
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub hydrated_sha: String,
     #[prost(message, required, tag = "7")]
     #[serde(deserialize_with = "crate::null_default")]
@@ -218,37 +288,64 @@ pub struct SuccessfulHydrateOperation {
 #[serde(rename_all = "camelCase", default)]
 pub struct SyncOperation {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub revision: String,
     #[prost(bool, tag = "2")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub prune: bool,
     #[prost(bool, tag = "3")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub dry_run: bool,
     #[prost(message, optional, tag = "4")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync_strategy: Option<SyncStrategy>,
     #[prost(message, repeated, tag = "6")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub resources: Vec<SyncOperationResource>,
     #[prost(message, optional, tag = "7")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<crate::source::ApplicationSource>,
     #[prost(string, repeated, tag = "8")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub manifests: Vec<String>,
     #[prost(string, repeated, tag = "9")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub sync_options: Vec<String>,
     #[prost(message, repeated, tag = "10")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub sources: Vec<crate::source::ApplicationSource>,
     #[prost(string, repeated, tag = "11")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub revisions: Vec<String>,
     #[prost(int64, tag = "12")]
-    #[serde(skip_serializing_if = "crate::is_zero", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_zero",
+        deserialize_with = "crate::null_default"
+    )]
     pub auto_heal_attempts_count: i64,
 }
 
@@ -256,7 +353,10 @@ pub struct SyncOperation {
 #[serde(rename_all = "camelCase", default)]
 pub struct SyncOperationResource {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub group: String,
     #[prost(string, tag = "2")]
     #[serde(deserialize_with = "crate::null_default")]
@@ -265,7 +365,10 @@ pub struct SyncOperationResource {
     #[serde(deserialize_with = "crate::null_default")]
     pub name: String,
     #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub namespace: String,
 }
 
@@ -273,7 +376,10 @@ pub struct SyncOperationResource {
 #[serde(rename_all = "camelCase", default)]
 pub struct SyncOperationResult {
     #[prost(message, repeated, tag = "1")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub resources: Vec<ResourceResult>,
     #[prost(string, tag = "2")]
     #[serde(deserialize_with = "crate::null_default")]
@@ -282,10 +388,16 @@ pub struct SyncOperationResult {
     #[serde(deserialize_with = "crate::null_default")]
     pub source: crate::source::ApplicationSource,
     #[prost(message, repeated, tag = "4")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub sources: Vec<crate::source::ApplicationSource>,
     #[prost(string, repeated, tag = "5")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub revisions: Vec<String>,
     #[prost(message, optional, tag = "6")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -307,7 +419,10 @@ pub struct SyncStrategy {
 #[serde(rename_all = "camelCase", default)]
 pub struct SyncStrategyApply {
     #[prost(bool, tag = "1")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub force: bool,
 }
 

@@ -99,8 +99,15 @@ impl RepoUrl {
             "ssh" => Form::Ssh,
             "oci" => Form::Oci,
             "file" => {
-                let path = rest.strip_prefix("localhost").filter(|p| p.starts_with('/')).unwrap_or(rest);
-                return if path.starts_with('/') { Self::file(&decode(path)?) } else { Err(UrlFault::Host) };
+                let path = rest
+                    .strip_prefix("localhost")
+                    .filter(|p| p.starts_with('/'))
+                    .unwrap_or(rest);
+                return if path.starts_with('/') {
+                    Self::file(&decode(path)?)
+                } else {
+                    Err(UrlFault::Host)
+                };
             }
             _ => Form::Other,
         };
@@ -115,27 +122,51 @@ impl RepoUrl {
         }
         let (host, port) = host_and_port(host, default_port(form))?;
         let path = clean(&decode(path)?)?;
-        let scheme = if form == Form::Other { scheme.to_owned() } else { String::new() };
-        Ok(Self { form, user: user.to_owned(), password: password.to_owned(), host, port, path, scheme })
+        let scheme = if form == Form::Other {
+            scheme.to_owned()
+        } else {
+            String::new()
+        };
+        Ok(Self {
+            form,
+            user: user.to_owned(),
+            password: password.to_owned(),
+            host,
+            port,
+            path,
+            scheme,
+        })
     }
 
     fn file(path: &str) -> Result<Self, UrlFault> {
         check_characters(&path.replace(' ', "_"))?;
         let path = clean(path)?;
-        Ok(Self { path, ..Self::of(Form::File) })
+        Ok(Self {
+            path,
+            ..Self::of(Form::File)
+        })
     }
 
     fn without_scheme(text: &str) -> Result<Self, UrlFault> {
         let first = text.find('/').map_or(text, |i| &text[..i]);
         let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        let registry = text.len() > first.len() && first.rsplit_once(':').is_some_and(|(host, port)| !host.contains('@') && digits(port));
-        let Some((login, path)) = text.split_once(':').filter(|(before, _)| !registry && !before.contains('/')) else {
+        let registry = text.len() > first.len()
+            && first
+                .rsplit_once(':')
+                .is_some_and(|(host, port)| !host.contains('@') && digits(port));
+        let Some((login, path)) = text
+            .split_once(':')
+            .filter(|(before, _)| !registry && !before.contains('/'))
+        else {
             if first.contains('@') {
                 return Err(UrlFault::Password);
             }
             // The first part may be a host; it is in the path as everything else is.
             let path = clean(&format!("/{text}"))?;
-            return Ok(Self { path, ..Self::of(Form::Bare) });
+            return Ok(Self {
+                path,
+                ..Self::of(Form::Bare)
+            });
         };
         let (user, host) = login.rsplit_once('@').unwrap_or(("", login));
         // `user:password@host:path` is read by nobody as it is meant.
@@ -146,12 +177,25 @@ impl RepoUrl {
             return Err(UrlFault::Host);
         }
         let host = host.to_lowercase().trim_end_matches('.').to_owned();
-        Ok(Self { user: user.to_owned(), host, path: clean(path)?, ..Self::of(Form::Scp) })
+        Ok(Self {
+            user: user.to_owned(),
+            host,
+            path: clean(path)?,
+            ..Self::of(Form::Scp)
+        })
     }
 
     fn of(form: Form) -> Self {
         let none = String::new;
-        Self { form, user: none(), password: none(), host: none(), port: None, path: none(), scheme: none() }
+        Self {
+            form,
+            user: none(),
+            password: none(),
+            host: none(),
+            port: None,
+            path: none(),
+            scheme: none(),
+        }
     }
 
     fn scheme(&self) -> &str {
@@ -177,13 +221,22 @@ impl RepoUrl {
         if self.form == Form::Bare {
             return path.to_owned();
         }
-        let user = if self.user_counts() && !self.user.is_empty() { format!("{}@", self.user.to_lowercase()) } else { String::new() };
+        let user = if self.user_counts() && !self.user.is_empty() {
+            format!("{}@", self.user.to_lowercase())
+        } else {
+            String::new()
+        };
         let slash = if path.is_empty() { "" } else { "/" };
-        format!("{}://{user}{}{slash}{path}", self.scheme(), self.authority())
+        format!(
+            "{}://{user}{}{slash}{path}",
+            self.scheme(),
+            self.authority()
+        )
     }
 
     fn authority(&self) -> String {
-        self.port.map_or_else(|| self.host.clone(), |port| format!("{}:{port}", self.host))
+        self.port
+            .map_or_else(|| self.host.clone(), |port| format!("{}:{port}", self.host))
     }
 
     /// The URL that is asked over http, without credentials: percent-encoded in one way.
@@ -198,7 +251,11 @@ impl RepoUrl {
 
     /// The address that is given to ssh.
     pub fn ssh_url(&self) -> String {
-        let user = if self.user.is_empty() { String::new() } else { format!("{}@", self.user) };
+        let user = if self.user.is_empty() {
+            String::new()
+        } else {
+            format!("{}@", self.user)
+        };
         match self.form {
             Form::Scp => format!("{user}{}:{}", self.host, self.path),
             // Whether percent-encodings are resolved once more or not: there are none.
@@ -214,7 +271,15 @@ impl RepoUrl {
     /// How many segments of the path a credential template for `template` covers; `None`: it is for something else. Scheme, host,
     /// port and user are equal, and the template's path is made of the first whole segments of this one.
     pub fn under(&self, template: &Self) -> Option<usize> {
-        let place = |url: &Self| (url.scheme().to_owned(), url.host.clone(), url.port, url.user.to_lowercase(), url.form == Form::Bare);
+        let place = |url: &Self| {
+            (
+                url.scheme().to_owned(),
+                url.host.clone(),
+                url.port,
+                url.user.to_lowercase(),
+                url.form == Form::Bare,
+            )
+        };
         if place(self) != place(template) {
             return None;
         }
@@ -224,7 +289,10 @@ impl RepoUrl {
             let path = url.path.to_lowercase();
             let path = path.trim_start_matches('/');
             let path = path.strip_suffix(".git").unwrap_or(path);
-            path.split('/').filter(|s| !s.is_empty()).map(str::to_owned).collect()
+            path.split('/')
+                .filter(|s| !s.is_empty())
+                .map(str::to_owned)
+                .collect()
         };
         let (own, wanted) = (segments(self), segments(template));
         (named && own.starts_with(&wanted)).then_some(wanted.len())
@@ -247,19 +315,33 @@ fn check_characters(text: &str) -> Result<(), UrlFault> {
     if text.len() > MAX {
         return Err(UrlFault::Long);
     }
-    if text.contains(|c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{FFFD}')) {
+    if text.contains(|c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{FFFD}'))
+    {
         return Err(UrlFault::Control);
     }
     if text.contains('\\') {
         return Err(UrlFault::Backslash);
     }
-    if text.contains(char::is_whitespace) { Err(UrlFault::Blank) } else { Ok(()) }
+    if text.contains(char::is_whitespace) {
+        Err(UrlFault::Blank)
+    } else {
+        Ok(())
+    }
 }
 
 fn host_and_port(text: &str, default: Option<u16>) -> Result<(String, Option<u16>), UrlFault> {
     let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((v6, port)) if !v6.is_empty() && v6.chars().all(|c| c.is_ascii_hexdigit() || c == ':' || c == '.') => {
-            let port = if port.is_empty() { None } else { Some(port.strip_prefix(':').ok_or(UrlFault::Host)?) };
+        Some((v6, port))
+            if !v6.is_empty()
+                && v6
+                    .chars()
+                    .all(|c| c.is_ascii_hexdigit() || c == ':' || c == '.') =>
+        {
+            let port = if port.is_empty() {
+                None
+            } else {
+                Some(port.strip_prefix(':').ok_or(UrlFault::Host)?)
+            };
             (format!("[{v6}]"), port)
         }
         Some(_) => return Err(UrlFault::Host),
@@ -268,7 +350,10 @@ fn host_and_port(text: &str, default: Option<u16>) -> Result<(String, Option<u16
             None => (text.to_owned(), None),
         },
     };
-    let named = host.starts_with('[') || host.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
+    let named = host.starts_with('[')
+        || host
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
     let host = host.to_ascii_lowercase();
     let host = host.strip_suffix('.').unwrap_or(&host).to_owned();
     if !named || host.is_empty() || host.starts_with(['-', '.']) {
@@ -276,7 +361,9 @@ fn host_and_port(text: &str, default: Option<u16>) -> Result<(String, Option<u16
     }
     let port = match port {
         None | Some("") => None,
-        Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => Some(digits.parse().map_err(|_| UrlFault::Port)?),
+        Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => {
+            Some(digits.parse().map_err(|_| UrlFault::Port)?)
+        }
         Some(_) => return Err(UrlFault::Port),
     };
     Ok((host, port.filter(|p| Some(*p) != default)))
@@ -305,8 +392,16 @@ fn clean(path: &str) -> Result<String, UrlFault> {
         }
     }
     let start = if path.starts_with('/') { "/" } else { "" };
-    let joined = path.split('/').filter(|s| !s.is_empty()).collect::<Vec<_>>().join("/");
-    Ok(if joined.is_empty() { String::new() } else { format!("{start}{joined}") })
+    let joined = path
+        .split('/')
+        .filter(|s| !s.is_empty())
+        .collect::<Vec<_>>()
+        .join("/");
+    Ok(if joined.is_empty() {
+        String::new()
+    } else {
+        format!("{start}{joined}")
+    })
 }
 
 /// The text with its percent-encodings resolved once. A second layer is refused, as are slashes: who reads the path after us would
@@ -320,8 +415,13 @@ fn decode(path: &str) -> Result<String, UrlFault> {
             rest = after;
             continue;
         }
-        let hex = after.get(..2).and_then(|h| std::str::from_utf8(h).ok()).filter(|h| h.bytes().all(|b| b.is_ascii_hexdigit()));
-        let decoded = hex.and_then(|h| u8::from_str_radix(h, 16).ok()).ok_or(UrlFault::Encoding)?;
+        let hex = after
+            .get(..2)
+            .and_then(|h| std::str::from_utf8(h).ok())
+            .filter(|h| h.bytes().all(|b| b.is_ascii_hexdigit()));
+        let decoded = hex
+            .and_then(|h| u8::from_str_radix(h, 16).ok())
+            .ok_or(UrlFault::Encoding)?;
         match decoded {
             b'/' | b'\\' => return Err(UrlFault::EncodedSlash),
             0..=31 | 127 => return Err(UrlFault::Control),
@@ -330,7 +430,11 @@ fn decode(path: &str) -> Result<String, UrlFault> {
         rest = after.get(2..).unwrap_or_default();
     }
     let text = String::from_utf8(out).map_err(|_| UrlFault::Encoding)?;
-    if lenient(&text) == text { Ok(text) } else { Err(UrlFault::Encoding) }
+    if lenient(&text) == text {
+        Ok(text)
+    } else {
+        Err(UrlFault::Encoding)
+    }
 }
 
 /// As [`decode`], of what can be decoded.
@@ -338,8 +442,14 @@ fn lenient(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
-        let hex = after.get(..2).and_then(|h| std::str::from_utf8(h).ok()).filter(|h| h.bytes().all(|b| b.is_ascii_hexdigit()));
-        match hex.filter(|_| byte == b'%').and_then(|h| u8::from_str_radix(h, 16).ok()) {
+        let hex = after
+            .get(..2)
+            .and_then(|h| std::str::from_utf8(h).ok())
+            .filter(|h| h.bytes().all(|b| b.is_ascii_hexdigit()));
+        match hex
+            .filter(|_| byte == b'%')
+            .and_then(|h| u8::from_str_radix(h, 16).ok())
+        {
             Some(decoded) => {
                 out.push(decoded);
                 rest = after.get(2..).unwrap_or_default();
@@ -371,7 +481,9 @@ pub fn canonical_pattern(pattern: &str) -> String {
     let text = pattern.trim().to_lowercase();
     let text = match text.split_once(':') {
         _ if text.contains("://") => text,
-        Some((login, path)) if login.contains('@') && !login.contains('/') => format!("ssh://{login}/{}", path.trim_start_matches('/')),
+        Some((login, path)) if login.contains('@') && !login.contains('/') => {
+            format!("ssh://{login}/{}", path.trim_start_matches('/'))
+        }
         _ if text.starts_with('/') => format!("file://{text}"),
         _ => text,
     };
@@ -380,16 +492,29 @@ pub fn canonical_pattern(pattern: &str) -> String {
         return text.strip_suffix(".git").unwrap_or(text).to_owned();
     };
     let (authority, path) = rest.find('/').map_or((rest, ""), |i| rest.split_at(i));
-    let authority = if scheme == "ssh" { authority } else { authority.rsplit_once('@').map_or(authority, |(_, host)| host) };
+    let authority = if scheme == "ssh" {
+        authority
+    } else {
+        authority
+            .rsplit_once('@')
+            .map_or(authority, |(_, host)| host)
+    };
     let implied = match scheme {
         "https" | "oci" => ":443",
         "http" => ":80",
         "ssh" => ":22",
         _ => "",
     };
-    let authority = Some(implied).filter(|i| !i.is_empty()).and_then(|i| authority.strip_suffix(i)).unwrap_or(authority);
+    let authority = Some(implied)
+        .filter(|i| !i.is_empty())
+        .and_then(|i| authority.strip_suffix(i))
+        .unwrap_or(authority);
     let path = decode(path).unwrap_or_else(|_| path.to_owned());
-    let path = path.split('/').filter(|s| !s.is_empty()).collect::<Vec<_>>().join("/");
+    let path = path
+        .split('/')
+        .filter(|s| !s.is_empty())
+        .collect::<Vec<_>>()
+        .join("/");
     let path = path.strip_suffix(".git").unwrap_or(&path);
     let slash = if path.is_empty() { "" } else { "/" };
     format!("{scheme}://{authority}{slash}{path}")

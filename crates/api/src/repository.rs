@@ -6,13 +6,22 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase", default)]
 pub struct ChartDetails {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub description: String,
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub home: String,
     #[prost(string, repeated, tag = "3")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub maintainers: Vec<String>,
 }
 
@@ -20,22 +29,40 @@ pub struct ChartDetails {
 #[serde(rename_all = "camelCase", default)]
 pub struct CommitMetadata {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub author: String,
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub date: String,
     #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub subject: String,
     #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub body: String,
     #[prost(string, tag = "5")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub sha: String,
     #[prost(string, tag = "6")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub repo_url: String,
 }
 
@@ -46,19 +73,34 @@ pub struct GnuPGPublicKey {
     #[serde(rename = "keyID", deserialize_with = "crate::null_default")]
     pub key_id: String,
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub fingerprint: String,
     #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub owner: String,
     #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub trust: String,
     #[prost(string, tag = "5")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub sub_type: String,
     #[prost(string, tag = "6")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub key_data: String,
 }
 
@@ -77,7 +119,10 @@ pub struct GnuPGPublicKeyList {
 #[serde(rename_all = "camelCase", default)]
 pub struct HelmOptions {
     #[prost(string, repeated, tag = "1")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub values_file_schemes: Vec<String>,
 }
 
@@ -91,7 +136,10 @@ pub struct KustomizeOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub binary_path: Option<String>,
     #[prost(message, repeated, tag = "3")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub versions: Vec<KustomizeVersion>,
 }
 
@@ -113,25 +161,46 @@ pub struct KustomizeVersion {
 #[serde(rename_all = "camelCase", default)]
 pub struct OCIMetadata {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub created_at: String,
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub authors: String,
     #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub image_url: String,
     #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub docs_url: String,
     #[prost(string, tag = "5")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub source_url: String,
     #[prost(string, tag = "6")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub version: String,
     #[prost(string, tag = "7")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub description: String,
 }
 
@@ -142,70 +211,141 @@ pub struct RepoCreds {
     #[serde(deserialize_with = "crate::null_default")]
     pub url: String,
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub username: String,
     #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub password: String,
     #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub ssh_private_key: String,
     #[prost(string, tag = "5")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub tls_client_cert_data: String,
     #[prost(string, tag = "6")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub tls_client_cert_key: String,
     #[prost(string, tag = "7")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub github_app_private_key: String,
     #[prost(int64, tag = "8")]
-    #[serde(rename = "githubAppID", skip_serializing_if = "crate::is_zero", deserialize_with = "crate::null_default")]
+    #[serde(
+        rename = "githubAppID",
+        skip_serializing_if = "crate::is_zero",
+        deserialize_with = "crate::null_default"
+    )]
     pub github_app_id: i64,
     #[prost(int64, tag = "9")]
-    #[serde(rename = "githubAppInstallationID", skip_serializing_if = "crate::is_zero", deserialize_with = "crate::null_default")]
+    #[serde(
+        rename = "githubAppInstallationID",
+        skip_serializing_if = "crate::is_zero",
+        deserialize_with = "crate::null_default"
+    )]
     pub github_app_installation_id: i64,
     #[prost(string, tag = "10")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub github_app_enterprise_base_url: String,
     #[prost(bool, tag = "11")]
-    #[serde(rename = "enableOCI", skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        rename = "enableOCI",
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub enable_oci: bool,
     #[prost(string, tag = "12")]
-    #[serde(rename = "type", skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        rename = "type",
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub type_: String,
     #[prost(string, tag = "13")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub gcp_service_account_key: String,
     #[prost(string, tag = "19")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub proxy: String,
     #[prost(bool, tag = "20")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub force_http_basic_auth: bool,
     #[prost(string, tag = "23")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub no_proxy: String,
     #[prost(bool, tag = "24")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub use_azure_workload_identity: bool,
     #[prost(string, tag = "25")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub bearer_token: String,
     #[prost(bool, tag = "26")]
-    #[serde(rename = "insecureOCIForceHttp", skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        rename = "insecureOCIForceHttp",
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub insecure_oci_force_http: bool,
     #[prost(string, tag = "29")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub azure_service_principal_client_id: String,
     #[prost(string, tag = "30")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub azure_service_principal_client_secret: String,
     #[prost(string, tag = "31")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub azure_service_principal_tenant_id: String,
     #[prost(string, tag = "32")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub azure_active_directory_endpoint: String,
 }
 
@@ -227,97 +367,192 @@ pub struct Repository {
     #[serde(deserialize_with = "crate::null_default")]
     pub repo: String,
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub username: String,
     #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub password: String,
     #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub ssh_private_key: String,
     #[prost(message, required, tag = "5")]
     #[serde(deserialize_with = "crate::null_default")]
     pub connection_state: crate::cluster::ConnectionState,
     #[prost(bool, tag = "6")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub insecure_ignore_host_key: bool,
     #[prost(bool, tag = "7")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub insecure: bool,
     #[prost(bool, tag = "8")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub enable_lfs: bool,
     #[prost(string, tag = "9")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub tls_client_cert_data: String,
     #[prost(string, tag = "10")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub tls_client_cert_key: String,
     #[prost(string, tag = "11")]
-    #[serde(rename = "type", skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        rename = "type",
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub type_: String,
     #[prost(string, tag = "12")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(bool, tag = "13")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub inherited_creds: bool,
     #[prost(bool, tag = "14")]
-    #[serde(rename = "enableOCI", skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        rename = "enableOCI",
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub enable_oci: bool,
     #[prost(string, tag = "15")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub github_app_private_key: String,
     #[prost(int64, tag = "16")]
-    #[serde(rename = "githubAppID", skip_serializing_if = "crate::is_zero", deserialize_with = "crate::null_default")]
+    #[serde(
+        rename = "githubAppID",
+        skip_serializing_if = "crate::is_zero",
+        deserialize_with = "crate::null_default"
+    )]
     pub github_app_id: i64,
     #[prost(int64, tag = "17")]
-    #[serde(rename = "githubAppInstallationID", skip_serializing_if = "crate::is_zero", deserialize_with = "crate::null_default")]
+    #[serde(
+        rename = "githubAppInstallationID",
+        skip_serializing_if = "crate::is_zero",
+        deserialize_with = "crate::null_default"
+    )]
     pub github_app_installation_id: i64,
     #[prost(string, tag = "18")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub github_app_enterprise_base_url: String,
     #[prost(string, tag = "19")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub proxy: String,
     #[prost(string, tag = "20")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub project: String,
     #[prost(string, tag = "21")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub gcp_service_account_key: String,
     #[prost(bool, tag = "22")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub force_http_basic_auth: bool,
     #[prost(string, tag = "23")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub no_proxy: String,
     #[prost(bool, tag = "24")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub use_azure_workload_identity: bool,
     #[prost(string, tag = "25")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub bearer_token: String,
     #[prost(bool, tag = "26")]
-    #[serde(rename = "insecureOCIForceHttp", skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        rename = "insecureOCIForceHttp",
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub insecure_oci_force_http: bool,
     #[prost(int64, tag = "27")]
-    #[serde(skip_serializing_if = "crate::is_zero", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_zero",
+        deserialize_with = "crate::null_default"
+    )]
     pub depth: i64,
     #[prost(bool, tag = "28")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub webhook_manifest_cache_warm_disabled: bool,
     #[prost(string, tag = "29")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub azure_service_principal_client_id: String,
     #[prost(string, tag = "30")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub azure_service_principal_client_secret: String,
     #[prost(string, tag = "31")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub azure_service_principal_tenant_id: String,
     #[prost(string, tag = "32")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub azure_active_directory_endpoint: String,
 }
 
@@ -367,22 +602,37 @@ pub struct RepositoryList {
 #[serde(rename_all = "camelCase", default)]
 pub struct RevisionMetadata {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub author: String,
     #[prost(message, optional, tag = "2")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub date: Option<crate::meta::Time>,
     #[prost(string, repeated, tag = "3")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub tags: Vec<String>,
     #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub message: String,
     #[prost(string, tag = "5")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub signature_info: String,
     #[prost(message, repeated, tag = "6")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub references: Vec<RevisionReference>,
     #[prost(message, optional, tag = "7")]
     #[serde(skip_serializing_if = "Option::is_none")]

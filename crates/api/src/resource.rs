@@ -8,16 +8,28 @@ use std::collections::BTreeMap;
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationTree {
     #[prost(message, repeated, tag = "1")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub nodes: Vec<ResourceNode>,
     #[prost(message, repeated, tag = "2")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub orphaned_nodes: Vec<ResourceNode>,
     #[prost(message, repeated, tag = "3")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub hosts: Vec<HostInfo>,
     #[prost(int64, tag = "4")]
-    #[serde(skip_serializing_if = "crate::is_zero", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_zero",
+        deserialize_with = "crate::null_default"
+    )]
     pub shards_count: i64,
 }
 
@@ -25,10 +37,16 @@ pub struct ApplicationTree {
 #[serde(rename_all = "camelCase", default)]
 pub struct Command {
     #[prost(string, repeated, tag = "1")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub command: Vec<String>,
     #[prost(string, repeated, tag = "2")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub args: Vec<String>,
 }
 
@@ -45,7 +63,10 @@ pub struct ConfigManagementPlugin {
     #[serde(deserialize_with = "crate::null_default")]
     pub generate: Command,
     #[prost(bool, tag = "4")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub lock_repo: bool,
 }
 
@@ -53,16 +74,25 @@ pub struct ConfigManagementPlugin {
 #[serde(rename_all = "camelCase", default)]
 pub struct HostInfo {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(message, repeated, tag = "2")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub resources_info: Vec<HostResourceInfo>,
     #[prost(message, required, tag = "3")]
     #[serde(deserialize_with = "crate::null_default")]
     pub system_info: crate::meta::NodeSystemInfo,
     #[prost(btree_map = "string, string", tag = "4")]
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub labels: BTreeMap<String, String>,
 }
 
@@ -70,16 +100,28 @@ pub struct HostInfo {
 #[serde(rename_all = "camelCase", default)]
 pub struct HostResourceInfo {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub resource_name: String,
     #[prost(int64, tag = "2")]
-    #[serde(skip_serializing_if = "crate::is_zero", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_zero",
+        deserialize_with = "crate::null_default"
+    )]
     pub requested_by_app: i64,
     #[prost(int64, tag = "3")]
-    #[serde(skip_serializing_if = "crate::is_zero", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_zero",
+        deserialize_with = "crate::null_default"
+    )]
     pub requested_by_neighbors: i64,
     #[prost(int64, tag = "4")]
-    #[serde(skip_serializing_if = "crate::is_zero", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_zero",
+        deserialize_with = "crate::null_default"
+    )]
     pub capacity: i64,
 }
 
@@ -87,10 +129,16 @@ pub struct HostResourceInfo {
 #[serde(rename_all = "camelCase", default)]
 pub struct InfoItem {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub value: String,
 }
 
@@ -98,10 +146,17 @@ pub struct InfoItem {
 #[serde(rename_all = "camelCase", default)]
 pub struct KnownTypeField {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub field: String,
     #[prost(string, tag = "2")]
-    #[serde(rename = "type", skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        rename = "type",
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub type_: String,
 }
 
@@ -123,19 +178,34 @@ pub struct OverrideIgnoreDiff {
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceAction {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(message, repeated, tag = "2")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub params: Vec<ResourceActionParam>,
     #[prost(bool, tag = "3")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub disabled: bool,
     #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub icon_class: String,
     #[prost(string, tag = "5")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub display_name: String,
 }
 
@@ -154,7 +224,10 @@ pub struct ResourceActionDefinition {
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceActionParam {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
 }
 
@@ -162,13 +235,23 @@ pub struct ResourceActionParam {
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceActions {
     #[prost(string, tag = "1")]
-    #[serde(rename = "discovery.lua", skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        rename = "discovery.lua",
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub action_discovery_lua: String,
     #[prost(message, repeated, tag = "2")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub definitions: Vec<ResourceActionDefinition>,
     #[prost(bool, tag = "3")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub merge_builtin_actions: bool,
 }
 
@@ -176,40 +259,76 @@ pub struct ResourceActions {
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceDiff {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub group: String,
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub kind: String,
     #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub namespace: String,
     #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(string, tag = "5")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub target_state: String,
     #[prost(string, tag = "6")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub live_state: String,
     #[prost(string, tag = "7")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub diff: String,
     #[prost(bool, tag = "8")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub hook: bool,
     #[prost(string, tag = "9")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub normalized_live_state: String,
     #[prost(string, tag = "10")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub predicted_live_state: String,
     #[prost(string, tag = "11")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub resource_version: String,
     #[prost(bool, tag = "12")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub modified: bool,
 }
 
@@ -217,25 +336,43 @@ pub struct ResourceDiff {
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceIgnoreDifferences {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub group: String,
     #[prost(string, tag = "2")]
     #[serde(deserialize_with = "crate::null_default")]
     pub kind: String,
     #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub namespace: String,
     #[prost(string, repeated, tag = "5")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub json_pointers: Vec<String>,
     #[prost(string, repeated, tag = "6")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub jq_path_expressions: Vec<String>,
     #[prost(string, repeated, tag = "7")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub managed_fields_managers: Vec<String>,
 }
 
@@ -243,19 +380,35 @@ pub struct ResourceIgnoreDifferences {
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceNetworkingInfo {
     #[prost(btree_map = "string, string", tag = "1")]
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub target_labels: BTreeMap<String, String>,
     #[prost(message, repeated, tag = "2")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub target_refs: Vec<ResourceRef>,
     #[prost(btree_map = "string, string", tag = "3")]
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub labels: BTreeMap<String, String>,
     #[prost(message, repeated, tag = "4")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub ingress: Vec<crate::meta::LoadBalancerIngress>,
     #[prost(string, repeated, tag = "5")]
-    #[serde(rename = "externalURLs", skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        rename = "externalURLs",
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub external_urls: Vec<String>,
 }
 
@@ -266,19 +419,31 @@ pub struct ResourceNode {
     #[serde(flatten)]
     pub resource_ref: ResourceRef,
     #[prost(message, repeated, tag = "2")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub parent_refs: Vec<ResourceRef>,
     #[prost(message, repeated, tag = "3")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub info: Vec<InfoItem>,
     #[prost(message, optional, tag = "4")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub networking_info: Option<ResourceNetworkingInfo>,
     #[prost(string, tag = "5")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub resource_version: String,
     #[prost(string, repeated, tag = "6")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub images: Vec<String>,
     #[prost(message, optional, tag = "7")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -307,7 +472,10 @@ pub struct ResourceOverride {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignore_resource_updates: Option<OverrideIgnoreDiff>,
     #[prost(message, repeated, tag = "4")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub known_type_fields: Vec<KnownTypeField>,
 }
 
@@ -315,21 +483,39 @@ pub struct ResourceOverride {
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceRef {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub group: String,
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub version: String,
     #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub kind: String,
     #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub namespace: String,
     #[prost(string, tag = "5")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(string, tag = "6")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub uid: String,
 }

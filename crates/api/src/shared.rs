@@ -83,7 +83,13 @@ impl<T: Message + Clone> Message for Shared<T> {
         self.0.encode_raw(buf);
     }
 
-    fn merge_field(&mut self, tag: u32, wire_type: WireType, buf: &mut impl Buf, ctx: DecodeContext) -> Result<(), DecodeError> {
+    fn merge_field(
+        &mut self,
+        tag: u32,
+        wire_type: WireType,
+        buf: &mut impl Buf,
+        ctx: DecodeContext,
+    ) -> Result<(), DecodeError> {
         (**self).merge_field(tag, wire_type, buf, ctx)
     }
 
@@ -122,21 +128,31 @@ mod tests {
 
     #[test]
     fn a_copy_shares_until_it_is_changed() {
-        let app: Application = serde_json::from_value(json!({"spec": {"project": "p"}, "status": {}})).expect("an Application");
+        let app: Application =
+            serde_json::from_value(json!({"spec": {"project": "p"}, "status": {}}))
+                .expect("an Application");
         let mut copy = app.clone();
         assert!(Arc::ptr_eq(&app.spec.0, &copy.spec.0) && app == copy);
         copy.spec.project.push('q');
-        assert_eq!((app.spec.project.as_str(), copy.spec.project.as_str()), ("p", "pq"));
+        assert_eq!(
+            (app.spec.project.as_str(), copy.spec.project.as_str()),
+            ("p", "pq")
+        );
         assert!(app != copy && Arc::ptr_eq(&app.status.0, &copy.status.0));
     }
 
     #[test]
     fn encoded_it_is_the_value() {
-        let app: Application = serde_json::from_value(json!({"spec": {"project": "p"}})).expect("an Application");
+        let app: Application =
+            serde_json::from_value(json!({"spec": {"project": "p"}})).expect("an Application");
         let bytes = app.encode_to_vec();
         assert_eq!(Application::decode(&*bytes).expect("a message"), app);
-        assert_eq!(app.spec.encode_to_vec(), app.spec.clone().into_inner().encode_to_vec());
-        let again: Application = serde_json::from_value(serde_json::to_value(&app).expect("JSON")).expect("an Application");
+        assert_eq!(
+            app.spec.encode_to_vec(),
+            app.spec.clone().into_inner().encode_to_vec()
+        );
+        let again: Application = serde_json::from_value(serde_json::to_value(&app).expect("JSON"))
+            .expect("an Application");
         assert_eq!(again, app);
     }
 }

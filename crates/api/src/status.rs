@@ -8,10 +8,16 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase", default)]
 pub struct AppHealthStatus {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub status: String,
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub message: String,
     #[prost(message, optional, tag = "3")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,7 +42,10 @@ pub struct ApplicationCondition {
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationStatus {
     #[prost(message, repeated, tag = "1")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub resources: Vec<ResourceStatus>,
     #[prost(message, required, tag = "2")]
     #[serde(deserialize_with = "crate::null_default")]
@@ -45,10 +54,16 @@ pub struct ApplicationStatus {
     #[serde(deserialize_with = "crate::null_default")]
     pub health: AppHealthStatus,
     #[prost(message, repeated, tag = "4")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub history: Vec<RevisionHistory>,
     #[prost(message, repeated, tag = "5")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub conditions: Vec<ApplicationCondition>,
     #[prost(message, optional, tag = "6")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,19 +75,31 @@ pub struct ApplicationStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_at: Option<crate::meta::Time>,
     #[prost(string, tag = "9")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub source_type: String,
     #[prost(message, required, tag = "10")]
     #[serde(deserialize_with = "crate::null_default")]
     pub summary: ApplicationSummary,
     #[prost(string, tag = "11")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub resource_health_source: String,
     #[prost(string, repeated, tag = "12")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub source_types: Vec<String>,
     #[prost(string, tag = "13")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub controller_namespace: String,
     #[prost(message, required, tag = "14")]
     #[serde(deserialize_with = "crate::null_default")]
@@ -127,13 +154,23 @@ fields! {
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationSummary {
     #[prost(string, repeated, tag = "1")]
-    #[serde(rename = "externalURLs", skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        rename = "externalURLs",
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub external_urls: Vec<String>,
     #[prost(string, repeated, tag = "2")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub images: Vec<String>,
     #[prost(bool, tag = "3")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub is_app_of_apps: bool,
 }
 
@@ -147,10 +184,16 @@ pub struct ComparedTo {
     #[serde(deserialize_with = "crate::null_default")]
     pub destination: crate::application::ApplicationDestination,
     #[prost(message, repeated, tag = "3")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub sources: Vec<crate::source::ApplicationSource>,
     #[prost(message, repeated, tag = "4")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub ignore_differences: Vec<crate::resource::ResourceIgnoreDifferences>,
 }
 
@@ -158,10 +201,16 @@ pub struct ComparedTo {
 #[serde(rename_all = "camelCase", default)]
 pub struct HealthStatus {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub status: String,
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub message: String,
     #[prost(message, optional, tag = "3")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -172,37 +221,67 @@ pub struct HealthStatus {
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceStatus {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub group: String,
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub version: String,
     #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub kind: String,
     #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub namespace: String,
     #[prost(string, tag = "5")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(string, tag = "6")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub status: String,
     #[prost(message, optional, tag = "7")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health: Option<HealthStatus>,
     #[prost(bool, tag = "8")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub hook: bool,
     #[prost(bool, tag = "9")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub requires_pruning: bool,
     #[prost(int64, tag = "10")]
-    #[serde(skip_serializing_if = "crate::is_zero", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_zero",
+        deserialize_with = "crate::null_default"
+    )]
     pub sync_wave: i64,
     #[prost(bool, tag = "11")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub requires_deletion_confirmation: bool,
 }
 
@@ -210,7 +289,10 @@ pub struct ResourceStatus {
 #[serde(rename_all = "camelCase", default)]
 pub struct RevisionHistory {
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub revision: String,
     #[prost(message, optional, tag = "4")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -225,10 +307,16 @@ pub struct RevisionHistory {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deploy_started_at: Option<crate::meta::Time>,
     #[prost(message, repeated, tag = "8")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub sources: Vec<crate::source::ApplicationSource>,
     #[prost(string, repeated, tag = "9")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub revisions: Vec<String>,
     #[prost(message, required, tag = "10")]
     #[serde(deserialize_with = "crate::null_default")]
@@ -245,9 +333,15 @@ pub struct SyncStatus {
     #[serde(deserialize_with = "crate::null_default")]
     pub compared_to: Shared<ComparedTo>,
     #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub revision: String,
     #[prost(string, repeated, tag = "4")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub revisions: Vec<String>,
 }

@@ -31,12 +31,22 @@ fn assert_kept(before: &Value, after: &Value, path: &str) {
     match (before, after) {
         (Value::Object(b), Value::Object(a)) => {
             for (key, value) in b {
-                assert_kept(value, a.get(key).unwrap_or_else(|| panic!("{path}.{key} was lost")), &format!("{path}.{key}"));
+                assert_kept(
+                    value,
+                    a.get(key)
+                        .unwrap_or_else(|| panic!("{path}.{key} was lost")),
+                    &format!("{path}.{key}"),
+                );
             }
             for (key, value) in a {
                 let empty = matches!(value, Value::Object(m) if m.values().all(|v| v == "" || v.as_object().is_some_and(serde_json::Map::is_empty)));
                 assert!(
-                    b.contains_key(key) || value == "" || value == 0 || value == &json!([]) || value.is_boolean() || empty,
+                    b.contains_key(key)
+                        || value == ""
+                        || value == 0
+                        || value == &json!([])
+                        || value.is_boolean()
+                        || empty,
                     "{path}.{key} appeared: {value}"
                 );
             }
@@ -53,9 +63,17 @@ fn assert_kept(before: &Value, after: &Value, path: &str) {
 fn an_application_keeps_every_field_in_json_and_in_protobuf() {
     let before = application();
     let typed: Application = serde_json::from_value(before.clone()).expect("it parses");
-    assert_kept(&before, &serde_json::to_value(&typed).expect("it prints"), "");
+    assert_kept(
+        &before,
+        &serde_json::to_value(&typed).expect("it prints"),
+        "",
+    );
     let wire = Application::decode(typed.encode_to_vec().as_slice()).expect("it decodes");
-    assert_kept(&before, &serde_json::to_value(&wire).expect("it prints"), "");
+    assert_kept(
+        &before,
+        &serde_json::to_value(&wire).expect("it prints"),
+        "",
+    );
 }
 
 #[test]
@@ -70,5 +88,9 @@ fn a_project_keeps_every_field() {
     });
     let typed: AppProject = serde_json::from_value(before.clone()).expect("it parses");
     let wire = AppProject::decode(typed.encode_to_vec().as_slice()).expect("it decodes");
-    assert_kept(&before, &serde_json::to_value(&wire).expect("it prints"), "");
+    assert_kept(
+        &before,
+        &serde_json::to_value(&wire).expect("it prints"),
+        "",
+    );
 }

@@ -33,12 +33,20 @@ pub fn split_api_version(api_version: &str) -> (&str, &str) {
 
 /// Joins group and version as `apiVersion` does.
 pub fn join_api_version(group: &str, version: &str) -> String {
-    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+    if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    }
 }
 
 impl Gvk {
     pub fn new(group: &str, version: &str, kind: &str) -> Self {
-        Self { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned() }
+        Self {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+        }
     }
 
     pub fn from_api_version(api_version: &str, kind: &str) -> Self {
@@ -51,24 +59,38 @@ impl Gvk {
     }
 
     pub fn group_kind(&self) -> GroupKind {
-        GroupKind { group: self.group.clone(), kind: self.kind.clone() }
+        GroupKind {
+            group: self.group.clone(),
+            kind: self.kind.clone(),
+        }
     }
 }
 
 impl GroupKind {
     pub fn new(group: &str, kind: &str) -> Self {
-        Self { group: group.to_owned(), kind: kind.to_owned() }
+        Self {
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+        }
     }
 }
 
 impl Gvr {
     pub fn new(group: &str, version: &str, resource: &str) -> Self {
-        Self { group: group.to_owned(), version: version.to_owned(), resource: resource.to_owned() }
+        Self {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            resource: resource.to_owned(),
+        }
     }
 
     /// `/api/v1` or `/apis/<group>/<version>`.
     pub fn root_path(&self) -> String {
-        if self.group.is_empty() { format!("/api/{}", self.version) } else { format!("/apis/{}/{}", self.group, self.version) }
+        if self.group.is_empty() {
+            format!("/api/{}", self.version)
+        } else {
+            format!("/apis/{}/{}", self.group, self.version)
+        }
     }
 }
 
@@ -82,6 +104,10 @@ impl fmt::Display for Gvk {
 /// As Go prints it: `Deployment.apps`, and `Service` for the core group.
 impl fmt::Display for GroupKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.group.is_empty() { f.write_str(&self.kind) } else { write!(f, "{}.{}", self.kind, self.group) }
+        if self.group.is_empty() {
+            f.write_str(&self.kind)
+        } else {
+            write!(f, "{}.{}", self.kind, self.group)
+        }
     }
 }

@@ -28,13 +28,23 @@ struct Head {
 
 impl Head {
     fn of(object: &Object) -> Self {
-        let fields = [object.api_version(), object.kind(), object.namespace(), object.name(), object.uid(), object.resource_version()];
+        let fields = [
+            object.api_version(),
+            object.kind(),
+            object.namespace(),
+            object.name(),
+            object.uid(),
+            object.resource_version(),
+        ];
         let mut end = 0;
         let ends = fields.map(|field| {
             end += field.len();
             u32::try_from(end).expect("names of less than 4 GiB")
         });
-        Self { text: fields.concat().into(), ends }
+        Self {
+            text: fields.concat().into(),
+            ends,
+        }
     }
 
     fn field(&self, index: usize) -> &str {
@@ -122,7 +132,10 @@ fn json(object: &Object) -> String {
 
 impl From<Object> for Kept {
     fn from(object: Object) -> Self {
-        Self { head: Head::of(&object), state: Mutex::new(State::Tree(Arc::new(object))) }
+        Self {
+            head: Head::of(&object),
+            state: Mutex::new(State::Tree(Arc::new(object))),
+        }
     }
 }
 
@@ -154,12 +167,29 @@ mod tests {
     fn at_rest_it_is_small_and_gives_back_what_it_got() {
         let whole = object(&"lorem ipsum ".repeat(200));
         let kept = Kept::from(whole.clone());
-        let names = || [kept.group(), kept.api_version(), kept.kind(), kept.namespace(), kept.name(), kept.uid(), kept.resource_version()];
-        assert_eq!(names(), ["apps", "apps/v1", "Deployment", "n", "a", "u", "7"]);
+        let names = || {
+            [
+                kept.group(),
+                kept.api_version(),
+                kept.kind(),
+                kept.namespace(),
+                kept.name(),
+                kept.uid(),
+                kept.resource_version(),
+            ]
+        };
+        assert_eq!(
+            names(),
+            ["apps", "apps/v1", "Deployment", "n", "a", "u", "7"]
+        );
         assert_eq!((&*kept.object(), kept.json()), (&whole, json(&whole)));
         kept.rest();
         kept.rest();
-        assert!((1..400).contains(&kept.bytes_held()), "{}", kept.bytes_held());
+        assert!(
+            (1..400).contains(&kept.bytes_held()),
+            "{}",
+            kept.bytes_held()
+        );
         assert_eq!((&*kept.object(), kept.json()), (&whole, json(&whole)));
         assert_eq!(kept, Kept::from(whole));
         assert_ne!(kept, Kept::from(object("other")));

@@ -15,22 +15,37 @@ pub struct ResourceKey {
 
 impl ResourceKey {
     pub fn new(group: &str, kind: &str, namespace: &str, name: &str) -> Self {
-        Self { group: group.to_owned(), kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() }
+        Self {
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
     }
 
     pub fn group_kind(&self) -> GroupKind {
-        GroupKind { group: self.group.clone(), kind: self.kind.clone() }
+        GroupKind {
+            group: self.group.clone(),
+            kind: self.kind.clone(),
+        }
     }
 
     /// The same key at cluster scope.
     pub fn without_namespace(&self) -> Self {
-        Self { namespace: String::new(), ..self.clone() }
+        Self {
+            namespace: String::new(),
+            ..self.clone()
+        }
     }
 }
 
 /// `<group>/<kind>/<namespace>/<name>`, as messages print it.
 impl fmt::Display for ResourceKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}/{}", self.group, self.kind, self.namespace, self.name)
+        write!(
+            f,
+            "{}/{}/{}/{}",
+            self.group, self.kind, self.namespace, self.name
+        )
     }
 }

@@ -53,10 +53,16 @@ impl Object {
     /// A copy without `metadata.managedFields`, which is the larger part of many.
     pub fn without_managers(&self) -> Self {
         let but_managers = |metadata: &Map<String, Value>| {
-            metadata.iter().filter(|(key, _)| *key != "managedFields").map(|(key, value)| (key.clone(), value.clone())).collect()
+            metadata
+                .iter()
+                .filter(|(key, _)| *key != "managedFields")
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect()
         };
         let part = |(key, value): (&String, &Value)| match value {
-            Value::Object(metadata) if key == "metadata" => (key.clone(), Value::Object(but_managers(metadata))),
+            Value::Object(metadata) if key == "metadata" => {
+                (key.clone(), Value::Object(but_managers(metadata)))
+            }
             _ => (key.clone(), value.clone()),
         };
         Self(self.0.iter().map(part).collect())
@@ -78,13 +84,24 @@ impl Object {
         for field in ["apiVersion", "kind"] {
             match self.0.get(field) {
                 Some(Value::String(s)) if !s.is_empty() => {}
-                None | Some(Value::Null | Value::String(_)) => return Err(ObjectError::Missing(field)),
+                None | Some(Value::Null | Value::String(_)) => {
+                    return Err(ObjectError::Missing(field));
+                }
                 Some(_) => return Err(ObjectError::NotAString(field)),
             }
         }
-        let names = [("name", "metadata.name"), ("generateName", "metadata.generateName")];
-        let broken = |(field, _): &(&str, _)| self.metadata(field).is_some_and(|v| !v.is_null() && !v.is_string());
-        names.into_iter().find(broken).map_or(Ok(()), |(_, field)| Err(ObjectError::NotAString(field)))
+        let names = [
+            ("name", "metadata.name"),
+            ("generateName", "metadata.generateName"),
+        ];
+        let broken = |(field, _): &(&str, _)| {
+            self.metadata(field)
+                .is_some_and(|v| !v.is_null() && !v.is_string())
+        };
+        names
+            .into_iter()
+            .find(broken)
+            .map_or(Ok(()), |(_, field)| Err(ObjectError::NotAString(field)))
     }
 
     fn str_of(value: Option<&Value>) -> &str {
@@ -143,7 +160,9 @@ impl Object {
     }
 
     pub fn generation(&self) -> i64 {
-        self.metadata("generation").and_then(Value::as_i64).unwrap_or(0)
+        self.metadata("generation")
+            .and_then(Value::as_i64)
+            .unwrap_or(0)
     }
 
     /// RFC 3339, empty when absent.
@@ -165,16 +184,21 @@ impl Object {
         if namespace.is_empty() {
             self.metadata_mut().remove("namespace");
         } else {
-            self.metadata_mut().insert("namespace".into(), namespace.into());
+            self.metadata_mut()
+                .insert("namespace".into(), namespace.into());
         }
     }
 
     pub fn annotation(&self, key: &str) -> Option<&str> {
-        self.metadata("annotations").and_then(|a| a.get(key)).and_then(Value::as_str)
+        self.metadata("annotations")
+            .and_then(|a| a.get(key))
+            .and_then(Value::as_str)
     }
 
     pub fn label(&self, key: &str) -> Option<&str> {
-        self.metadata("labels").and_then(|a| a.get(key)).and_then(Value::as_str)
+        self.metadata("labels")
+            .and_then(|a| a.get(key))
+            .and_then(Value::as_str)
     }
 
     pub fn labels(&self) -> BTreeMap<String, String> {
@@ -205,7 +229,12 @@ impl Object {
 
     pub fn finalizers(&self) -> Vec<String> {
         let list = self.metadata("finalizers").and_then(Value::as_array);
-        list.map(|l| l.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect()).unwrap_or_default()
+        list.map(|l| {
+            l.iter()
+                .filter_map(|v| v.as_str().map(str::to_owned))
+                .collect()
+        })
+        .unwrap_or_default()
     }
 
     /// Replaces the finalizers; an empty list removes the field.
@@ -213,26 +242,41 @@ impl Object {
         if finalizers.is_empty() {
             self.metadata_mut().remove("finalizers");
         } else {
-            self.metadata_mut().insert("finalizers".into(), finalizers.into());
+            self.metadata_mut()
+                .insert("finalizers".into(), finalizers.into());
         }
     }
 
     pub fn owner_references(&self) -> Vec<OwnerReference> {
         let list = self.metadata("ownerReferences").and_then(Value::as_array);
-        list.map(|l| l.iter().filter_map(|v| OwnerReference::deserialize(v).ok()).collect()).unwrap_or_default()
+        list.map(|l| {
+            l.iter()
+                .filter_map(|v| OwnerReference::deserialize(v).ok())
+                .collect()
+        })
+        .unwrap_or_default()
     }
 
     /// The owner whose `controller` is true.
     pub fn controller_of(&self) -> Option<OwnerReference> {
-        self.owner_references().into_iter().find(|o| o.controller == Some(true))
+        self.owner_references()
+            .into_iter()
+            .find(|o| o.controller == Some(true))
     }
 
     /// The value at a JSON pointer, such as `/spec/replicas`.
     pub fn pointer(&self, pointer: &str) -> Option<&Value> {
-        let (first, rest) = pointer.strip_prefix('/')?.split_once('/').map_or((pointer.strip_prefix('/')?, ""), |(a, b)| (a, b));
+        let (first, rest) = pointer
+            .strip_prefix('/')?
+            .split_once('/')
+            .map_or((pointer.strip_prefix('/')?, ""), |(a, b)| (a, b));
         let first = first.replace("~1", "/").replace("~0", "~");
         let value = self.0.get(&first)?;
-        if rest.is_empty() { Some(value) } else { value.pointer(&pointer[pointer.len() - rest.len() - 1..]) }
+        if rest.is_empty() {
+            Some(value)
+        } else {
+            value.pointer(&pointer[pointer.len() - rest.len() - 1..])
+        }
     }
 
     /// The string at a JSON pointer, empty when absent or of another type.
@@ -268,16 +312,24 @@ pub fn is_deeper_than(value: &Value, levels: usize) -> bool {
 
 /// The map under `key`, made when absent, or when what is there is not a map.
 pub fn map_entry<'a>(parent: &'a mut Map<String, Value>, key: &str) -> &'a mut Map<String, Value> {
-    let slot = parent.entry(key).or_insert_with(|| Value::Object(Map::new()));
+    let slot = parent
+        .entry(key)
+        .or_insert_with(|| Value::Object(Map::new()));
     if !slot.is_object() {
         *slot = Value::Object(Map::new());
     }
-    slot.as_object_mut().expect("it was made a map on the line before")
+    slot.as_object_mut()
+        .expect("it was made a map on the line before")
 }
 
 fn string_map(value: Option<&Value>) -> BTreeMap<String, String> {
     let map = value.and_then(Value::as_object);
-    map.map(|m| m.iter().filter_map(|(k, v)| v.as_str().map(|v| (k.clone(), v.to_owned()))).collect()).unwrap_or_default()
+    map.map(|m| {
+        m.iter()
+            .filter_map(|(k, v)| v.as_str().map(|v| (k.clone(), v.to_owned())))
+            .collect()
+    })
+    .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -304,11 +356,30 @@ mod tests {
 
     #[test]
     fn identity_names_the_missing_field() {
-        assert_eq!(object(json!({"kind": "A"})).check_identity(), Err(ObjectError::Missing("apiVersion")));
-        assert_eq!(object(json!({"apiVersion": "v1", "kind": "A"})).check_identity(), Ok(()));
-        let named = |name: Value| object(json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": name}})).check_identity();
-        assert_eq!((named(json!(null)), named(json!(5))), (Ok(()), Err(ObjectError::NotAString("metadata.name"))));
-        assert_eq!(object(json!({"apiVersion": "v1", "kind": "A", "metadata": {"generateName": "x-"}})).check_identity(), Ok(()));
-        assert_eq!(object(json!({"apiVersion": 1, "kind": "A"})).check_identity(), Err(ObjectError::NotAString("apiVersion")));
+        assert_eq!(
+            object(json!({"kind": "A"})).check_identity(),
+            Err(ObjectError::Missing("apiVersion"))
+        );
+        assert_eq!(
+            object(json!({"apiVersion": "v1", "kind": "A"})).check_identity(),
+            Ok(())
+        );
+        let named = |name: Value| {
+            object(json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": name}}))
+                .check_identity()
+        };
+        assert_eq!(
+            (named(json!(null)), named(json!(5))),
+            (Ok(()), Err(ObjectError::NotAString("metadata.name")))
+        );
+        assert_eq!(
+            object(json!({"apiVersion": "v1", "kind": "A", "metadata": {"generateName": "x-"}}))
+                .check_identity(),
+            Ok(())
+        );
+        assert_eq!(
+            object(json!({"apiVersion": 1, "kind": "A"})).check_identity(),
+            Err(ObjectError::NotAString("apiVersion"))
+        );
     }
 }

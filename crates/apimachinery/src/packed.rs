@@ -23,12 +23,21 @@ pub struct PackedText {
 impl PackedText {
     pub fn new(text: &str) -> Self {
         let compressed = (text.len() >= COMPRESS_FROM)
-            .then(|| COMPRESSOR.with_borrow_mut(|c| c.as_mut().and_then(|c| c.compress(text.as_bytes()).ok())))
+            .then(|| {
+                COMPRESSOR
+                    .with_borrow_mut(|c| c.as_mut().and_then(|c| c.compress(text.as_bytes()).ok()))
+            })
             .flatten()
             .filter(|c| c.len() < text.len() * 9 / 10);
         match compressed {
-            Some(bytes) => Self { bytes: bytes.into(), plain: text.len() },
-            None => Self { bytes: text.as_bytes().into(), plain: 0 },
+            Some(bytes) => Self {
+                bytes: bytes.into(),
+                plain: text.len(),
+            },
+            None => Self {
+                bytes: text.as_bytes().into(),
+                plain: 0,
+            },
         }
     }
 
@@ -67,7 +76,9 @@ mod tests {
             String::new(),
             "short".into(),
             "lorem ipsum ".repeat(200),
-            (0..2000u32).map(|i| char::from(b' ' + (i * i % 89) as u8)).collect(),
+            (0..2000u32)
+                .map(|i| char::from(b' ' + (i * i % 89) as u8))
+                .collect(),
         ] {
             let packed = PackedText::new(&text);
             assert_eq!(packed.read(), text);

@@ -29,7 +29,9 @@ pub struct Quantity {
 /// Why a text is not a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
-    #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
+    #[error(
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+    )]
     Format,
     #[error("unable to parse numeric part of quantity")]
     Numeric,
@@ -40,7 +42,10 @@ pub enum QuantityError {
 }
 
 impl Quantity {
-    pub const ZERO: Self = Self { nanos: 0, format: Format::DecimalSi };
+    pub const ZERO: Self = Self {
+        nanos: 0,
+        format: Format::DecimalSi,
+    };
 
     pub fn format(&self) -> Format {
         self.format
@@ -63,12 +68,18 @@ impl Quantity {
     /// The next whole number of thousandths, if this is none.
     pub fn in_thousandths(&self) -> Option<Self> {
         let unit = NANO / 1000;
-        (self.nanos % unit != 0).then(|| Self { nanos: round_up(self.nanos, unit) * unit, ..*self })
+        (self.nanos % unit != 0).then(|| Self {
+            nanos: round_up(self.nanos, unit) * unit,
+            ..*self
+        })
     }
 
     /// The next whole number.
     pub fn in_units(&self) -> Self {
-        Self { nanos: round_up(self.nanos, NANO) * NANO, ..*self }
+        Self {
+            nanos: round_up(self.nanos, NANO) * NANO,
+            ..*self
+        }
     }
 
     pub fn as_f64(&self) -> f64 {
@@ -77,18 +88,32 @@ impl Quantity {
 
     /// The sum, in the format of `self` (of `other` when `self` is zero).
     pub fn plus(&self, other: &Self) -> Self {
-        let format = if self.is_zero() { other.format } else { self.format };
-        Self { nanos: self.nanos.saturating_add(other.nanos), format }
+        let format = if self.is_zero() {
+            other.format
+        } else {
+            self.format
+        };
+        Self {
+            nanos: self.nanos.saturating_add(other.nanos),
+            format,
+        }
     }
 
     /// The difference, in the format of `self` (of `other` when `self` is zero).
     pub fn minus(&self, other: &Self) -> Self {
-        self.plus(&Self { nanos: -other.nanos, format: other.format })
+        self.plus(&Self {
+            nanos: -other.nanos,
+            format: other.format,
+        })
     }
 
     /// The number, if it is a whole one that fits.
     pub fn to_whole(&self) -> Option<i64> {
-        if self.nanos % NANO == 0 { i64::try_from(self.nanos / NANO).ok() } else { None }
+        if self.nanos % NANO == 0 {
+            i64::try_from(self.nanos / NANO).ok()
+        } else {
+            None
+        }
     }
 }
 
@@ -99,7 +124,11 @@ fn saturate(v: i128) -> i64 {
 /// Away from zero.
 fn round_up(nanos: i128, unit: i128) -> i128 {
     let (whole, rest) = (nanos / unit, nanos % unit);
-    if rest == 0 { whole } else { whole + rest.signum() }
+    if rest == 0 {
+        whole
+    } else {
+        whole + rest.signum()
+    }
 }
 
 impl FromStr for Quantity {
@@ -113,7 +142,9 @@ impl FromStr for Quantity {
             Some(b'+') => (false, &text[1..]),
             Some(_) => (false, text),
         };
-        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(rest.len());
         let (number, suffix) = rest.split_at(end);
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         if number.is_empty() {
@@ -134,16 +165,25 @@ impl FromStr for Quantity {
         if digits.len() > 38 {
             return Err(too_large());
         }
-        let mantissa: i128 = if digits.is_empty() { 0 } else { digits.parse().map_err(|_| too_large())? };
+        let mantissa: i128 = if digits.is_empty() {
+            0
+        } else {
+            digits.parse().map_err(|_| too_large())?
+        };
         let scale = -(fraction.trim_end_matches('0').len() as i32);
         let mut nanos = match format {
-            Format::BinarySi => {
-                shift10(mantissa, 9 + scale).and_then(|n| n.checked_mul(1i128 << exponent)).unwrap_or(MAX_BINARY).min(MAX_BINARY)
-            }
+            Format::BinarySi => shift10(mantissa, 9 + scale)
+                .and_then(|n| n.checked_mul(1i128 << exponent))
+                .unwrap_or(MAX_BINARY)
+                .min(MAX_BINARY),
             _ => shift10(mantissa, 9 + scale + exponent).ok_or_else(too_large)?,
         };
         // A binary fraction below one cannot be written with a binary suffix.
-        let format = if format == Format::BinarySi && nanos > 0 && nanos < NANO { Format::DecimalSi } else { format };
+        let format = if format == Format::BinarySi && nanos > 0 && nanos < NANO {
+            Format::DecimalSi
+        } else {
+            format
+        };
         if negative {
             nanos = -nanos;
         }
@@ -218,13 +258,21 @@ impl fmt::Display for Quantity {
             return write!(f, "{n}{}", ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"][power]);
         }
         let (mut n, mut power) = (self.nanos, 0);
-        let most = if self.format == Format::DecimalExponent { usize::MAX } else { 9 };
+        let most = if self.format == Format::DecimalExponent {
+            usize::MAX
+        } else {
+            9
+        };
         while n % 1000 == 0 && power < most {
             n /= 1000;
             power += 1;
         }
         if self.format != Format::DecimalExponent {
-            return write!(f, "{n}{}", ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"][power]);
+            return write!(
+                f,
+                "{n}{}",
+                ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"][power]
+            );
         }
         match 3 * power as i32 - 9 {
             0 => write!(f, "{n}"),
@@ -257,7 +305,11 @@ impl Ord for Quantity {
 pub fn canonical(value: &serde_json::Value) -> Option<String> {
     match value {
         serde_json::Value::String(s) => s.parse::<Quantity>().ok().map(|q| q.to_string()),
-        serde_json::Value::Number(n) => n.to_string().parse::<Quantity>().ok().map(|q| q.to_string()),
+        serde_json::Value::Number(n) => n
+            .to_string()
+            .parse::<Quantity>()
+            .ok()
+            .map(|q| q.to_string()),
         _ => None,
     }
 }
@@ -265,23 +317,35 @@ pub fn canonical(value: &serde_json::Value) -> Option<String> {
 /// How the API server keeps a quantity: as it was written if that looks canonical to it, which leading zeros and signs do, too.
 pub fn kept(text: &str) -> Result<String, QuantityError> {
     let quantity: Quantity = text.parse()?;
-    Ok(if looks_canonical(text) { text.to_owned() } else { quantity.to_string() })
+    Ok(if looks_canonical(text) {
+        text.to_owned()
+    } else {
+        quantity.to_string()
+    })
 }
 
 fn looks_canonical(text: &str) -> bool {
     let rest = text.trim_start_matches(['+', '-']).trim_start_matches('0');
-    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+    let end = rest
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(rest.len());
     let (number, suffix) = rest.split_at(end);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = format!("{}{fraction}", if whole.is_empty() { "0" } else { whole });
     let length = digits.len() as i32;
     match suffix_of(suffix) {
         Ok((Format::BinarySi, exponent)) => {
-            length + exponent * 3 / 10 < 15 && fraction.is_empty() && digits.parse::<u64>().is_ok_and(|n| n % 8 != 0)
+            length + exponent * 3 / 10 < 15
+                && fraction.is_empty()
+                && digits.parse::<u64>().is_ok_and(|n| n % 8 != 0)
         }
         Ok((_, exponent)) => {
             let scale = exponent - fraction.len() as i32;
-            length <= 18 && scale >= -9 && scale % 3 == 0 && !digits.ends_with("000") && !digits.starts_with('0')
+            length <= 18
+                && scale >= -9
+                && scale % 3 == 0
+                && !digits.ends_with("000")
+                && !digits.starts_with('0')
         }
         Err(_) => false,
     }
@@ -322,19 +386,39 @@ mod tests {
             ("1E", "1E"),
             ("00100", "100"),
         ] {
-            assert_eq!(text.parse::<Quantity>().map(|q| q.to_string()), Ok(expected.to_owned()), "{text}");
+            assert_eq!(
+                text.parse::<Quantity>().map(|q| q.to_string()),
+                Ok(expected.to_owned()),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn what_looks_canonical_stays_as_it_was_written() {
-        for text in ["0", "010", "+5", "5.", "1e0", "1E3", "01Ki", "1e+3", "0001.500", "0100m"] {
+        for text in [
+            "0", "010", "+5", "5.", "1e0", "1E3", "01Ki", "1e+3", "0001.500", "0100m",
+        ] {
             assert_eq!(kept(text).as_deref(), Ok(text));
         }
-        for (text, canonical) in [("1000m", "1"), ("0.5", "500m"), ("00", "0"), ("1024Mi", "1Gi"), ("1.50", "1500m"), ("1000000", "1M")] {
+        for (text, canonical) in [
+            ("1000m", "1"),
+            ("0.5", "500m"),
+            ("00", "0"),
+            ("1024Mi", "1Gi"),
+            ("1.50", "1500m"),
+            ("1000000", "1M"),
+        ] {
             assert_eq!(kept(text).as_deref(), Ok(canonical));
         }
-        assert_eq!("1001u".parse::<Quantity>().ok().and_then(|q| q.in_thousandths()).map(|q| q.to_string()), Some("2m".to_owned()));
+        assert_eq!(
+            "1001u"
+                .parse::<Quantity>()
+                .ok()
+                .and_then(|q| q.in_thousandths())
+                .map(|q| q.to_string()),
+            Some("2m".to_owned())
+        );
     }
 
     #[test]
@@ -351,7 +435,10 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Quantity>().err(), Some(expected), "{text}");
         }
-        assert!(matches!("1e900".parse::<Quantity>(), Err(QuantityError::TooLarge(_))));
+        assert!(matches!(
+            "1e900".parse::<Quantity>(),
+            Err(QuantityError::TooLarge(_))
+        ));
     }
 
     #[test]

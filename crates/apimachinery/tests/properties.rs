@@ -49,7 +49,9 @@ impl Rng {
 fn scalar(kind: ScalarKind, rng: &mut Rng) -> Value {
     match kind {
         ScalarKind::String => ["a", "b", "c", "1"][rng.below(4) as usize].into(),
-        ScalarKind::Integer => [json!(1), json!(2), json!(i64::MAX), json!(0)][rng.below(4) as usize].clone(),
+        ScalarKind::Integer => {
+            [json!(1), json!(2), json!(i64::MAX), json!(0)][rng.below(4) as usize].clone()
+        }
         ScalarKind::Number => [json!(1), json!(1.5), json!(-0.25)][rng.below(3) as usize].clone(),
         ScalarKind::Boolean => rng.happens(50).into(),
         ScalarKind::IntOrString => [json!(1), json!("50%")][rng.below(2) as usize].clone(),
@@ -63,8 +65,15 @@ fn value_of(ty: TypeRef<'_>, rng: &mut Rng, depth: u32) -> Value {
         TypeKind::Any => json!({"any": rng.below(3)}),
         TypeKind::Map => {
             let values = ty.values().expect("maps have values");
-            let keys = ["k", "l", "m"].into_iter().filter(|_| rng.happens(50)).collect::<Vec<_>>();
-            Value::Object(keys.into_iter().map(|k| (k.to_owned(), value_of(values, rng, depth + 1))).collect())
+            let keys = ["k", "l", "m"]
+                .into_iter()
+                .filter(|_| rng.happens(50))
+                .collect::<Vec<_>>();
+            Value::Object(
+                keys.into_iter()
+                    .map(|k| (k.to_owned(), value_of(values, rng, depth + 1)))
+                    .collect(),
+            )
         }
         TypeKind::Object => Value::Object(fields_of(ty, rng, depth)),
         TypeKind::List => list_of(ty, rng, depth),
@@ -73,7 +82,10 @@ fn value_of(ty: TypeRef<'_>, rng: &mut Rng, depth: u32) -> Value {
 
 fn fields_of(ty: TypeRef<'_>, rng: &mut Rng, depth: u32) -> Map<String, Value> {
     let mut map = Map::new();
-    let percent = [60, 60, 45, 30, 20].get(depth as usize).copied().unwrap_or(12);
+    let percent = [60, 60, 45, 30, 20]
+        .get(depth as usize)
+        .copied()
+        .unwrap_or(12);
     for (name, field) in ty.fields().filter(|(name, _)| *name != "managedFields") {
         if depth < 9 && rng.happens(percent) {
             map.insert(name.to_owned(), value_of(field, rng, depth + 1));
@@ -94,7 +106,10 @@ fn list_of(ty: TypeRef<'_>, rng: &mut Rng, depth: u32) -> Value {
         let mut item = value_of(items, rng, depth + 1);
         if let Value::Object(map) = &mut item {
             for key in &keys {
-                let number = if matches!(items.field(key).map(|f| f.kind()), Some(TypeKind::Scalar(ScalarKind::Integer))) {
+                let number = if matches!(
+                    items.field(key).map(|f| f.kind()),
+                    Some(TypeKind::Scalar(ScalarKind::Integer))
+                ) {
                     json!(number)
                 } else {
                     json!(format!("n{number}"))
@@ -124,7 +139,10 @@ impl Case<'_> {
         let mut map = fields_of(self.ty, &mut self.rng, 0);
         map.insert("apiVersion".into(), self.gvk.api_version().into());
         map.insert("kind".into(), self.gvk.kind.clone().into());
-        map.insert("metadata".into(), json!({"name": "x", "labels": {"a": "b"}}));
+        map.insert(
+            "metadata".into(),
+            json!({"name": "x", "labels": {"a": "b"}}),
+        );
         Value::Object(map)
     }
 
@@ -158,13 +176,19 @@ fn every_case(check: impl Fn(&mut Case<'_>)) {
         let (group, version, kind) = KINDS[(seed % KINDS.len() as u64) as usize];
         let gvk = Gvk::new(group, version, kind);
         let ty = schema::builtin().type_for(&gvk).expect("a built-in kind");
-        check(&mut Case { seed, gvk, ty, rng: Rng(seed) });
+        check(&mut Case {
+            seed,
+            gvk,
+            ty,
+            rng: Rng(seed),
+        });
     }
 }
 
 /// The objects are the same but for the order of lists that merge.
 fn same_content(a: &Value, b: &Value, ty: TypeRef<'_>) -> bool {
-    strategic::sort_merge_lists(a, ty).expect("it can be sorted") == strategic::sort_merge_lists(b, ty).expect("it can be sorted")
+    strategic::sort_merge_lists(a, ty).expect("it can be sorted")
+        == strategic::sort_merge_lists(b, ty).expect("it can be sorted")
 }
 
 #[test]
@@ -173,10 +197,25 @@ fn a_merge_patch_makes_what_it_was_made_from() {
         let from = case.object();
         let to = case.changed(&from);
         let patch = json_merge::create_two_way(&from, &to).expect("a patch");
-        assert_eq!(json_merge::apply(&from, &patch), Ok(to.clone()), "case {}", case.seed);
+        assert_eq!(
+            json_merge::apply(&from, &patch),
+            Ok(to.clone()),
+            "case {}",
+            case.seed
+        );
         // What others changed in between stays, where the patch says nothing of it.
-        assert_eq!(json_merge::create_three_way(&from, &to, &from), Ok(patch), "case {}", case.seed);
-        assert_eq!(json_merge::create_two_way(&to, &to), Ok(json!({})), "case {}", case.seed);
+        assert_eq!(
+            json_merge::create_three_way(&from, &to, &from),
+            Ok(patch),
+            "case {}",
+            case.seed
+        );
+        assert_eq!(
+            json_merge::create_two_way(&to, &to),
+            Ok(json!({})),
+            "case {}",
+            case.seed
+        );
     });
 }
 
@@ -187,7 +226,11 @@ fn a_strategic_patch_makes_what_it_was_made_from() {
         let to = case.changed(&from);
         let patch = strategic::create_two_way(&from, &to, case.ty).expect("a patch");
         let made = strategic::apply(&from, &patch, case.ty).expect("it applies");
-        assert!(same_content(&made, &to, case.ty), "case {}: {from}\n{patch}\nmade {made}\nnot  {to}", case.seed);
+        assert!(
+            same_content(&made, &to, case.ty),
+            "case {}: {from}\n{patch}\nmade {made}\nnot  {to}",
+            case.seed
+        );
     });
 }
 
@@ -200,7 +243,11 @@ fn three_way_with_the_live_object_as_original_is_two_way() {
         let three = three_way::create(&from, &to, &from, Some(case.ty), true).expect("a patch");
         let apply = |patch| strategic::apply(&from, patch, case.ty).expect("it applies");
         assert_eq!(apply(&two), apply(&three), "case {}", case.seed);
-        assert!(three_way::create(&from, &to, &from, Some(case.ty), false).is_ok(), "case {}: nobody else changed anything", case.seed);
+        assert!(
+            three_way::create(&from, &to, &from, Some(case.ty), false).is_ok(),
+            "case {}: nobody else changed anything",
+            case.seed
+        );
     });
 }
 
@@ -210,10 +257,17 @@ fn an_explanation_is_empty_just_when_nothing_changes() {
         let from = case.object();
         let to = case.changed(&from);
         for original in [&Value::Null, &from] {
-            let patch = three_way::create(original, &to, &from, Some(case.ty), true).expect("a patch");
+            let patch =
+                three_way::create(original, &to, &from, Some(case.ty), true).expect("a patch");
             let made = strategic::apply(&from, &patch, case.ty).expect("it applies");
-            let changes = three_way::explain(original, &to, &from, Some(case.ty)).expect("explained");
-            assert_eq!(changes.is_empty(), made == from, "case {}: {changes:?}", case.seed);
+            let changes =
+                three_way::explain(original, &to, &from, Some(case.ty)).expect("explained");
+            assert_eq!(
+                changes.is_empty(),
+                made == from,
+                "case {}: {changes:?}",
+                case.seed
+            );
         }
     });
 }
@@ -226,9 +280,18 @@ fn without_managers(object: &Object) -> Value {
 
 /// Nulls and what is left empty tell nothing.
 fn trimmed(value: &Value) -> Value {
-    let kept = |v: &Value| !(v.is_null() || v.as_object().is_some_and(Map::is_empty) || v.as_array().is_some_and(Vec::is_empty));
+    let kept = |v: &Value| {
+        !(v.is_null()
+            || v.as_object().is_some_and(Map::is_empty)
+            || v.as_array().is_some_and(Vec::is_empty))
+    };
     match value {
-        Value::Object(map) => Value::Object(map.iter().map(|(k, v)| (k.clone(), trimmed(v))).filter(|(_, v)| kept(v)).collect()),
+        Value::Object(map) => Value::Object(
+            map.iter()
+                .map(|(k, v)| (k.clone(), trimmed(v)))
+                .filter(|(_, v)| kept(v))
+                .collect(),
+        ),
         Value::Array(list) => Value::Array(list.iter().map(trimmed).collect()),
         other => other.clone(),
     }
@@ -238,18 +301,35 @@ fn trimmed(value: &Value) -> Value {
 fn applying_with_one_manager_replaces() {
     every_case(|case| {
         let api_version = case.gvk.api_version();
-        let options = ApplyOptions { manager: "m", now: "2026-01-01T00:00:00Z", api_version: &api_version, ..ApplyOptions::default() };
+        let options = ApplyOptions {
+            manager: "m",
+            now: "2026-01-01T00:00:00Z",
+            api_version: &api_version,
+            ..ApplyOptions::default()
+        };
         let first = case.object();
         let second = case.changed(&first);
         let object = |v: &Value| Object::from_value(v.clone()).expect("a map");
-        let made = apply::apply(None, &object(&first), &options, Some(case.ty)).unwrap_or_else(|e| panic!("case {}: {e}", case.seed));
+        let made = apply::apply(None, &object(&first), &options, Some(case.ty))
+            .unwrap_or_else(|e| panic!("case {}: {e}", case.seed));
         assert_eq!(without_managers(&made), first, "case {}", case.seed);
-        let made =
-            apply::apply(Some(&made), &object(&second), &options, Some(case.ty)).unwrap_or_else(|e| panic!("case {}: {e}", case.seed));
-        assert_eq!(trimmed(&without_managers(&made)), trimmed(&second), "case {}", case.seed);
+        let made = apply::apply(Some(&made), &object(&second), &options, Some(case.ty))
+            .unwrap_or_else(|e| panic!("case {}: {e}", case.seed));
+        assert_eq!(
+            trimmed(&without_managers(&made)),
+            trimmed(&second),
+            "case {}",
+            case.seed
+        );
         // What lost its parts in the second step may only now become the empty map that was asked for.
-        let again = apply::apply(Some(&made), &object(&second), &options, Some(case.ty)).expect("no conflict with itself");
-        assert_eq!(trimmed(&again.into_value()), trimmed(&made.into_value()), "case {}: nothing changes the third time", case.seed);
+        let again = apply::apply(Some(&made), &object(&second), &options, Some(case.ty))
+            .expect("no conflict with itself");
+        assert_eq!(
+            trimmed(&again.into_value()),
+            trimmed(&made.into_value()),
+            "case {}: nothing changes the third time",
+            case.seed
+        );
     });
 }
 
@@ -258,11 +338,38 @@ fn field_sets_are_read_as_they_were_written() {
     every_case(|case| {
         let object = Object::from_value(case.object()).expect("a map");
         let other = Object::from_value(case.object()).expect("a map");
-        let (set, other) = (apply::fields(&object, Some(case.ty)), apply::fields(&other, Some(case.ty)));
-        assert_eq!(FieldSet::from_json(&set.to_json()).as_ref(), Ok(&set), "case {}", case.seed);
+        let (set, other) = (
+            apply::fields(&object, Some(case.ty)),
+            apply::fields(&other, Some(case.ty)),
+        );
+        assert_eq!(
+            FieldSet::from_json(&set.to_json()).as_ref(),
+            Ok(&set),
+            "case {}",
+            case.seed
+        );
         let (union, shared) = (set.union(&other), set.intersection(&other));
-        assert_eq!(set.difference(&other).union(&shared), set, "case {}", case.seed);
-        assert!(union.paths().iter().all(|p| set.contains(p) || other.contains(p)), "case {}", case.seed);
-        assert!(shared.paths().iter().all(|p| set.contains(p) && other.contains(p)), "case {}", case.seed);
+        assert_eq!(
+            set.difference(&other).union(&shared),
+            set,
+            "case {}",
+            case.seed
+        );
+        assert!(
+            union
+                .paths()
+                .iter()
+                .all(|p| set.contains(p) || other.contains(p)),
+            "case {}",
+            case.seed
+        );
+        assert!(
+            shared
+                .paths()
+                .iter()
+                .all(|p| set.contains(p) && other.contains(p)),
+            "case {}",
+            case.seed
+        );
     });
 }

@@ -29,23 +29,33 @@ fn told(ty: TypeRef<'_>) -> String {
 
 #[test]
 fn the_table_agrees_with_its_source() {
-    let file = format!("../../../shared/kubernetes/openapi-v2-{}.json", schema::KUBERNETES_VERSION);
+    let file = format!(
+        "../../../shared/kubernetes/openapi-v2-{}.json",
+        schema::KUBERNETES_VERSION
+    );
     let Ok(text) = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)) else {
         return tiphys_testkit::skip("shared", "there is no ../shared/kubernetes");
     };
     let mut document: Value = serde_json::from_str(&text).expect("JSON");
     // A Go struct without a field: the document does not tell it from any JSON, the table does.
-    let empty = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus";
+    let empty =
+        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus";
     document["definitions"][empty]["properties"] = json!({});
     let source = Schema::from_openapi_v3(&document).expect("a schema");
-    assert_eq!(source.definitions().count(), schema::builtin().definitions().count());
+    assert_eq!(
+        source.definitions().count(),
+        schema::builtin().definitions().count()
+    );
     for (expected, got) in source.definitions().zip(schema::builtin().definitions()) {
         let name = expected.name().expect("definitions have names");
         assert_eq!(got.name(), Some(name));
         assert_eq!(told(got), told(expected), "{name}");
         assert_eq!(got.gvks(), expected.gvks(), "{name}");
         assert!(got.required().eq(expected.required()), "{name}");
-        assert!(got.fields().map(|f| f.0).eq(expected.fields().map(|f| f.0)), "{name}");
+        assert!(
+            got.fields().map(|f| f.0).eq(expected.fields().map(|f| f.0)),
+            "{name}"
+        );
         for ((field, got), (_, expected)) in got.fields().zip(expected.fields()) {
             assert_eq!(told(got), told(expected), "{name}.{field}");
         }

@@ -23,7 +23,12 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// GitOps continuous delivery for Kubernetes: Git says what should run, Tiphys makes clusters agree
 #[derive(Parser)]
-#[command(name = "tiphys", version, propagate_version = true, arg_required_else_help = true)]
+#[command(
+    name = "tiphys",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true
+)]
 struct Cli<C: Subcommand = Command> {
     #[command(subcommand)]
     command: C,
@@ -55,15 +60,24 @@ const LAST_WORK: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// What is wrong with the command line, or the help that was asked for.
 fn told(e: &clap::Error) -> ExitCode {
-    if matches!(e.kind(), ErrorKind::InvalidSubcommand | ErrorKind::UnknownArgument) {
-        let words: Vec<String> = env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    if matches!(
+        e.kind(),
+        ErrorKind::InvalidSubcommand | ErrorKind::UnknownArgument
+    ) {
+        let words: Vec<String> = env::args_os()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
         if let Some(text) = commands::absent::instead(&words, &program::<Command>()) {
             eprintln!("error: {text}");
             return ExitCode::FAILURE;
         }
     }
     let _ = e.print();
-    if matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 /// What went wrong in a command, with the exit code that scripts know.
@@ -79,13 +93,19 @@ fn ended(result: Result<(), client::Failure>) -> ExitCode {
 }
 
 fn main() -> ExitCode {
-    let words: Vec<String> = env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let words: Vec<String> = env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
     if let Some(called) = argocd::called(&words, env::var("ARGOCD_BINARY_NAME").ok().as_deref()) {
         return start_called(&called);
     }
     // Scripts render charts by the hundred: the whole command line, threads and logging would take longer than a small chart does.
-    if env::args_os().nth(1).is_some_and(|word| word.to_str().is_some_and(commands::LocalCommand::has_subcommand)) {
-        return parse::<commands::LocalCommand>().map_or_else(|e| told(&e), |cli| ended(cli.command.run()));
+    if env::args_os().nth(1).is_some_and(|word| {
+        word.to_str()
+            .is_some_and(commands::LocalCommand::has_subcommand)
+    }) {
+        return parse::<commands::LocalCommand>()
+            .map_or_else(|e| told(&e), |cli| ended(cli.command.run()));
     }
     match parse::<Command>() {
         Ok(cli) => start(cli),
@@ -119,10 +139,15 @@ fn runtime(streams: bool) -> Result<tokio::runtime::Runtime, ExitCode> {
     if streams {
         pace::keep_pace(&mut threads);
     }
-    threads.worker_threads(workers()).enable_all().thread_stack_size(8 << 20).build().map_err(|e| {
-        eprintln!("error: cannot start: {e}");
-        ExitCode::FAILURE
-    })
+    threads
+        .worker_threads(workers())
+        .enable_all()
+        .thread_stack_size(8 << 20)
+        .build()
+        .map_err(|e| {
+            eprintln!("error: cannot start: {e}");
+            ExitCode::FAILURE
+        })
 }
 
 /// A role under the name that it has in Argo CD.
@@ -130,12 +155,18 @@ fn start_called(called: &Called<'_>) -> ExitCode {
     let words = match called {
         Called::Controller(words) => words,
         Called::NotThere(role) => {
-            eprintln!("error: {role} is not a role of this program yet; {} is", argocd::CONTROLLER);
+            eprintln!(
+                "error: {role} is not a role of this program yet; {} is",
+                argocd::CONTROLLER
+            );
             return ExitCode::FAILURE;
         }
     };
     match argocd::read(words, |name| env::var(name).ok()) {
-        Ok(Line::Run(said)) => runtime(true).map_or_else(|code| code, |runtime| role_ended(runtime.block_on(argocd::run(said)))),
+        Ok(Line::Run(said)) => runtime(true).map_or_else(
+            |code| code,
+            |runtime| role_ended(runtime.block_on(argocd::run(said))),
+        ),
         Ok(Line::Help) => {
             output::print(&argocd::usage());
             ExitCode::SUCCESS
@@ -160,7 +191,10 @@ fn start(cli: Cli) -> ExitCode {
     let result = match cli.command {
         Command::Up(args) => {
             match cli.connect.log_format() {
-                Some(format) => drop(Logs::start(Some(format), Some(cli.loglevel.unwrap_or_else(|| "warn".to_owned())))),
+                Some(format) => drop(Logs::start(
+                    Some(format),
+                    Some(cli.loglevel.unwrap_or_else(|| "warn".to_owned())),
+                )),
                 None => log_plainly(cli.loglevel.as_deref()),
             }
             runtime.block_on(roles::up::run(*args))
@@ -171,7 +205,11 @@ fn start(cli: Cli) -> ExitCode {
         }
         Command::Client(command) => {
             log_plainly(cli.loglevel.as_deref());
-            return ended(runtime.block_on(commands::run(command, &cli.connect, program::<Command>)));
+            return ended(runtime.block_on(commands::run(
+                command,
+                &cli.connect,
+                program::<Command>,
+            )));
         }
     };
     // A fetch from a Git server that does not answer must not keep the process.
@@ -184,18 +222,32 @@ fn role_ended(result: anyhow::Result<()>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("error: {e:#}");
-            e.downcast_ref::<roles::up::Interrupted>().map_or(ExitCode::FAILURE, |i| ExitCode::from(i.exit_code()))
+            e.downcast_ref::<roles::up::Interrupted>()
+                .map_or(ExitCode::FAILURE, |i| ExitCode::from(i.exit_code()))
         }
     }
 }
 
 /// How this program is called, as a shell takes it: by its name where the shell finds it, else by the path that was used.
 fn program_name() -> String {
-    let called = env::args_os().next().map(std::path::PathBuf::from).unwrap_or_default();
-    let name = called.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_else(|| "tiphys".to_owned());
+    let called = env::args_os()
+        .next()
+        .map(std::path::PathBuf::from)
+        .unwrap_or_default();
+    let name = called
+        .file_name()
+        .map(|n| n.to_string_lossy().into_owned())
+        .unwrap_or_else(|| "tiphys".to_owned());
     let same = |found: &std::path::Path| {
-        found.is_file() && found.canonicalize().ok() == env::current_exe().ok().and_then(|p| p.canonicalize().ok())
+        found.is_file()
+            && found.canonicalize().ok()
+                == env::current_exe().ok().and_then(|p| p.canonicalize().ok())
     };
-    let in_path = env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| same(&folder.join(&name))));
-    if in_path || called.components().count() < 2 { name } else { roles::up::quoted(&called.to_string_lossy()) }
+    let in_path = env::var_os("PATH")
+        .is_some_and(|path| env::split_paths(&path).any(|folder| same(&folder.join(&name))));
+    if in_path || called.components().count() < 2 {
+        name
+    } else {
+        roles::up::quoted(&called.to_string_lossy())
+    }
 }

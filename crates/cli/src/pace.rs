@@ -28,7 +28,10 @@ struct Pace {
 }
 
 impl Pace {
-    const NEW: Self = Self { woken: None, looks: 0.0 };
+    const NEW: Self = Self {
+        woken: None,
+        looks: 0.0,
+    };
 
     /// The worker has something to do.
     fn wake(&mut self, now: Instant) {
@@ -40,7 +43,11 @@ impl Pace {
     /// It has nothing more to do: how long it lets news gather before it looks for them.
     fn rest(&self, now: Instant) -> Duration {
         let worked = self.woken.map_or(SPACING, |woken| now - woken);
-        if self.looks < STREAM { Duration::ZERO } else { SPACING.saturating_sub(worked) }
+        if self.looks < STREAM {
+            Duration::ZERO
+        } else {
+            SPACING.saturating_sub(worked)
+        }
     }
 }
 
@@ -80,14 +87,29 @@ mod tests {
     #[test]
     fn what_comes_alone_is_taken_at_once() {
         assert_eq!(after(1, Duration::ZERO), Duration::ZERO);
-        assert_eq!(after(30, Duration::from_millis(1)), Duration::ZERO, "a sync of one Application");
-        assert_eq!(after(10_000, Duration::from_millis(20)), Duration::ZERO, "fifty events a second");
+        assert_eq!(
+            after(30, Duration::from_millis(1)),
+            Duration::ZERO,
+            "a sync of one Application"
+        );
+        assert_eq!(
+            after(10_000, Duration::from_millis(20)),
+            Duration::ZERO,
+            "fifty events a second"
+        );
     }
 
     #[test]
     fn a_stream_is_looked_at_every_ten_milliseconds_as_long_as_it_lasts() {
-        assert_eq!(after(50, Duration::from_millis(1)), Duration::from_millis(9));
-        assert_eq!(after(10_000, Duration::from_millis(4)), Duration::from_millis(9), "its own rests do not end it");
+        assert_eq!(
+            after(50, Duration::from_millis(1)),
+            Duration::from_millis(9)
+        );
+        assert_eq!(
+            after(10_000, Duration::from_millis(4)),
+            Duration::from_millis(9),
+            "its own rests do not end it"
+        );
     }
 
     #[test]

@@ -11,12 +11,20 @@ use std::{
 
 /// Makes a folder with its parents, for its owner only. One that is there must belong to us, and not everybody may write to it.
 pub fn folder(path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)?;
     let found = fs::metadata(path)?;
     // A new file shows who we are.
-    let probe = tempfile::Builder::new().prefix(".tiphys-").tempfile_in(path)?;
+    let probe = tempfile::Builder::new()
+        .prefix(".tiphys-")
+        .tempfile_in(path)?;
     if found.uid() != probe.as_file().metadata()?.uid() {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user"));
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "it belongs to another user",
+        ));
     }
     if found.mode() & 0o002 != 0 {
         let mode = found.mode() & 0o777;
@@ -40,9 +48,14 @@ pub fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return fs::write(path, text);
     }
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = path
+        .parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     // Made with mode 0600, and never one that exists.
-    let mut file = tempfile::Builder::new().prefix(".tiphys-").tempfile_in(folder)?;
+    let mut file = tempfile::Builder::new()
+        .prefix(".tiphys-")
+        .tempfile_in(folder)?;
     file.write_all(text)?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|e| e.error)?;
@@ -66,7 +79,13 @@ mod tests {
         // Somebody who opened it before does not read what comes now.
         let mut before = fs::File::open(at("kubeconfig")).expect("open");
         write(&at("kubeconfig"), b"secret").expect("written");
-        assert_eq!((mode(&at("kubeconfig")), fs::read_to_string(at("kubeconfig")).expect("read").as_str()), (0o600, "secret"));
+        assert_eq!(
+            (
+                mode(&at("kubeconfig")),
+                fs::read_to_string(at("kubeconfig")).expect("read").as_str()
+            ),
+            (0o600, "secret")
+        );
         let mut text = String::new();
         io::Read::read_to_string(&mut before, &mut text).expect("read");
         assert_eq!(text, "old");

@@ -127,9 +127,18 @@ fn transcript(program: &str, first: &[&str]) -> String {
     };
     let mut all = String::new();
     for step in STEPS {
-        let words: Vec<String> = step.split(' ').map(|word| word.replace("$OUT", &out.path().to_string_lossy())).collect();
+        let words: Vec<String> = step
+            .split(' ')
+            .map(|word| word.replace("$OUT", &out.path().to_string_lossy()))
+            .collect();
         let mut command = Command::new(program);
-        command.args(first).args(&words).current_dir(&charts).stdin(Stdio::null()).env_clear().env("HOME", out.path());
+        command
+            .args(first)
+            .args(&words)
+            .current_dir(&charts)
+            .stdin(Stdio::null())
+            .env_clear()
+            .env("HOME", out.path());
         let output = command.output().expect("the program starts");
         let mut stderr = plain(&output.stderr);
         let mut blank = stderr.match_indices("\n\n").map(|(at, _)| at);
@@ -137,7 +146,9 @@ fn transcript(program: &str, first: &[&str]) -> String {
             stderr.truncate(at + 1);
         }
         all.push_str(&format!("$ helm {step}\n{}", plain(&output.stdout)));
-        stderr.lines().for_each(|line| all.push_str(&format!("! {line}\n")));
+        stderr
+            .lines()
+            .for_each(|line| all.push_str(&format!("! {line}\n")));
         all.push_str(&format!("= {}\n\n", output.status.code().unwrap_or(-1)));
     }
     all + &written(out.path(), "$OUT")
@@ -145,13 +156,25 @@ fn transcript(program: &str, first: &[&str]) -> String {
 
 /// The files below a folder, with what is in them.
 fn written(folder: &Path, shown: &str) -> String {
-    let mut entries: Vec<PathBuf> = fs::read_dir(folder).expect("it is there").map(|entry| entry.expect("readable").path()).collect();
+    let mut entries: Vec<PathBuf> = fs::read_dir(folder)
+        .expect("it is there")
+        .map(|entry| entry.expect("readable").path())
+        .collect();
     entries.sort();
-    let name = |path: &Path| format!("{shown}/{}", path.file_name().unwrap_or_default().to_string_lossy());
+    let name = |path: &Path| {
+        format!(
+            "{shown}/{}",
+            path.file_name().unwrap_or_default().to_string_lossy()
+        )
+    };
     let visible = entries.iter().filter(|path| !name(path).contains("/."));
     let texts = visible.map(|path| match path.is_dir() {
         true => written(path, &name(path)),
-        false => format!("# {}\n{}\n", name(path), fs::read_to_string(path).expect("it is text")),
+        false => format!(
+            "# {}\n{}\n",
+            name(path),
+            fs::read_to_string(path).expect("it is text")
+        ),
     });
     texts.collect()
 }
@@ -159,9 +182,18 @@ fn written(folder: &Path, shown: &str) -> String {
 fn compare(program: &str, got: &str, want: &str) {
     let parts = |text: &str| text.split("$ helm ").map(str::to_owned).collect::<Vec<_>>();
     let (got, want) = (parts(got), parts(want));
-    let wrong: Vec<String> =
-        got.iter().zip(&want).filter(|(got, want)| got != want).map(|(got, want)| format!("want: {want}\ngot: {got}")).collect();
-    assert!(wrong.is_empty() && got.len() == want.len(), "{program}: {} steps differ\n{}", wrong.len(), wrong.join("\n"));
+    let wrong: Vec<String> = got
+        .iter()
+        .zip(&want)
+        .filter(|(got, want)| got != want)
+        .map(|(got, want)| format!("want: {want}\ngot: {got}"))
+        .collect();
+    assert!(
+        wrong.is_empty() && got.len() == want.len(),
+        "{program}: {} steps differ\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]
@@ -172,10 +204,18 @@ fn ours_says_what_helm_says() {
         if std::env::var("UPDATE_TRANSCRIPT").is_ok() {
             fs::write(&recorded, &genuine).expect("the transcript can be written");
         }
-        compare("helm", &genuine, &fs::read_to_string(&recorded).expect("the transcript is there"));
+        compare(
+            "helm",
+            &genuine,
+            &fs::read_to_string(&recorded).expect("the transcript is there"),
+        );
     }
     let want = fs::read_to_string(&recorded).expect("the transcript is there");
-    compare("ours", &transcript(env!("CARGO_BIN_EXE_tiphys"), &["helm"]), &want);
+    compare(
+        "ours",
+        &transcript(env!("CARGO_BIN_EXE_tiphys"), &["helm"]),
+        &want,
+    );
 }
 
 /// As Helm does it, whose log also has these lines twice when it lints.
@@ -184,15 +224,27 @@ fn links_that_are_followed_are_named() {
     let out = tempfile::tempdir().expect("a temporary folder can be made");
     let root = fs::canonicalize(out.path()).expect("it is there");
     fs::create_dir_all(root.join("chart/templates")).expect("a folder");
-    fs::write(root.join("chart/Chart.yaml"), "apiVersion: v2\nname: a\nversion: 1.0.0\n").expect("a file");
+    fs::write(
+        root.join("chart/Chart.yaml"),
+        "apiVersion: v2\nname: a\nversion: 1.0.0\n",
+    )
+    .expect("a file");
     fs::write(root.join("shared.yaml"), "kind: C\nmetadata: {name: x}\n").expect("a file");
-    std::os::unix::fs::symlink("../../shared.yaml", root.join("chart/templates/a.yaml")).expect("a link");
+    std::os::unix::fs::symlink("../../shared.yaml", root.join("chart/templates/a.yaml"))
+        .expect("a link");
     let message = "found symbolic link in path. Contents of linked file included and used";
     let root = root.display();
-    let line = format!("level=INFO msg=\"{message}\" path={root}/chart/templates/a.yaml resolved={root}/shared.yaml\n");
+    let line = format!(
+        "level=INFO msg=\"{message}\" path={root}/chart/templates/a.yaml resolved={root}/shared.yaml\n"
+    );
     for (command, want) in [("template", line.clone()), ("lint", line.repeat(2))] {
         let mut program = Command::new(env!("CARGO_BIN_EXE_tiphys"));
-        let output = program.args(["helm", command, "chart"]).current_dir(out.path()).stdin(Stdio::null()).output().expect("it starts");
+        let output = program
+            .args(["helm", command, "chart"])
+            .current_dir(out.path())
+            .stdin(Stdio::null())
+            .output()
+            .expect("it starts");
         assert_eq!(String::from_utf8_lossy(&output.stderr), want, "{command}");
         assert!(output.status.success(), "{command}");
     }
@@ -210,7 +262,11 @@ fn errors_show_the_line_that_they_are_about() {
         ("template r headless", HEADLESS),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tiphys"));
-        command.arg("helm").args(step.split(' ')).current_dir(folder().join("charts")).stdin(Stdio::null());
+        command
+            .arg("helm")
+            .args(step.split(' '))
+            .current_dir(folder().join("charts"))
+            .stdin(Stdio::null());
         let output = command.output().expect("the program starts");
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(stderr.ends_with(want), "{step}: {stderr}");

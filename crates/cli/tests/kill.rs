@@ -15,7 +15,9 @@ use std::{
     time::Duration,
 };
 use tempfile::TempDir;
-use tiphys_testkit::{Api, Options, PATIENCE, Repo, Rng, Tiphys, apps_path, eventually, namespaced};
+use tiphys_testkit::{
+    Api, Options, PATIENCE, Repo, Rng, Tiphys, apps_path, eventually, namespaced,
+};
 
 const NAMESPACE: &str = "under-fire";
 const LEDGER: &str = "ledger";
@@ -28,11 +30,18 @@ const LONGEST_MS: u64 = 1500;
 const STABLE: usize = 5;
 
 fn env_number(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |v| v.parse().unwrap_or_else(|_| panic!("{name}={v} is no number")))
+    std::env::var(name).map_or(default, |v| {
+        v.parse()
+            .unwrap_or_else(|_| panic!("{name}={v} is no number"))
+    })
 }
 
 fn text(value: &Value, pointer: &str) -> String {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+    value
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
 }
 
 fn config_map(name: &str, wave: i64, value: &str) -> String {
@@ -88,7 +97,12 @@ fn real() {
     if std::env::var("TIPHYS_TEST_REAL").as_deref() != Ok("1") {
         return tiphys_testkit::skip("real", "it needs a real control plane: make test-real");
     }
-    run(1, Some(PathBuf::from(std::env::var_os("KUBECONFIG").expect("KUBECONFIG names the cluster"))));
+    run(
+        1,
+        Some(PathBuf::from(
+            std::env::var_os("KUBECONFIG").expect("KUBECONFIG names the cluster"),
+        )),
+    );
 }
 
 fn run(lanes: usize, kubeconfig: Option<PathBuf>) {
@@ -97,7 +111,13 @@ fn run(lanes: usize, kubeconfig: Option<PathBuf>) {
     thread::scope(|scope| {
         for lane in 0..lanes {
             let (totals, kubeconfig) = (&totals, kubeconfig.clone());
-            scope.spawn(move || run_lane(totals, kubeconfig, (first..first + seeds).skip(lane).step_by(lanes)));
+            scope.spawn(move || {
+                run_lane(
+                    totals,
+                    kubeconfig,
+                    (first..first + seeds).skip(lane).step_by(lanes),
+                )
+            });
         }
     });
     let count = |n: &AtomicU64| n.load(Ordering::Relaxed);
@@ -115,15 +135,41 @@ fn run(lanes: usize, kubeconfig: Option<PathBuf>) {
 fn run_lane(totals: &Totals, kubeconfig: Option<PathBuf>, seeds: impl Iterator<Item = u64>) {
     let data = TempDir::new().expect("a folder");
     let seen = Mutex::default();
-    let program = std::env::var_os("TIPHYS_BIN").map_or_else(|| env!("CARGO_BIN_EXE_tiphys").into(), PathBuf::from);
-    let options = Options { program, data: Some(data.path().to_owned()), kubeconfig, ..Options::default() };
+    let program = std::env::var_os("TIPHYS_BIN")
+        .map_or_else(|| env!("CARGO_BIN_EXE_tiphys").into(), PathBuf::from);
+    let options = Options {
+        program,
+        data: Some(data.path().to_owned()),
+        kubeconfig,
+        ..Options::default()
+    };
     let mut files: Vec<_> = (0..STABLE)
-        .map(|i| (format!("app/stable-{i}.yaml"), config_map(&format!("stable-{i}"), i64::try_from(i).expect("small") - 1, "1")))
+        .map(|i| {
+            (
+                format!("app/stable-{i}.yaml"),
+                config_map(
+                    &format!("stable-{i}"),
+                    i64::try_from(i).expect("small") - 1,
+                    "1",
+                ),
+            )
+        })
         .collect();
-    files.push(("app/before.yaml".to_owned(), hook("generateName: before-", "PreSync", "HookFailed")));
-    files.push(("app/after.yaml".to_owned(), hook("name: after", "PostSync", "BeforeHookCreation")));
+    files.push((
+        "app/before.yaml".to_owned(),
+        hook("generateName: before-", "PreSync", "HookFailed"),
+    ));
+    files.push((
+        "app/after.yaml".to_owned(),
+        hook("name: after", "PostSync", "BeforeHookCreation"),
+    ));
     files.push(("app/only-0.yaml".to_owned(), config_map("only-0", 1, "0")));
-    let repo = Repo::with(&files.iter().map(|(n, t)| (n.as_str(), t.as_str())).collect::<Vec<_>>());
+    let repo = Repo::with(
+        &files
+            .iter()
+            .map(|(n, t)| (n.as_str(), t.as_str()))
+            .collect::<Vec<_>>(),
+    );
     let commits = vec![repo.head()];
     let mut lane = Lane {
         totals,
@@ -140,7 +186,11 @@ fn run_lane(totals: &Totals, kubeconfig: Option<PathBuf>, seeds: impl Iterator<I
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         let (lane, done) = (&mut lane, &done);
-        let kubeconfig = lane.options.kubeconfig.clone().unwrap_or_else(|| data.path().join("kubeconfig"));
+        let kubeconfig = lane
+            .options
+            .kubeconfig
+            .clone()
+            .unwrap_or_else(|| data.path().join("kubeconfig"));
         scope.spawn(|| record_hooks(kubeconfig, &seen, done));
         // The recorder must end even when the lane panics.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -174,13 +224,21 @@ fn application(repo: &str) -> Value {
 }
 
 /// Writes down every hook it sees until told to stop. A process that was killed is asked again under its next address.
-fn record_hooks(kubeconfig: PathBuf, seen: &Mutex<BTreeMap<(String, String), BTreeSet<String>>>, done: &AtomicBool) {
+fn record_hooks(
+    kubeconfig: PathBuf,
+    seen: &Mutex<BTreeMap<(String, String), BTreeSet<String>>>,
+    done: &AtomicBool,
+) {
     let path = namespaced("batch/v1", NAMESPACE, "jobs");
     let mut api: Option<Api> = None;
     while !done.load(Ordering::Relaxed) {
         thread::sleep(Duration::from_millis(50));
-        let Some(known) = api.take().or_else(|| Api::kubeconfig(&kubeconfig).ok()) else { continue };
-        let Ok(answer) = known.get(&path) else { continue };
+        let Some(known) = api.take().or_else(|| Api::kubeconfig(&kubeconfig).ok()) else {
+            continue;
+        };
+        let Ok(answer) = known.get(&path) else {
+            continue;
+        };
         api = Some(known);
         write_down(&answer.body, seen);
     }
@@ -190,7 +248,9 @@ fn write_down(jobs: &Value, seen: &Mutex<BTreeMap<(String, String), BTreeSet<Str
     let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
     for job in jobs["items"].as_array().into_iter().flatten() {
         let operation = text(job, "/metadata/annotations/tiphys.dev~1operation-id");
-        seen.entry((text(job, "/metadata/name"), operation)).or_default().insert(text(job, "/metadata/uid"));
+        seen.entry((text(job, "/metadata/name"), operation))
+            .or_default()
+            .insert(text(job, "/metadata/uid"));
     }
 }
 
@@ -200,7 +260,8 @@ impl Lane<'_> {
         let mut rng = Rng::new(seed);
         let kube = tiphys.wait_ready();
         self.commit();
-        let refresh = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
+        let refresh =
+            json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
         kube.patch(&format!("{}/{APP}", apps_path()), &refresh);
         let moment = Duration::from_millis(rng.below(LONGEST_MS));
         self.write_until_killed(&kube, seed, tiphys, moment);
@@ -212,12 +273,22 @@ impl Lane<'_> {
             self.totals.kills.fetch_add(1, Ordering::Relaxed);
         }
         let (tiphys, kube) = Tiphys::ready(&self.options);
-        if kube.find(&format!("{}/{APP}", apps_path())).is_some_and(|app| app.get("operation").is_some()) {
+        if kube
+            .find(&format!("{}/{APP}", apps_path()))
+            .is_some_and(|app| app.get("operation").is_some())
+        {
             self.totals.resumed.fetch_add(1, Ordering::Relaxed);
         }
         // Sometimes the next commit comes before this one is done.
         if rng.below(5) != 0 {
-            let what = format!("seed {seed}, killed after {moment:?}{}", if again { " and once more in the recovery" } else { "" });
+            let what = format!(
+                "seed {seed}, killed after {moment:?}{}",
+                if again {
+                    " and once more in the recovery"
+                } else {
+                    ""
+                }
+            );
             self.await_and_check(&kube, &what);
         }
         tiphys
@@ -231,10 +302,19 @@ impl Lane<'_> {
         let files = [
             ("app/round.yaml".to_owned(), config_map("round", 0, &value)),
             ("app/late.yaml".to_owned(), config_map("late", 2, &value)),
-            (format!("app/only-{now}.yaml"), config_map(&format!("only-{now}"), 1, &value)),
+            (
+                format!("app/only-{now}.yaml"),
+                config_map(&format!("only-{now}"), 1, &value),
+            ),
         ];
-        let files: Vec<_> = files.iter().map(|(n, t)| (n.as_str(), t.as_str())).collect();
-        self.commits.push(self.repo.commit(&files, &[&format!("app/only-{before}.yaml")]));
+        let files: Vec<_> = files
+            .iter()
+            .map(|(n, t)| (n.as_str(), t.as_str()))
+            .collect();
+        self.commits.push(
+            self.repo
+                .commit(&files, &[&format!("app/only-{before}.yaml")]),
+        );
     }
 
     /// Creates objects one after the other while the process is killed, and remembers those that were acknowledged.
@@ -263,17 +343,25 @@ impl Lane<'_> {
     fn await_and_check(&mut self, kube: &Api, what: &str) {
         let sha = self.repo.head();
         let app = format!("{}/{APP}", apps_path());
-        let app = eventually(PATIENCE, &format!("{what}: Synced to {sha} and Healthy"), || {
-            let app = kube.get(&app).map_err(|e| e.0)?.body;
-            let at = |pointer| text(&app, pointer);
-            let well = at("/status/sync/status") == "Synced"
-                && at("/status/sync/revision") == sha
-                && at("/status/health/status") == "Healthy"
-                && at("/status/operationState/phase") == "Succeeded"
-                && at("/status/operationState/syncResult/revision") == sha
-                && app.get("operation").is_none();
-            if well { Ok(app) } else { Err(app["status"].to_string()) }
-        });
+        let app = eventually(
+            PATIENCE,
+            &format!("{what}: Synced to {sha} and Healthy"),
+            || {
+                let app = kube.get(&app).map_err(|e| e.0)?.body;
+                let at = |pointer| text(&app, pointer);
+                let well = at("/status/sync/status") == "Synced"
+                    && at("/status/sync/revision") == sha
+                    && at("/status/health/status") == "Healthy"
+                    && at("/status/operationState/phase") == "Succeeded"
+                    && at("/status/operationState/syncResult/revision") == sha
+                    && app.get("operation").is_none();
+                if well {
+                    Ok(app)
+                } else {
+                    Err(app["status"].to_string())
+                }
+            },
+        );
         assert_eq!(
             app.pointer("/status/operationState/retryCount"),
             None,
@@ -288,14 +376,22 @@ impl Lane<'_> {
 
     fn check_objects(&mut self, kube: &Api, what: &str) {
         let objects = kube.list(&namespaced("v1", NAMESPACE, "configmaps"));
-        let found: BTreeMap<_, _> =
-            objects.iter().filter(|o| text(o, "/metadata/name") != "kube-root-ca.crt").map(|o| (text(o, "/metadata/name"), o)).collect();
-        let mut wanted: BTreeMap<String, String> = (0..STABLE).map(|i| (format!("stable-{i}"), "1".to_owned())).collect();
+        let found: BTreeMap<_, _> = objects
+            .iter()
+            .filter(|o| text(o, "/metadata/name") != "kube-root-ca.crt")
+            .map(|o| (text(o, "/metadata/name"), o))
+            .collect();
+        let mut wanted: BTreeMap<String, String> = (0..STABLE)
+            .map(|i| (format!("stable-{i}"), "1".to_owned()))
+            .collect();
         wanted.insert(format!("only-{}", self.round), self.round.to_string());
         if self.round > 0 {
             wanted.extend(["round", "late"].map(|name| (name.to_owned(), self.round.to_string())));
         }
-        let values: BTreeMap<_, _> = found.iter().map(|(name, o)| (name.clone(), text(o, "/data/value"))).collect();
+        let values: BTreeMap<_, _> = found
+            .iter()
+            .map(|(name, o)| (name.clone(), text(o, "/data/value")))
+            .collect();
         assert_eq!(values, wanted, "{what}: the cluster is not what Git says");
         for (name, object) in found.iter().filter(|(name, _)| !name.starts_with("only-")) {
             let uid = text(object, "/metadata/uid");
@@ -309,23 +405,51 @@ impl Lane<'_> {
         write_down(&jobs, self.seen);
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         for ((name, operation), uids) in seen.iter() {
-            assert_eq!(uids.len(), 1, "{what}: hook {name} of operation {operation} ran as {uids:?}");
+            assert_eq!(
+                uids.len(),
+                1,
+                "{what}: hook {name} of operation {operation} ran as {uids:?}"
+            );
         }
         // Generated names carry the short revision.
-        let of = |sha: &String| seen.keys().filter(|(name, _)| name.starts_with(&format!("before-{}", &sha[..7]))).collect::<Vec<_>>();
+        let of = |sha: &String| {
+            seen.keys()
+                .filter(|(name, _)| name.starts_with(&format!("before-{}", &sha[..7])))
+                .collect::<Vec<_>>()
+        };
         for sha in &self.commits {
             let (ran, awaited) = (of(sha), self.awaited.contains(sha));
-            assert!(ran.len() == 1 || (ran.is_empty() && !awaited), "{what}: the PreSync hook of {sha} ran as {ran:?}");
+            assert!(
+                ran.len() == 1 || (ran.is_empty() && !awaited),
+                "{what}: the PreSync hook of {sha} ran as {ran:?}"
+            );
         }
-        let last = of(self.commits.last().expect("the first commit")).first().map(|(_, operation)| operation.clone());
-        let after = jobs["items"].as_array().into_iter().flatten().find(|j| j["metadata"]["name"] == "after");
+        let last = of(self.commits.last().expect("the first commit"))
+            .first()
+            .map(|(_, operation)| operation.clone());
+        let after = jobs["items"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|j| j["metadata"]["name"] == "after");
         let after = after.map(|j| text(j, "/metadata/annotations/tiphys.dev~1operation-id"));
-        assert_eq!(after, last, "{what}: the PostSync hook is that of the last operation");
+        assert_eq!(
+            after, last,
+            "{what}: the PostSync hook is that of the last operation"
+        );
     }
 
     fn check_writes(&self, kube: &Api, what: &str) {
-        let there: BTreeSet<_> = kube.list(&namespaced("v1", LEDGER, "configmaps")).iter().map(|o| text(o, "/data/name")).collect();
-        let lost: Vec<_> = self.acknowledged.iter().filter(|name| !there.contains(*name)).collect();
+        let there: BTreeSet<_> = kube
+            .list(&namespaced("v1", LEDGER, "configmaps"))
+            .iter()
+            .map(|o| text(o, "/data/name"))
+            .collect();
+        let lost: Vec<_> = self
+            .acknowledged
+            .iter()
+            .filter(|name| !there.contains(*name))
+            .collect();
         assert!(lost.is_empty(), "{what}: acknowledged and lost: {lost:?}");
     }
 }
@@ -333,9 +457,17 @@ impl Lane<'_> {
 impl Drop for Lane<'_> {
     fn drop(&mut self) {
         let hooks = self.seen.lock().map_or(0, |seen| seen.len());
-        self.totals.hooks.fetch_add(u64::try_from(hooks).unwrap_or_default(), Ordering::Relaxed);
-        self.totals.writes.fetch_add(u64::try_from(self.acknowledged.len()).unwrap_or_default(), Ordering::Relaxed);
-        self.totals.syncs.fetch_add(u64::try_from(self.awaited.len()).unwrap_or_default(), Ordering::Relaxed);
+        self.totals
+            .hooks
+            .fetch_add(u64::try_from(hooks).unwrap_or_default(), Ordering::Relaxed);
+        self.totals.writes.fetch_add(
+            u64::try_from(self.acknowledged.len()).unwrap_or_default(),
+            Ordering::Relaxed,
+        );
+        self.totals.syncs.fetch_add(
+            u64::try_from(self.awaited.len()).unwrap_or_default(),
+            Ordering::Relaxed,
+        );
         if thread::panicking() {
             eprintln!("the data folder was {}", self.data.path().display());
         }

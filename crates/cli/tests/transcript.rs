@@ -56,12 +56,15 @@ const LOCAL_STEPS: &[&str] = &[
 
 /// The example with this name.
 fn example(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../examples")
+        .join(name);
     fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
 fn write(path: &Path, text: &str) {
-    fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("a folder can be made");
+    fs::create_dir_all(path.parent().expect("a file is in a folder"))
+        .expect("a folder can be made");
     fs::write(path, text).expect("a file can be written");
 }
 
@@ -100,22 +103,34 @@ impl Drop for Up {
 impl Up {
     /// Starts an own control plane with the example repository, but without its Applications.
     fn start() -> Self {
-        let folder = std::env::temp_dir().join(format!("tiphys-transcript-{}-{:?}", std::process::id(), std::thread::current().id()));
+        let folder = std::env::temp_dir().join(format!(
+            "tiphys-transcript-{}-{:?}",
+            std::process::id(),
+            std::thread::current().id()
+        ));
         let folder = PathBuf::from(folder.to_string_lossy().replace(['(', ')'], ""));
         fs::create_dir_all(&folder).expect("a temporary folder can be made");
         let repository = folder.join("examples.git");
         let mut files = EXAMPLES.map(|name| (name, example(name))).to_vec();
         files.push(("shared.yaml", "migrate: true\n".to_owned()));
-        let made = tiphys_repo::Repos::init_example(&repository, files.iter().map(|(name, text)| (*name, text.as_str())));
+        let made = tiphys_repo::Repos::init_example(
+            &repository,
+            files.iter().map(|(name, text)| (*name, text.as_str())),
+        );
         made.expect("a repository can be made");
         for (name, text) in &files {
             write(&folder.join("local").join(name), text);
             write(
                 &folder.join("local/edited").join(name),
-                &text.replace("replicas: 3", "replicas: 2").replace("migrate: true", "migrate: false"),
+                &text
+                    .replace("replicas: 3", "replicas: 2")
+                    .replace("migrate: true", "migrate: false"),
             );
         }
-        write(&folder.join("local/edited/chart/templates/token.yaml"), TOKEN);
+        write(
+            &folder.join("local/edited/chart/templates/token.yaml"),
+            TOKEN,
+        );
         let mut child = Command::new(env!("CARGO_BIN_EXE_tiphys"))
             .args(["up", "--bare", "--port", "0", "--data"])
             .arg(folder.join("data"))
@@ -131,13 +146,26 @@ impl Up {
             }
         });
         let (mut address, mut password) = (String::new(), String::new());
-        let mut up = Self { child, address: String::new(), password: String::new(), folder };
+        let mut up = Self {
+            child,
+            address: String::new(),
+            password: String::new(),
+            folder,
+        };
         while address.is_empty() || password.is_empty() {
             // A panic here must still end the program that was started.
-            let line = lines.recv_timeout(Duration::from_secs(60)).expect("it says where its page is");
+            let line = lines
+                .recv_timeout(Duration::from_secs(60))
+                .expect("it says where its page is");
             let mut words = line.split_whitespace();
             match words.next() {
-                Some("page") => address = words.next().unwrap_or_default().trim_start_matches("http://").to_owned(),
+                Some("page") => {
+                    address = words
+                        .next()
+                        .unwrap_or_default()
+                        .trim_start_matches("http://")
+                        .to_owned()
+                }
                 Some("login") => password = words.nth(2).unwrap_or_default().to_owned(),
                 _ => {}
             }
@@ -159,37 +187,61 @@ impl Up {
                 .output()
                 .expect("the CLI starts");
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            (output.status.code(), text(&output.stdout), text(&output.stderr))
+            (
+                output.status.code(),
+                text(&output.stdout),
+                text(&output.stderr),
+            )
         };
-        let (code, _, stderr) = run(&["login", &self.address, "--plaintext", "--username", "admin", "--password", &self.password]);
+        let (code, _, stderr) = run(&[
+            "login",
+            &self.address,
+            "--plaintext",
+            "--username",
+            "admin",
+            "--password",
+            &self.password,
+        ]);
         assert_eq!(code, Some(0), "login: {stderr}");
         let repository = format!("file://{}", self.folder.join("examples.git").display());
         let gaps = Regex::new(r"  +").expect("the rule is valid");
         let hunks = Regex::new(r"(?m)^[0-9,]+c[0-9,]+$").expect("the rule is valid");
         let mut all = String::new();
         for step in steps {
-            let line = step.replace("$REPO", &repository).replace("$LOCAL", &self.folder.join("local").to_string_lossy());
+            let line = step
+                .replace("$REPO", &repository)
+                .replace("$LOCAL", &self.folder.join("local").to_string_lossy());
             let words: Vec<&str> = line.split_whitespace().collect();
             let (code, stdout, stderr) = run(&words);
             let mut shown = self.normalise(&format!("{stdout}{stderr}"));
             if step.starts_with("app sync") {
                 // How healthy it is the moment the sync ends depends on the machine.
                 let columns = gaps.replace_all(&shown, "  ").into_owned();
-                shown = columns.replace("Progressing", "HEALTHY").replace("Healthy", "HEALTHY").replace("Missing", "HEALTHY");
+                shown = columns
+                    .replace("Progressing", "HEALTHY")
+                    .replace("Healthy", "HEALTHY")
+                    .replace("Missing", "HEALTHY");
             }
             if step.contains("edited") {
                 // So does in which line of it a live object has something.
                 shown = hunks.replace_all(&shown, "LINES").into_owned();
             }
-            all.push_str(&format!("$ argocd {step}\n{shown}exit {}\n\n", code.unwrap_or(-1)));
+            all.push_str(&format!(
+                "$ argocd {step}\n{shown}exit {}\n\n",
+                code.unwrap_or(-1)
+            ));
         }
         all
     }
 
     /// Without what differs from run to run.
     fn normalise(&self, text: &str) -> String {
-        let text =
-            text.replace(&format!("file://{}", self.folder.join("examples.git").display()), "$REPO").replace(&self.address, "$SERVER");
+        let text = text
+            .replace(
+                &format!("file://{}", self.folder.join("examples.git").display()),
+                "$REPO",
+            )
+            .replace(&self.address, "$SERVER");
         let rules = [
             (r"\b[0-9a-f]{40}\b", "SHA"),
             (r"\([0-9a-f]{7}\)", "(SHA)"),
@@ -198,21 +250,33 @@ impl Up {
             (r"(Duration: +).*", "${1}SOME"),
             (r#""(uid|resourceVersion)": "[^"]*""#, r#""$1": "ANY""#),
             (r#""generation": \d+"#, r#""generation": ANY"#),
-            (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UUID"),
+            (
+                r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
+                "UUID",
+            ),
             (r" +\n", "\n"),
         ];
-        rules
-            .iter()
-            .fold(text, |text, (pattern, by)| Regex::new(pattern).expect("the rules are valid").replace_all(&text, *by).into_owned())
+        rules.iter().fold(text, |text, (pattern, by)| {
+            Regex::new(pattern)
+                .expect("the rules are valid")
+                .replace_all(&text, *by)
+                .into_owned()
+        })
     }
 }
 
 /// Tables of live progress depend on timing: of a sync only the last state and the result are compared. What the genuine program says of its own
 /// `--local` is left out: that it does not work with plugins, and which processes it starts; ours starts none.
 fn settled(transcript: &str) -> String {
-    let live = Regex::new(r#"(?m)^((TIMESTAMP|TIME) |(Warning: local diff without --server-side-generate [^{]*)?\{.*"level":"info").*\n"#);
-    let transcript = live.expect("the rule is valid").replace_all(transcript, "").into_owned();
-    let deprecated = Regex::new("(?m)^Warning: local diff without --server-side-generate [^{\n]*").expect("the rule is valid");
+    let live = Regex::new(
+        r#"(?m)^((TIMESTAMP|TIME) |(Warning: local diff without --server-side-generate [^{]*)?\{.*"level":"info").*\n"#,
+    );
+    let transcript = live
+        .expect("the rule is valid")
+        .replace_all(transcript, "")
+        .into_owned();
+    let deprecated = Regex::new("(?m)^Warning: local diff without --server-side-generate [^{\n]*")
+        .expect("the rule is valid");
     deprecated.replace_all(&transcript, "").into_owned()
 }
 
@@ -233,20 +297,35 @@ fn genuine(name: &str, steps: &[&str]) {
         fs::write(&path, found).expect("the transcript can be written");
         return;
     }
-    assert_eq!(found, expected, "record it anew with UPDATE_TRANSCRIPT=1 if the change is meant");
+    assert_eq!(
+        found, expected,
+        "record it anew with UPDATE_TRANSCRIPT=1 if the change is meant"
+    );
 }
 
 /// So must what ours says.
 fn ours(name: &str, steps: &[&str]) {
     let found = settled(&Up::start().transcript(Path::new(env!("CARGO_BIN_EXE_tiphys")), steps));
     let (_, expected) = committed(name);
-    let steps = |text: &str| -> Vec<String> { text.split("\n$ argocd ").map(|s| s.trim().to_owned()).collect() };
+    let steps = |text: &str| -> Vec<String> {
+        text.split("\n$ argocd ")
+            .map(|s| s.trim().to_owned())
+            .collect()
+    };
     let (found, expected) = (steps(&found), steps(&expected));
-    let differing: Vec<_> = expected.iter().zip(&found).filter(|(e, f)| e != f).collect();
+    let differing: Vec<_> = expected
+        .iter()
+        .zip(&found)
+        .filter(|(e, f)| e != f)
+        .collect();
     for (expected, found) in &differing {
         println!("=== committed\n{expected}\n=== ours\n{found}\n");
     }
-    println!("{} of {} commands agree to the byte after normalising", expected.len() - differing.len(), expected.len());
+    println!(
+        "{} of {} commands agree to the byte after normalising",
+        expected.len() - differing.len(),
+        expected.len()
+    );
     assert_eq!(found.len(), expected.len());
     assert!(differing.is_empty(), "{} commands differ", differing.len());
 }

@@ -22,17 +22,26 @@ pub struct AppKey {
 
 impl AppKey {
     pub fn new(namespace: &str, name: &str) -> Self {
-        Self { namespace: namespace.to_owned(), name: name.to_owned() }
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
     }
 
     /// How it marks its objects: its name, or `<namespace>_<name>` outside the control plane's namespace.
     pub fn instance(&self, control_plane: &str) -> String {
-        if self.namespace == control_plane { self.name.clone() } else { format!("{}_{}", self.namespace, self.name) }
+        if self.namespace == control_plane {
+            self.name.clone()
+        } else {
+            format!("{}_{}", self.namespace, self.name)
+        }
     }
 
     /// The Application that an instance name belongs to.
     pub fn from_instance(instance: &str, control_plane: &str) -> Self {
-        let (namespace, name) = instance.split_once('_').unwrap_or((control_plane, instance));
+        let (namespace, name) = instance
+            .split_once('_')
+            .unwrap_or((control_plane, instance));
         Self::new(namespace, name)
     }
 }
@@ -80,7 +89,13 @@ struct Shared {
 
 impl Default for AppStates {
     fn default() -> Self {
-        Self { shared: Arc::new(Shared { apps: RwLock::default(), feed: broadcast::Sender::new(FEED_LENGTH), lasting: RwLock::default() }) }
+        Self {
+            shared: Arc::new(Shared {
+                apps: RwLock::default(),
+                feed: broadcast::Sender::new(FEED_LENGTH),
+                lasting: RwLock::default(),
+            }),
+        }
     }
 }
 
@@ -104,7 +119,11 @@ impl AppStates {
         let tree = Arc::new(tree);
         self.sender(app).send_modify(|state| {
             let managed = managed.unwrap_or_else(|| state.managed.clone());
-            *state = Arc::new(AppState { generation: state.generation + 1, managed, tree });
+            *state = Arc::new(AppState {
+                generation: state.generation + 1,
+                managed,
+                tree,
+            });
         });
         self.tell(app);
     }
@@ -115,23 +134,48 @@ impl AppStates {
     }
 
     fn sender(&self, app: &AppKey) -> watch::Sender<Arc<AppState>> {
-        if let Some(sender) = self.shared.apps.read().unwrap_or_else(PoisonError::into_inner).get(app) {
+        if let Some(sender) = self
+            .shared
+            .apps
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(app)
+        {
             return sender.clone();
         }
-        let mut apps = self.shared.apps.write().unwrap_or_else(PoisonError::into_inner);
-        apps.entry_ref(app).or_insert_with(|| watch::Sender::new(Arc::default())).clone()
+        let mut apps = self
+            .shared
+            .apps
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        apps.entry_ref(app)
+            .or_insert_with(|| watch::Sender::new(Arc::default()))
+            .clone()
     }
 
     /// What was published last; `None` when nothing was.
     pub fn get(&self, app: &AppKey) -> Option<Arc<AppState>> {
-        let apps = self.shared.apps.read().unwrap_or_else(PoisonError::into_inner);
-        apps.get(app).map(|s| s.borrow().clone()).filter(|s| s.generation > 0)
+        let apps = self
+            .shared
+            .apps
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        apps.get(app)
+            .map(|s| s.borrow().clone())
+            .filter(|s| s.generation > 0)
     }
 
     /// The Applications of which something was published.
     pub fn keys(&self) -> Vec<AppKey> {
-        let apps = self.shared.apps.read().unwrap_or_else(PoisonError::into_inner);
-        apps.iter().filter(|(_, s)| s.borrow().generation > 0).map(|(key, _)| key.clone()).collect()
+        let apps = self
+            .shared
+            .apps
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        apps.iter()
+            .filter(|(_, s)| s.borrow().generation > 0)
+            .map(|(key, _)| key.clone())
+            .collect()
     }
 
     /// Follows one Application; the first value is there at once (generation 0: nothing yet). Ends when the Application is removed.
@@ -141,7 +185,11 @@ impl AppStates {
 
     /// Notes whether what keeps an Application from having manifests stays until somebody changes something.
     pub fn set_lasting(&self, app: &AppKey, lasting: bool) {
-        let mut known = self.shared.lasting.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self
+            .shared
+            .lasting
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         match lasting {
             true => known.insert(app.clone()),
             false => known.remove(app),
@@ -150,13 +198,24 @@ impl AppStates {
 
     /// Whether waiting alone cannot help the Application's manifests.
     pub fn is_lasting(&self, app: &AppKey) -> bool {
-        self.shared.lasting.read().unwrap_or_else(PoisonError::into_inner).contains(app)
+        self.shared
+            .lasting
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(app)
     }
 
     /// The Application is gone.
     pub fn remove(&self, app: &AppKey) {
         self.set_lasting(app, false);
-        if self.shared.apps.write().unwrap_or_else(PoisonError::into_inner).remove(app).is_some() {
+        if self
+            .shared
+            .apps
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(app)
+            .is_some()
+        {
             self.tell(app);
         }
     }
@@ -168,7 +227,11 @@ impl AppStates {
 
     /// Forgets Applications that were asked about and never published, when nobody waits for them any more.
     pub fn tidy(&self) {
-        let mut apps = self.shared.apps.write().unwrap_or_else(PoisonError::into_inner);
+        let mut apps = self
+            .shared
+            .apps
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         apps.retain(|_, s| s.receiver_count() > 0 || s.borrow().generation > 0);
     }
 }
@@ -189,8 +252,16 @@ mod tests {
         let app = AppKey::new("argocd", "web");
         let (mut one, mut all) = (states.subscribe(&app), states.changes());
         assert!(states.get(&app).is_none());
-        let diff = ResourceDiff { kind: "ConfigMap".into(), live_state: "x".repeat(10_000), ..ResourceDiff::default() };
-        states.publish(&app, std::slice::from_ref(&diff), ApplicationTree::default());
+        let diff = ResourceDiff {
+            kind: "ConfigMap".into(),
+            live_state: "x".repeat(10_000),
+            ..ResourceDiff::default()
+        };
+        states.publish(
+            &app,
+            std::slice::from_ref(&diff),
+            ApplicationTree::default(),
+        );
         one.changed().await.expect("published");
         let state = one.borrow_and_update().clone();
         assert_eq!((state.generation, state.managed()), (1, vec![diff]));
@@ -208,7 +279,10 @@ mod tests {
 
     #[test]
     fn instance_names_go_both_ways() {
-        for (key, instance) in [(AppKey::new("argocd", "a"), "a"), (AppKey::new("team", "a"), "team_a")] {
+        for (key, instance) in [
+            (AppKey::new("argocd", "a"), "a"),
+            (AppKey::new("team", "a"), "team_a"),
+        ] {
             assert_eq!(key.instance("argocd"), instance);
             assert_eq!(AppKey::from_instance(instance, "argocd"), key);
         }

@@ -49,14 +49,20 @@ impl LiveCluster {
     pub fn info(&self, now: Timestamp) -> ClusterInfo {
         let (stats, discovery) = (self.cache.stats(), self.cache.discovery());
         let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-        let listed = SignedDuration::try_from(self.ready.elapsed()).ok().and_then(|age| now.checked_sub(age).ok());
+        let listed = SignedDuration::try_from(self.ready.elapsed())
+            .ok()
+            .and_then(|age| now.checked_sub(age).ok());
         // What an Application has of such a kind is an error of its own; what its resources made is only missing from its tree.
-        let message = self
-            .cache
-            .readable(&Known::Nothing)
-            .map_or_else(|e| format!("Resource trees are incomplete: {}", e.brief()), |()| String::new());
+        let message = self.cache.readable(&Known::Nothing).map_or_else(
+            |e| format!("Resource trees are incomplete: {}", e.brief()),
+            |()| String::new(),
+        );
         ClusterInfo {
-            connection_state: ConnectionState { status: "Successful".into(), message, attempted_at: Some(now.into()) },
+            connection_state: ConnectionState {
+                status: "Successful".into(),
+                message,
+                attempted_at: Some(now.into()),
+            },
             server_version: discovery.cluster().version().plain(),
             cache_info: ClusterCacheInfo {
                 resources_count: count(stats.objects),
@@ -85,7 +91,10 @@ struct Terms {
 impl Terms {
     fn of(settings: &Settings, destination: &Destination) -> Result<Self, String> {
         let secret = settings.cluster(&destination.server, &destination.name);
-        Ok(Self { credentials: secret.map(|s| s.config.clone()), options: settings.cache_options(secret)? })
+        Ok(Self {
+            credentials: secret.map(|s| s.config.clone()),
+            options: settings.cache_options(secret)?,
+        })
     }
 }
 
@@ -100,7 +109,10 @@ struct Slot {
 impl Slot {
     /// Why it could not be opened, while it is too early to try again.
     fn failure(&self) -> Option<&String> {
-        self.failed.as_ref().filter(|(at, _)| at.elapsed() < PAUSE_AFTER_FAILURE).map(|(_, why)| why)
+        self.failed
+            .as_ref()
+            .filter(|(at, _)| at.elapsed() < PAUSE_AFTER_FAILURE)
+            .map(|(_, why)| why)
     }
 }
 
@@ -138,18 +150,33 @@ impl Clusters {
     /// `own` is the cluster the control plane runs in; the others are described by Secrets.
     pub fn new(own: Cluster, records: Records) -> Self {
         let seen = Mutex::new(records.settings());
-        Self { shared: Arc::new(Shared { own, records, slots: Mutex::default(), seen, opened: broadcast::Sender::new(64) }) }
+        Self {
+            shared: Arc::new(Shared {
+                own,
+                records,
+                slots: Mutex::default(),
+                seen,
+                opened: broadcast::Sender::new(64),
+            }),
+        }
     }
 
     fn slots(&self) -> std::sync::MutexGuard<'_, HashMap<String, Slot>> {
-        self.shared.slots.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared
+            .slots
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Closes the clusters that the settings speak of otherwise than when they were opened. A failure is forgotten: it may be mended now.
     fn compare_with_settings(&self) {
         let settings = self.shared.records.settings();
         {
-            let mut seen = self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut seen = self
+                .shared
+                .seen
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             if Arc::ptr_eq(&seen, &settings) {
                 return;
             }
@@ -157,9 +184,12 @@ impl Clusters {
         }
         self.slots().retain(|_, slot| {
             slot.failed = None;
-            let Some(live) = slot.cell.get() else { return true };
+            let Some(live) = slot.cell.get() else {
+                return true;
+            };
             // What cannot be read changes nothing.
-            let same = Terms::of(&settings, &live.destination).map_or(true, |terms| terms == live.terms);
+            let same =
+                Terms::of(&settings, &live.destination).map_or(true, |terms| terms == live.terms);
             if !same {
                 live.closed.cancel();
             }
@@ -181,7 +211,13 @@ impl Clusters {
                 return true;
             }
         }
-        let (opening, destination) = (Opening { clusters: self.clone(), server: destination.server.clone() }, destination.clone());
+        let (opening, destination) = (
+            Opening {
+                clusters: self.clone(),
+                server: destination.server.clone(),
+            },
+            destination.clone(),
+        );
         tokio::spawn(async move {
             // What it came to is kept for whoever asks next.
             let _ = opening.clusters.get(&destination).await;
@@ -205,7 +241,9 @@ impl Clusters {
         };
         match cell.get_or_try_init(|| self.open(destination)).await {
             Ok(cluster) => {
-                cluster.cache.customize(&self.shared.records.settings().customizations);
+                cluster
+                    .cache
+                    .customize(&self.shared.records.settings().customizations);
                 Ok(cluster.clone())
             }
             Err(why) => {
@@ -225,7 +263,9 @@ impl Clusters {
             None if destination.server == IN_CLUSTER => self.shared.own.clone(),
             None => return Err(format!("cluster {} has no Secret", destination.server)),
             // Its Secret gives it a name, namespaces or labels.
-            Some(secret) if secret.server == IN_CLUSTER && !secret.config.has_user() => self.shared.own.clone(),
+            Some(secret) if secret.server == IN_CLUSTER && !secret.config.has_user() => {
+                self.shared.own.clone()
+            }
             Some(secret) => {
                 let options = ConnectOptions::new(Source::Secret(Box::new(secret.clone())));
                 Cluster::connect(options).await.map_err(|e| e.to_string())?
@@ -237,9 +277,21 @@ impl Clusters {
         cache.customize(&settings.customizations);
         cache.wait_ready().await;
         let executor = Executor::new(cache.clone());
-        let (destination, ready, closed) = (destination.clone(), Instant::now(), CancellationToken::new());
+        let (destination, ready, closed) = (
+            destination.clone(),
+            Instant::now(),
+            CancellationToken::new(),
+        );
         let took = ready - begun;
-        let live = Arc::new(LiveCluster { destination, cache, executor, ready, took, terms, closed });
+        let live = Arc::new(LiveCluster {
+            destination,
+            cache,
+            executor,
+            ready,
+            took,
+            terms,
+            closed,
+        });
         // Nobody listening is fine.
         let _ = self.shared.opened.send(live.clone());
         Ok(live)
@@ -247,7 +299,10 @@ impl Clusters {
 
     /// Those that are open.
     pub fn list(&self) -> Vec<Arc<LiveCluster>> {
-        self.slots().values().filter_map(|s| s.cell.get().cloned()).collect()
+        self.slots()
+            .values()
+            .filter_map(|s| s.cell.get().cloned())
+            .collect()
     }
 
     /// Clusters as they are opened from now on.

@@ -9,10 +9,19 @@ use std::time::Duration;
 pub enum Error {
     /// A kubeconfig, a cluster Secret or a setting cannot be used as it is.
     #[error("{origin}: {problem}; {fix}")]
-    Config { origin: String, problem: String, fix: String },
+    Config {
+        origin: String,
+        problem: String,
+        fix: String,
+    },
     /// No answer from the API server.
     #[error("cannot reach the Kubernetes API at {server} ({origin}): {reason}; {fix}")]
-    Unreachable { server: String, origin: String, reason: String, fix: String },
+    Unreachable {
+        server: String,
+        origin: String,
+        reason: String,
+        fix: String,
+    },
     /// The API server answered with an error; the text is its own.
     #[error("{0}")]
     Api(ApiError),
@@ -74,22 +83,38 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    pub(crate) fn config(origin: impl Into<String>, problem: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self::Config { origin: origin.into(), problem: problem.into(), fix: fix.into() }
+    pub(crate) fn config(
+        origin: impl Into<String>,
+        problem: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self::Config {
+            origin: origin.into(),
+            problem: problem.into(),
+            fix: fix.into(),
+        }
     }
 
     pub(crate) fn transport(what: impl Into<String>, reason: impl std::fmt::Display) -> Self {
-        Self::Transport { what: what.into(), reason: reason.to_string() }
+        Self::Transport {
+            what: what.into(),
+            reason: reason.to_string(),
+        }
     }
 
     pub(crate) fn decode(what: impl Into<String>, reason: impl std::fmt::Display) -> Self {
-        Self::Decode { what: what.into(), reason: reason.to_string() }
+        Self::Decode {
+            what: what.into(),
+            reason: reason.to_string(),
+        }
     }
 
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Config { .. } => ErrorKind::Config,
-            Self::Unreachable { .. } | Self::Transport { .. } | Self::Timeout { .. } => ErrorKind::Upstream,
+            Self::Unreachable { .. } | Self::Transport { .. } | Self::Timeout { .. } => {
+                ErrorKind::Upstream
+            }
             Self::Fenced { .. } => ErrorKind::Conflict,
             Self::Api(e) => match e.code {
                 409 => ErrorKind::Conflict,
@@ -105,8 +130,15 @@ impl Error {
     pub fn retryable(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Transport { .. } | Self::Timeout { .. } => true,
-            Self::Api(e) => matches!(e.code, 408 | 409 | 429 | 500 | 502 | 503 | 504) && e.reason != "AlreadyExists",
-            Self::Config { .. } | Self::Decode { .. } | Self::UnknownKind { .. } | Self::Invalid { .. } | Self::Fenced { .. } => false,
+            Self::Api(e) => {
+                matches!(e.code, 408 | 409 | 429 | 500 | 502 | 503 | 504)
+                    && e.reason != "AlreadyExists"
+            }
+            Self::Config { .. }
+            | Self::Decode { .. }
+            | Self::UnknownKind { .. }
+            | Self::Invalid { .. }
+            | Self::Fenced { .. } => false,
         }
     }
 
@@ -116,7 +148,11 @@ impl Error {
     }
 
     fn api(&self) -> Option<&ApiError> {
-        if let Self::Api(e) = self { Some(e) } else { None }
+        if let Self::Api(e) = self {
+            Some(e)
+        } else {
+            None
+        }
     }
 
     /// The HTTP status of a refused request.
@@ -130,7 +166,8 @@ impl Error {
 
     /// The object changed since it was read.
     pub fn is_conflict(&self) -> bool {
-        self.api().is_some_and(|e| e.code == 409 && e.reason != "AlreadyExists")
+        self.api()
+            .is_some_and(|e| e.code == 409 && e.reason != "AlreadyExists")
     }
 
     pub fn is_already_exists(&self) -> bool {
@@ -139,7 +176,8 @@ impl Error {
 
     /// The resourceVersion is too old to be watched from.
     pub fn is_gone(&self) -> bool {
-        self.api().is_some_and(|e| e.code == 410 || e.reason == "Expired" || e.reason == "Gone")
+        self.api()
+            .is_some_and(|e| e.code == 410 || e.reason == "Expired" || e.reason == "Gone")
     }
 
     pub fn is_forbidden(&self) -> bool {
@@ -148,8 +186,11 @@ impl Error {
 
     /// The object is larger than the API server takes, or than its store does.
     pub fn is_too_large(&self) -> bool {
-        let by_store = |message: &str| message.contains("request is too large") || message.contains("message larger than max");
-        self.api().is_some_and(|e| e.code == 413 || by_store(&e.message))
+        let by_store = |message: &str| {
+            message.contains("request is too large") || message.contains("message larger than max")
+        };
+        self.api()
+            .is_some_and(|e| e.code == 413 || by_store(&e.message))
     }
 }
 
@@ -168,23 +209,48 @@ impl ApiError {
         } else {
             format!("the server answered {code}: {text}")
         };
-        Self { code, message, ..Self::default() }
+        Self {
+            code,
+            message,
+            ..Self::default()
+        }
     }
 
     pub(crate) fn from_status(code: u16, status: &serde_json::Value) -> Self {
-        let text = |v: &serde_json::Value, f: &str| v.get(f).and_then(|m| m.as_str()).unwrap_or("").to_owned();
+        let text = |v: &serde_json::Value, f: &str| {
+            v.get(f).and_then(|m| m.as_str()).unwrap_or("").to_owned()
+        };
         let details = status.get("details").cloned().unwrap_or_default();
-        let causes = details.get("causes").and_then(|c| c.as_array()).cloned().unwrap_or_default();
-        let code = status.get("code").and_then(|c| c.as_u64()).and_then(|c| u16::try_from(c).ok()).filter(|c| *c != 0).unwrap_or(code);
+        let causes = details
+            .get("causes")
+            .and_then(|c| c.as_array())
+            .cloned()
+            .unwrap_or_default();
+        let code = status
+            .get("code")
+            .and_then(|c| c.as_u64())
+            .and_then(|c| u16::try_from(c).ok())
+            .filter(|c| *c != 0)
+            .unwrap_or(code);
         Self {
             code,
             reason: text(status, "reason"),
             message: text(status, "message"),
-            retry_after: details.get("retryAfterSeconds").and_then(|s| s.as_u64()).filter(|s| *s > 0).map(Duration::from_secs),
-            about: Some(About { kind: text(&details, "kind"), name: text(&details, "name") })
-                .filter(|a| *a != About::default())
-                .map(Box::new),
-            causes: causes.iter().map(|c| (text(c, "reason"), text(c, "message"), text(c, "field"))).collect(),
+            retry_after: details
+                .get("retryAfterSeconds")
+                .and_then(|s| s.as_u64())
+                .filter(|s| *s > 0)
+                .map(Duration::from_secs),
+            about: Some(About {
+                kind: text(&details, "kind"),
+                name: text(&details, "name"),
+            })
+            .filter(|a| *a != About::default())
+            .map(Box::new),
+            causes: causes
+                .iter()
+                .map(|c| (text(c, "reason"), text(c, "message"), text(c, "field")))
+                .collect(),
         }
     }
 }
@@ -200,21 +266,41 @@ mod tests {
         assert_eq!(e.to_string(), "pods \"a\" not found");
         assert!(e.is_not_found() && !e.retryable());
         let e = Error::Api(ApiError::from_body(502, b"<html>bad gateway</html>"));
-        assert_eq!(e.to_string(), "the server answered 502: <html>bad gateway</html>");
+        assert_eq!(
+            e.to_string(),
+            "the server answered 502: <html>bad gateway</html>"
+        );
         assert!(e.retryable());
     }
 
     #[test]
     fn too_large_is_said_in_several_ways() {
-        let large = |code, message: &str| Error::Api(ApiError { code, message: message.into(), ..ApiError::default() }).is_too_large();
-        assert!(large(413, "Request entity too large: limit is 3145728") && large(500, "etcdserver: request is too large"));
-        assert!(large(500, "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2411522 vs. 2097152)"));
+        let large = |code, message: &str| {
+            Error::Api(ApiError {
+                code,
+                message: message.into(),
+                ..ApiError::default()
+            })
+            .is_too_large()
+        };
+        assert!(
+            large(413, "Request entity too large: limit is 3145728")
+                && large(500, "etcdserver: request is too large")
+        );
+        assert!(large(
+            500,
+            "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2411522 vs. 2097152)"
+        ));
         assert!(!large(500, "etcdserver: request timed out"));
     }
 
     #[test]
     fn already_exists_is_no_conflict() {
-        let e = Error::Api(ApiError { code: 409, reason: "AlreadyExists".into(), ..ApiError::default() });
+        let e = Error::Api(ApiError {
+            code: 409,
+            reason: "AlreadyExists".into(),
+            ..ApiError::default()
+        });
         assert!(e.is_already_exists() && !e.is_conflict() && !e.retryable());
     }
 }

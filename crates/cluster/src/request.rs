@@ -114,7 +114,9 @@ impl Call {
             _ => return ("", "", false),
         };
         match rest {
-            ["namespaces", namespace, resource, rest @ ..] => (resource, namespace, !rest.is_empty()),
+            ["namespaces", namespace, resource, rest @ ..] => {
+                (resource, namespace, !rest.is_empty())
+            }
             [resource, rest @ ..] => (resource, "", !rest.is_empty()),
             [] => ("", "", false),
         }
@@ -125,15 +127,23 @@ impl Call {
     }
 
     fn request(&self) -> Result<Request<Body>, Error> {
-        let uri = if self.query.is_empty() { self.path.clone() } else { format!("{}?{}", self.path, self.query) };
-        let mut b = Request::builder().method(self.method.clone()).uri(uri).header(header::ACCEPT, self.accept);
+        let uri = if self.query.is_empty() {
+            self.path.clone()
+        } else {
+            format!("{}?{}", self.path, self.query)
+        };
+        let mut b = Request::builder()
+            .method(self.method.clone())
+            .uri(uri)
+            .header(header::ACCEPT, self.accept);
         if !self.body.is_empty() {
             b = b.header(header::CONTENT_TYPE, self.content_type);
         }
         if let Some(user) = &self.impersonate {
             b = b.header(IMPERSONATE_USER, &**user);
         }
-        b.body(Body::from(self.body.clone())).map_err(|e| Error::transport(self.what(), e))
+        b.body(Body::from(self.body.clone()))
+            .map_err(|e| Error::transport(self.what(), e))
     }
 }
 
@@ -183,7 +193,10 @@ struct Gate {
 
 impl Gate {
     fn new(concurrency: usize) -> Self {
-        Self { permits: Semaphore::new(concurrency), quiet_until: Mutex::new(None) }
+        Self {
+            permits: Semaphore::new(concurrency),
+            quiet_until: Mutex::new(None),
+        }
     }
 }
 
@@ -191,17 +204,28 @@ impl Http {
     /// `concurrency` requests may be under way at once; watches do not count.
     pub fn new(client: Client, concurrency: usize, traffic: Traffic) -> Self {
         traffic.connection(false);
-        Self { client, gate: Arc::new(Gate::new(concurrency)), on_warning: None, traffic }
+        Self {
+            client,
+            gate: Arc::new(Gate::new(concurrency)),
+            on_warning: None,
+            traffic,
+        }
     }
 
     /// The same connection, for requests that the others do not hold up.
     pub fn apart(&self, concurrency: usize) -> Self {
-        Self { gate: Arc::new(Gate::new(concurrency)), ..self.clone() }
+        Self {
+            gate: Arc::new(Gate::new(concurrency)),
+            ..self.clone()
+        }
     }
 
     /// The same connection, for somebody who wants to know what the server warns of.
     pub fn with_warnings(&self, on_warning: OnWarning) -> Self {
-        Self { on_warning: Some(on_warning), ..self.clone() }
+        Self {
+            on_warning: Some(on_warning),
+            ..self.clone()
+        }
     }
 
     pub fn client(&self) -> &Client {
@@ -226,7 +250,12 @@ impl Http {
             error = field::Empty
         );
         let sent = match Fence::current().filter(|_| call.method != Method::GET) {
-            Some(fence) => fence.during(|| call.what(), self.send_patiently(call)).instrument(span.clone()).await,
+            Some(fence) => {
+                fence
+                    .during(|| call.what(), self.send_patiently(call))
+                    .instrument(span.clone())
+                    .await
+            }
             None => self.send_patiently(call).instrument(span.clone()).await,
         };
         if let Err(e) = &sent {
@@ -241,20 +270,35 @@ impl Http {
             let asked = Instant::now();
             self.wait_for_quiet().await;
             let (result, begun) = {
-                let _permit = self.gate.permits.acquire().await.map_err(|e| Error::transport(call.what(), e))?;
+                let _permit = self
+                    .gate
+                    .permits
+                    .acquire()
+                    .await
+                    .map_err(|e| Error::transport(call.what(), e))?;
                 self.traffic.waited(call, asked.elapsed());
                 let begun = Instant::now();
-                (tokio::time::timeout(call.timeout, self.send_once(call, begun)).await, begun)
+                (
+                    tokio::time::timeout(call.timeout, self.send_once(call, begun)).await,
+                    begun,
+                )
             };
             if result.is_err() {
                 self.traffic.answered(call, None, begun.elapsed());
             }
             match result {
-                Err(_) => return Err(Error::Timeout { what: call.what(), after: call.timeout }),
+                Err(_) => {
+                    return Err(Error::Timeout {
+                        what: call.what(),
+                        after: call.timeout,
+                    });
+                }
                 Ok(Err(Error::Api(e))) if e.code == 429 && attempt < MAX_THROTTLED => {
                     attempt += 1;
                     self.traffic.retried(call, Some(429));
-                    let asked = e.retry_after.unwrap_or_else(|| backoff(Duration::from_millis(100), attempt));
+                    let asked = e
+                        .retry_after
+                        .unwrap_or_else(|| backoff(Duration::from_millis(100), attempt));
                     self.ask_for_quiet(asked.min(MAX_WAIT));
                 }
                 // A cut connection is repeated where repeating is harmless.
@@ -276,30 +320,51 @@ impl Http {
 
     async fn send_once(&self, call: &Call, begun: Instant) -> Result<Bytes, Error> {
         let response = self.client.send(call.request()?).await;
-        self.traffic.answered(call, response.as_ref().ok().map(|r| r.status().as_u16()), begun.elapsed());
+        self.traffic.answered(
+            call,
+            response.as_ref().ok().map(|r| r.status().as_u16()),
+            begun.elapsed(),
+        );
         let response = response.map_err(|e| transport(&call.what(), &e))?;
         let status = response.status();
         let retry_after = retry_after(&response);
         if let Some(tell) = &self.on_warning {
-            let texts = response.headers().get_all(header::WARNING).iter().filter_map(|h| warning_text(h.to_str().ok()?));
+            let texts = response
+                .headers()
+                .get_all(header::WARNING)
+                .iter()
+                .filter_map(|h| warning_text(h.to_str().ok()?));
             texts.for_each(|text| tell(&text));
         }
         let body = read_body(response, &call.what()).await?;
         self.traffic.received(call, body.len());
-        if status.is_success() { Ok(body) } else { Err(refusal(status, retry_after, &body)) }
+        if status.is_success() {
+            Ok(body)
+        } else {
+            Err(refusal(status, retry_after, &body))
+        }
     }
 
     async fn wait_for_quiet(&self) {
-        let until = *self.gate.quiet_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = *self
+            .gate
+            .quiet_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(until) = until.filter(|u| *u > Instant::now()) {
             // Spread what was held back, or it all comes at the same moment again.
-            tokio::time::sleep_until(until + Duration::from_millis(rand::random_range(0..50))).await;
+            tokio::time::sleep_until(until + Duration::from_millis(rand::random_range(0..50)))
+                .await;
         }
     }
 
     fn ask_for_quiet(&self, wait: Duration) {
         let until = Instant::now() + wait;
-        let mut slot = self.gate.quiet_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self
+            .gate
+            .quiet_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if slot.is_none_or(|u| u < until) {
             *slot = Some(until);
         }
@@ -310,9 +375,18 @@ impl Http {
 pub(crate) async fn open(lane: &Lane, call: &Call) -> Result<AnswerBody, Error> {
     let begun = Instant::now();
     let sent = tokio::time::timeout(call.timeout, lane.client.send(call.request()?)).await;
-    let code = sent.as_ref().ok().and_then(|r| r.as_ref().ok()).map(|r| r.status().as_u16());
+    let code = sent
+        .as_ref()
+        .ok()
+        .and_then(|r| r.as_ref().ok())
+        .map(|r| r.status().as_u16());
     lane.traffic.answered(call, code, begun.elapsed());
-    let response = sent.map_err(|_| Error::Timeout { what: call.what(), after: call.timeout })?.map_err(|e| transport(&call.what(), &e))?;
+    let response = sent
+        .map_err(|_| Error::Timeout {
+            what: call.what(),
+            after: call.timeout,
+        })?
+        .map_err(|e| transport(&call.what(), &e))?;
     let status = response.status();
     if status.is_success() {
         return Ok(response.into_body());
@@ -333,7 +407,15 @@ fn transport(what: &str, error: &BoxError) -> Error {
 }
 
 fn retry_after(response: &Response<AnswerBody>) -> Option<Duration> {
-    response.headers().get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
+    response
+        .headers()
+        .get(header::RETRY_AFTER)?
+        .to_str()
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
+        .map(Duration::from_secs)
 }
 
 /// The text of `299 - "text"`, the only kind of warning that an API server gives.
@@ -371,13 +453,18 @@ mod tests {
 
     #[test]
     fn queries_are_encoded_and_empty_values_left_out() {
-        let call = Call::get("/api/v1/pods").query("labelSelector", "a=b,c in (d)").query("limit", "");
+        let call = Call::get("/api/v1/pods")
+            .query("labelSelector", "a=b,c in (d)")
+            .query("limit", "");
         assert_eq!(call.query, "labelSelector=a%3Db,c%20in%20%28d%29");
     }
 
     #[test]
     fn warnings_are_read() {
-        assert_eq!(warning_text(r#"299 - "unknown field \"spec.a\" \\ x""#).as_deref(), Some(r#"unknown field "spec.a" \ x"#));
+        assert_eq!(
+            warning_text(r#"299 - "unknown field \"spec.a\" \\ x""#).as_deref(),
+            Some(r#"unknown field "spec.a" \ x"#)
+        );
         assert_eq!(warning_text(r#"299 kube "text""#).as_deref(), Some("text"));
         assert_eq!(warning_text("199 - \"other\""), None);
     }
@@ -386,7 +473,10 @@ mod tests {
     fn backoff_grows_and_is_bounded() {
         for attempt in 0..40 {
             let b = backoff(Duration::from_millis(100), attempt);
-            assert!(b >= Duration::from_millis(50) && b <= MAX_WAIT, "{attempt}: {b:?}");
+            assert!(
+                b >= Duration::from_millis(50) && b <= MAX_WAIT,
+                "{attempt}: {b:?}"
+            );
         }
     }
 }

@@ -20,17 +20,27 @@ const HEAVY_OF_A_PROJECT: usize = 8;
 
 static PLACES: Semaphore = Semaphore::const_new(HEAVY);
 /// Those of each project, as long as somebody has one or waits for it.
-static OF_PROJECTS: LazyLock<Mutex<HashMap<String, Weak<Semaphore>>>> = LazyLock::new(Mutex::default);
+static OF_PROJECTS: LazyLock<Mutex<HashMap<String, Weak<Semaphore>>>> =
+    LazyLock::new(Mutex::default);
 
 /// Does work in which users' health scripts may run. When there are any, the other tasks of this thread are handed to another one first.
 pub fn aside<T>(customizations: &Customizations, work: impl FnOnce() -> T) -> T {
-    if customizations.has_health_scripts() { beside(work) } else { work() }
+    if customizations.has_health_scripts() {
+        beside(work)
+    } else {
+        work()
+    }
 }
 
 /// Does work after the other tasks of this thread were handed to another one.
 pub fn beside<T>(work: impl FnOnce() -> T) -> T {
-    let shared = Handle::try_current().is_ok_and(|h| h.runtime_flavor() == RuntimeFlavor::MultiThread);
-    if shared { tokio::task::block_in_place(work) } else { work() }
+    let shared =
+        Handle::try_current().is_ok_and(|h| h.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if shared {
+        tokio::task::block_in_place(work)
+    } else {
+        work()
+    }
 }
 
 /// Does work that may take long on behalf of a project, beside the other tasks. There is never much of it at a time, and never all of it is
@@ -60,18 +70,30 @@ mod tests {
     use std::{collections::BTreeMap, time::Duration};
 
     fn customizations(config: &[(&str, &str)]) -> Customizations {
-        let config: BTreeMap<String, String> = config.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let config: BTreeMap<String, String> = config
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
         tiphys_engine::customize::read(&config, jiff::Timestamp::now).0
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn other_tasks_go_on_beside_a_script() {
-        let scripts = customizations(&[("resource.customizations.health.example.com_Widget", "return {}")]);
+        let scripts = customizations(&[(
+            "resource.customizations.health.example.com_Widget",
+            "return {}",
+        )]);
         let (tell, told) = std::sync::mpsc::channel();
         // There is one worker, and the script waits for what another task of it does.
-        let script = tokio::spawn(async move { aside(&scripts, || told.recv_timeout(Duration::from_secs(20))) });
+        let script =
+            tokio::spawn(
+                async move { aside(&scripts, || told.recv_timeout(Duration::from_secs(20))) },
+            );
         let other = tokio::spawn(async move { tell.send(()) });
-        assert!(script.await.expect("no panic").is_ok(), "the other task was held up");
+        assert!(
+            script.await.expect("no panic").is_ok(),
+            "the other task was held up"
+        );
         assert!(other.await.expect("no panic").is_ok());
     }
 
@@ -82,22 +104,47 @@ mod tests {
         let all: Vec<_> = (0..=HEAVY_OF_A_PROJECT)
             .map(|_| {
                 let told = told.clone();
-                tokio::spawn(async move { heavy("greedy", || told.lock().expect("lock").recv_timeout(Duration::from_secs(20))).await })
+                tokio::spawn(async move {
+                    heavy("greedy", || {
+                        told.lock()
+                            .expect("lock")
+                            .recv_timeout(Duration::from_secs(20))
+                    })
+                    .await
+                })
             })
             .collect();
         // There is one worker, and more work of this project than there may be. That of another is done while all of it waits.
-        assert_eq!(tokio::spawn(async { heavy("modest", || 7).await }).await.expect("no panic"), 7);
-        all.iter().for_each(|_| tell.send(()).expect("somebody waits"));
+        assert_eq!(
+            tokio::spawn(async { heavy("modest", || 7).await })
+                .await
+                .expect("no panic"),
+            7
+        );
+        all.iter()
+            .for_each(|_| tell.send(()).expect("somebody waits"));
         for work in all {
-            assert!(work.await.expect("no panic").is_ok(), "the other task was held up");
+            assert!(
+                work.await.expect("no panic").is_ok(),
+                "the other task was held up"
+            );
         }
         assert_eq!(Arc::strong_count(&places_of("greedy")), 1);
-        assert!(OF_PROJECTS.lock().expect("lock").len() <= 2, "nobody holds the others");
+        assert!(
+            OF_PROJECTS.lock().expect("lock").len() <= 2,
+            "nobody holds the others"
+        );
     }
 
     #[tokio::test]
     async fn it_works_on_a_thread_of_its_own_too() {
-        let scripts = customizations(&[("resource.customizations.health.example.com_Widget", "return {}")]);
-        assert_eq!((aside(&scripts, || 1), aside(&customizations(&[]), || 2)), (1, 2));
+        let scripts = customizations(&[(
+            "resource.customizations.health.example.com_Widget",
+            "return {}",
+        )]);
+        assert_eq!(
+            (aside(&scripts, || 1), aside(&customizations(&[]), || 2)),
+            (1, 2)
+        );
     }
 }

@@ -68,20 +68,36 @@ impl Taps {
     /// A watch that is about to begin. Of two of one place the later one is listened to.
     pub fn tap(&self, collection: &str, namespace: &str) -> Tap {
         let place = (collection.to_owned(), namespace.to_owned());
-        let wire = Wire { sender: broadcast::Sender::new(LENGTH), position: Arc::default() };
+        let wire = Wire {
+            sender: broadcast::Sender::new(LENGTH),
+            position: Arc::default(),
+        };
         self.open().insert(place.clone(), wire.clone());
-        Tap { taps: self.clone(), place, wire }
+        Tap {
+            taps: self.clone(),
+            place,
+            wire,
+        }
     }
 
     /// The namespaces in which a collection is watched.
     pub fn namespaces(&self, collection: &str) -> Vec<String> {
-        self.open().keys().filter(|(path, _)| path == collection).map(|(_, namespace)| namespace.clone()).collect()
+        self.open()
+            .keys()
+            .filter(|(path, _)| path == collection)
+            .map(|(_, namespace)| namespace.clone())
+            .collect()
     }
 
     /// What is heard from now on, if there is such a watch. Who listens has to list the collection first, and whenever it is told so.
     pub fn listen(&self, collection: &str, namespace: &str) -> Option<Listener> {
-        let listener = |wire: &Wire| Listener { heard: wire.sender.subscribe(), position: wire.position.clone() };
-        self.open().get(&(collection.to_owned(), namespace.to_owned())).map(listener)
+        let listener = |wire: &Wire| Listener {
+            heard: wire.sender.subscribe(),
+            position: wire.position.clone(),
+        };
+        self.open()
+            .get(&(collection.to_owned(), namespace.to_owned()))
+            .map(listener)
     }
 }
 
@@ -90,7 +106,10 @@ impl Tap {
         self.reach(resource_version);
         if self.wire.sender.receiver_count() > 0 {
             // Nobody listening any more is fine.
-            let _ = self.wire.sender.send(Heard::Event(kind, object.to_owned().into()));
+            let _ = self
+                .wire
+                .sender
+                .send(Heard::Event(kind, object.to_owned().into()));
         }
     }
 
@@ -102,14 +121,19 @@ impl Tap {
 
     fn reach(&self, resource_version: &str) {
         // What is no number cannot be compared, and is not waited for.
-        self.wire.position.fetch_max(resource_version.parse().unwrap_or(0), Ordering::Release);
+        self.wire
+            .position
+            .fetch_max(resource_version.parse().unwrap_or(0), Ordering::Release);
     }
 }
 
 impl Drop for Tap {
     fn drop(&mut self) {
         let mut open = self.taps.open();
-        if open.get(&self.place).is_some_and(|wire| wire.sender.same_channel(&self.wire.sender)) {
+        if open
+            .get(&self.place)
+            .is_some_and(|wire| wire.sender.same_channel(&self.wire.sender))
+        {
             open.remove(&self.place);
         }
     }

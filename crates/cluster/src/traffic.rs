@@ -26,7 +26,11 @@ pub struct Histogram {
 
 impl Histogram {
     pub fn new(bounds: &'static [f64]) -> Self {
-        Self { bounds, counts: vec![0; bounds.len() + 1], sum: 0.0 }
+        Self {
+            bounds,
+            counts: vec![0; bounds.len() + 1],
+            sum: 0.0,
+        }
     }
 
     pub fn observe(&mut self, value: f64) {
@@ -48,7 +52,12 @@ impl Histogram {
 
     /// Upper bounds, the last one the highest number there is, with the values between each and the one before.
     pub fn buckets(&self) -> Vec<(f64, u64)> {
-        self.bounds.iter().copied().chain([f64::MAX]).zip(self.counts.iter().copied()).collect()
+        self.bounds
+            .iter()
+            .copied()
+            .chain([f64::MAX])
+            .zip(self.counts.iter().copied())
+            .collect()
     }
 }
 
@@ -81,10 +90,18 @@ impl Counts {
     /// Takes in what was counted of the same server elsewhere.
     pub fn add(&mut self, other: &Self) {
         fn sum<K: Ord + Clone>(into: &mut BTreeMap<K, u64>, from: &BTreeMap<K, u64>) {
-            from.iter().for_each(|(key, count)| *into.entry(key.clone()).or_default() += count);
+            from.iter()
+                .for_each(|(key, count)| *into.entry(key.clone()).or_default() += count);
         }
-        fn merge(into: &mut BTreeMap<&'static str, Histogram>, from: &BTreeMap<&'static str, Histogram>) {
-            from.iter().for_each(|(key, h)| into.entry(key).or_insert_with(|| Histogram::new(h.bounds)).add(h));
+        fn merge(
+            into: &mut BTreeMap<&'static str, Histogram>,
+            from: &BTreeMap<&'static str, Histogram>,
+        ) {
+            from.iter().for_each(|(key, h)| {
+                into.entry(key)
+                    .or_insert_with(|| Histogram::new(h.bounds))
+                    .add(h)
+            });
         }
         sum(&mut self.answers, &other.answers);
         sum(&mut self.retries, &other.retries);
@@ -94,7 +111,10 @@ impl Counts {
         merge(&mut self.received, &other.received);
         for (name, more) in &other.commands {
             let command = self.commands.entry(name).or_default();
-            *command = Command { begun: command.begun + more.begun, running: command.running + more.running };
+            *command = Command {
+                begun: command.begun + more.begun,
+                running: command.running + more.running,
+            };
         }
         self.made += other.made;
         self.reused += other.reused;
@@ -114,7 +134,10 @@ impl Traffic {
     pub fn of(server: &str) -> Self {
         let (_, rest) = server.split_once("://").unwrap_or(("", server));
         let authority = rest.split('/').next().unwrap_or_default();
-        Self { host: authority.rsplit('@').next().unwrap_or_default().into(), counts: Arc::default() }
+        Self {
+            host: authority.rsplit('@').next().unwrap_or_default().into(),
+            counts: Arc::default(),
+        }
     }
 
     pub fn host(&self) -> &str {
@@ -135,7 +158,12 @@ impl Traffic {
     }
 
     pub(crate) fn waited(&self, call: &Call, time: Duration) {
-        observe(&mut self.lock().waits, call.verb(), SECONDS, time.as_secs_f64());
+        observe(
+            &mut self.lock().waits,
+            call.verb(),
+            SECONDS,
+            time.as_secs_f64(),
+        );
     }
 
     /// There was an answer with this code, or none.
@@ -143,32 +171,56 @@ impl Traffic {
         let mut counts = self.lock();
         let method = method(&call.method);
         *counts.answers.entry((method, text(code))).or_default() += 1;
-        observe(&mut counts.seconds, call.verb(), SECONDS, time.as_secs_f64());
+        observe(
+            &mut counts.seconds,
+            call.verb(),
+            SECONDS,
+            time.as_secs_f64(),
+        );
         if !call.body.is_empty() {
             observe(&mut counts.sent, method, BYTES, bytes(call.body.len()));
         }
     }
 
     pub(crate) fn received(&self, call: &Call, size: usize) {
-        observe(&mut self.lock().received, method(&call.method), BYTES, bytes(size));
+        observe(
+            &mut self.lock().received,
+            method(&call.method),
+            BYTES,
+            bytes(size),
+        );
     }
 
     /// A request is made once more after such an answer.
     pub(crate) fn retried(&self, call: &Call, code: Option<u16>) {
-        *self.lock().retries.entry((method(&call.method), text(code))).or_default() += 1;
+        *self
+            .lock()
+            .retries
+            .entry((method(&call.method), text(code)))
+            .or_default() += 1;
     }
 
     pub(crate) fn connection(&self, reused: bool) {
         let mut counts = self.lock();
-        *(if reused { &mut counts.reused } else { &mut counts.made }) += 1;
+        *(if reused {
+            &mut counts.reused
+        } else {
+            &mut counts.made
+        }) += 1;
     }
 
     /// A command runs until what is returned is dropped.
     pub(crate) fn command(&self, name: &'static str) -> impl Drop + use<> {
         let mut counts = self.lock();
         let command = counts.commands.entry(name).or_default();
-        *command = Command { begun: command.begun + 1, running: command.running + 1 };
-        Running { traffic: self.clone(), name }
+        *command = Command {
+            begun: command.begun + 1,
+            running: command.running + 1,
+        };
+        Running {
+            traffic: self.clone(),
+            name,
+        }
     }
 }
 
@@ -185,8 +237,16 @@ impl Drop for Running {
     }
 }
 
-fn observe(histograms: &mut BTreeMap<&'static str, Histogram>, key: &'static str, bounds: &'static [f64], value: f64) {
-    histograms.entry(key).or_insert_with(|| Histogram::new(bounds)).observe(value);
+fn observe(
+    histograms: &mut BTreeMap<&'static str, Histogram>,
+    key: &'static str,
+    bounds: &'static [f64],
+    value: f64,
+) {
+    histograms
+        .entry(key)
+        .or_insert_with(|| Histogram::new(bounds))
+        .observe(value);
 }
 
 fn method(method: &Method) -> &'static str {
@@ -217,7 +277,9 @@ mod tests {
     #[test]
     fn values_fall_between_bounds() {
         let mut histogram = Histogram::new(&[1.0, 2.0]);
-        [0.5, 1.0, 1.5, 2.5, 9.0].into_iter().for_each(|v| histogram.observe(v));
+        [0.5, 1.0, 1.5, 2.5, 9.0]
+            .into_iter()
+            .for_each(|v| histogram.observe(v));
         assert_eq!(histogram.buckets(), [(1.0, 2), (2.0, 1), (f64::MAX, 2)]);
         let more = histogram.clone();
         histogram.add(&more);
@@ -228,20 +290,47 @@ mod tests {
     fn requests_are_counted_by_what_they_are() {
         let traffic = Traffic::of("https://user@one.example:6443/path");
         assert_eq!(traffic.host(), "one.example:6443");
-        let (list, create) = (Call::get("/api/v1/pods"), Call::new(Method::POST, "/api/v1/namespaces").with_body("", "{}"));
+        let (list, create) = (
+            Call::get("/api/v1/pods"),
+            Call::new(Method::POST, "/api/v1/namespaces").with_body("", "{}"),
+        );
         traffic.answered(&list, Some(200), Duration::from_millis(1));
         traffic.answered(&create, None, Duration::from_secs(1));
         traffic.retried(&create, Some(429));
         traffic.received(&list, 1000);
         let running = traffic.command("apply");
         let mut counts = traffic.counts();
-        assert_eq!(counts.commands["apply"], Command { begun: 1, running: 1 });
+        assert_eq!(
+            counts.commands["apply"],
+            Command {
+                begun: 1,
+                running: 1
+            }
+        );
         drop(running);
         counts.add(&traffic.counts());
-        assert_eq!(counts.commands["apply"], Command { begun: 2, running: 1 });
-        assert_eq!(counts.answers, BTreeMap::from([(("GET", "200".to_owned()), 2), (("POST", "<error>".to_owned()), 2)]));
-        assert_eq!(counts.retries, BTreeMap::from([(("POST", "429".to_owned()), 2)]));
-        assert_eq!(counts.seconds.keys().collect::<Vec<_>>(), [&"Create", &"List"]);
+        assert_eq!(
+            counts.commands["apply"],
+            Command {
+                begun: 2,
+                running: 1
+            }
+        );
+        assert_eq!(
+            counts.answers,
+            BTreeMap::from([
+                (("GET", "200".to_owned()), 2),
+                (("POST", "<error>".to_owned()), 2)
+            ])
+        );
+        assert_eq!(
+            counts.retries,
+            BTreeMap::from([(("POST", "429".to_owned()), 2)])
+        );
+        assert_eq!(
+            counts.seconds.keys().collect::<Vec<_>>(),
+            [&"Create", &"List"]
+        );
         assert_eq!((counts.sent.len(), counts.received["GET"].sum), (1, 2000.0));
     }
 }

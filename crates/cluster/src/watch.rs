@@ -73,7 +73,12 @@ pub trait Sink: Send {
 }
 
 /// Follows until cancelled.
-pub async fn follow(cluster: Cluster, target: Target, mut sink: impl Sink, cancel: CancellationToken) {
+pub async fn follow(
+    cluster: Cluster,
+    target: Target,
+    mut sink: impl Sink,
+    cancel: CancellationToken,
+) {
     tokio::select! {
         () = cancel.cancelled() => {}
         () = follow_for_ever(&cluster, &target, &mut sink) => {}
@@ -81,7 +86,13 @@ pub async fn follow(cluster: Cluster, target: Target, mut sink: impl Sink, cance
 }
 
 /// Follows until cancelled, as long as there is another watch of the same by what that one hears.
-pub async fn listen(cluster: Cluster, target: Target, mut listener: Listener, mut sink: impl Sink, cancel: CancellationToken) {
+pub async fn listen(
+    cluster: Cluster,
+    target: Target,
+    mut listener: Listener,
+    mut sink: impl Sink,
+    cancel: CancellationToken,
+) {
     tokio::select! {
         () = cancel.cancelled() => {}
         () = async {
@@ -92,7 +103,12 @@ pub async fn listen(cluster: Cluster, target: Target, mut listener: Listener, mu
 }
 
 /// Until there is nothing to listen to any more.
-async fn hear_all(cluster: &Cluster, target: &Target, listener: &mut Listener, sink: &mut impl Sink) {
+async fn hear_all(
+    cluster: &Cluster,
+    target: &Target,
+    listener: &mut Listener,
+    sink: &mut impl Sink,
+) {
     loop {
         let told = listener.position();
         let listed = list_at_last(cluster, target, sink).await;
@@ -126,7 +142,11 @@ async fn follow_for_ever(cluster: &Cluster, target: &Target, sink: &mut impl Sin
         }
         // What may be listed and not watched is asked for again and again, but not all the time.
         let is_fruitless = position == listed && began.elapsed() < FRUITLESS;
-        fruitless = if is_fruitless { MAX_FRUITLESS.min(fruitless + 1) } else { 0 };
+        fruitless = if is_fruitless {
+            MAX_FRUITLESS.min(fruitless + 1)
+        } else {
+            0
+        };
         tokio::time::sleep(backoff(FIRST_BACKOFF, fruitless)).await;
     }
 }
@@ -141,7 +161,11 @@ async fn list_at_last(cluster: &Cluster, target: &Target, sink: &mut impl Sink) 
                 sink.failed(&error);
                 failures += 1;
                 // A kind that is not (or no longer) there, or forbidden, is asked about rarely.
-                let base = if error.is_not_found() || error.is_forbidden() { Duration::from_secs(5) } else { FIRST_BACKOFF };
+                let base = if error.is_not_found() || error.is_forbidden() {
+                    Duration::from_secs(5)
+                } else {
+                    FIRST_BACKOFF
+                };
                 tokio::time::sleep(backoff(base, failures)).await;
             }
         }
@@ -166,7 +190,11 @@ struct ListMeta {
 
 /// Lists all pages; the answer is the resourceVersion to watch from.
 async fn list(cluster: &Cluster, target: &Target, sink: &mut impl Sink) -> Result<String, Error> {
-    let _turn = target.lists.acquire().await.map_err(|e| Error::transport(format!("GET {}", target.path), e))?;
+    let _turn = target
+        .lists
+        .acquire()
+        .await
+        .map_err(|e| Error::transport(format!("GET {}", target.path), e))?;
     sink.list_begin();
     let mut next = String::new();
     loop {
@@ -176,7 +204,8 @@ async fn list(cluster: &Cluster, target: &Target, sink: &mut impl Sink) -> Resul
             .query("continue", &next)
             .timeout(Duration::from_secs(120));
         let body = cluster.http().send(&call).await?;
-        let page: List<'_> = serde_json::from_slice(&body).map_err(|e| Error::decode(format!("GET {}", target.path), e))?;
+        let page: List<'_> = serde_json::from_slice(&body)
+            .map_err(|e| Error::decode(format!("GET {}", target.path), e))?;
         sink.page(page.items.as_deref().unwrap_or_default());
         if page.metadata.next.is_empty() {
             sink.list_done(&page.metadata.resource_version);
@@ -189,7 +218,12 @@ async fn list(cluster: &Cluster, target: &Target, sink: &mut impl Sink) -> Resul
 }
 
 /// Watches, resuming where a watch ended, until only a new list helps; the answer says why.
-async fn watch_from(cluster: &Cluster, target: &Target, sink: &mut impl Sink, position: &mut String) -> Error {
+async fn watch_from(
+    cluster: &Cluster,
+    target: &Target,
+    sink: &mut impl Sink,
+    position: &mut String,
+) -> Error {
     let mut failures = 0;
     loop {
         let before = position.clone();
@@ -250,7 +284,10 @@ impl<'a> Visitor<'a> for Find<'a, '_> {
                     return Err(A::Error::custom("found"));
                 }
                 [field, rest @ ..] if !rest.is_empty() && name.0 == *field => {
-                    access.next_value_seed(Find { path: rest, found: &mut *self.found })?;
+                    access.next_value_seed(Find {
+                        path: rest,
+                        found: &mut *self.found,
+                    })?;
                 }
                 _ => {
                     access.next_value::<IgnoredAny>()?;
@@ -268,22 +305,34 @@ struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 fn version(object: &RawValue) -> Option<Cow<'_, str>> {
     let mut found = None;
     // An error says that it was found, or that it cannot be.
-    let _ = Find { path: &["metadata", "resourceVersion"], found: &mut found }
-        .deserialize(&mut serde_json::Deserializer::from_str(object.get()));
+    let _ = Find {
+        path: &["metadata", "resourceVersion"],
+        found: &mut found,
+    }
+    .deserialize(&mut serde_json::Deserializer::from_str(object.get()));
     found.filter(|v| !v.is_empty())
 }
 
 /// One watch request; `Ok` is its ordinary end.
-async fn watch(cluster: &Cluster, target: &Target, sink: &mut impl Sink, position: &mut String) -> Result<(), Error> {
+async fn watch(
+    cluster: &Cluster,
+    target: &Target,
+    sink: &mut impl Sink,
+    position: &mut String,
+) -> Result<(), Error> {
     let lane = cluster.lane()?;
     // Not all at once after five minutes.
     let seconds: u64 = rand::random_range(290..580);
-    let mut call = Call::get(&target.path).query("fieldSelector", &target.field_selector).query("resourceVersion", position);
+    let mut call = Call::get(&target.path)
+        .query("fieldSelector", &target.field_selector)
+        .query("resourceVersion", position);
     push_query(&mut call.query, "watch", "true");
     push_query(&mut call.query, "allowWatchBookmarks", "true");
     push_query(&mut call.query, "timeoutSeconds", &seconds.to_string());
     let what = format!("watch {}", target.path);
-    let mut stream = open(&lane, &call.timeout(Duration::from_secs(30))).await?.into_data_stream();
+    let mut stream = open(&lane, &call.timeout(Duration::from_secs(30)))
+        .await?
+        .into_data_stream();
     let deadline = Instant::now() + Duration::from_secs(seconds + 30);
     let mut buffer = BytesMut::new();
     let mut searched = 0;
@@ -291,7 +340,12 @@ async fn watch(cluster: &Cluster, target: &Target, sink: &mut impl Sink, positio
         let chunk = match tokio::time::timeout_at(deadline, stream.next()).await {
             Ok(Some(chunk)) => chunk.map_err(|e| Error::transport(&what, e))?,
             Ok(None) => return Ok(()),
-            Err(_) => return Err(Error::Timeout { what, after: Duration::from_secs(seconds + 30) }),
+            Err(_) => {
+                return Err(Error::Timeout {
+                    what,
+                    after: Duration::from_secs(seconds + 30),
+                });
+            }
         };
         buffer.extend_from_slice(&chunk);
         while let Some(length) = line(&buffer[searched..]) {
@@ -302,7 +356,10 @@ async fn watch(cluster: &Cluster, target: &Target, sink: &mut impl Sink, positio
         }
         searched = buffer.len();
         if searched > MAX_EVENT {
-            return Err(Error::decode(what, format!("an event is longer than {} MiB", MAX_EVENT >> 20)));
+            return Err(Error::decode(
+                what,
+                format!("an event is longer than {} MiB", MAX_EVENT >> 20),
+            ));
         }
     }
 }
@@ -314,7 +371,12 @@ fn line(mut text: &[u8]) -> Option<usize> {
     whole[..length].ends_with(b"\n").then_some(length)
 }
 
-fn deliver(line: &[u8], (sink, tap): (&mut impl Sink, Option<&Tap>), position: &mut String, what: &str) -> Result<(), Error> {
+fn deliver(
+    line: &[u8],
+    (sink, tap): (&mut impl Sink, Option<&Tap>),
+    position: &mut String,
+    what: &str,
+) -> Result<(), Error> {
     if line.iter().all(u8::is_ascii_whitespace) {
         return Ok(());
     }
@@ -325,14 +387,18 @@ fn deliver(line: &[u8], (sink, tap): (&mut impl Sink, Option<&Tap>), position: &
         "DELETED" => Some(EventKind::Deleted),
         "BOOKMARK" => None,
         "ERROR" => {
-            let status: serde_json::Value = serde_json::from_str(event.object.get()).map_err(|e| Error::decode(what, e))?;
+            let status: serde_json::Value =
+                serde_json::from_str(event.object.get()).map_err(|e| Error::decode(what, e))?;
             return Err(Error::Api(ApiError::from_status(500, &status)));
         }
         other => return Err(Error::decode(what, format!("unknown event type {other:?}"))),
     };
     let version = version(event.object);
     if let Some(kind) = kind {
-        let is_echo = kind != EventKind::Deleted && version.as_deref().is_some_and(|version| sink.knows(version));
+        let is_echo = kind != EventKind::Deleted
+            && version
+                .as_deref()
+                .is_some_and(|version| sink.knows(version));
         if !is_echo {
             sink.event(kind, event.object);
         }

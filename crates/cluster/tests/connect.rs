@@ -7,7 +7,9 @@ use tiphys_apimachinery::Object;
 use tiphys_cluster::{Cluster, ClusterSecret, ConnectOptions, Source};
 use tiphys_embedded_kube::{EmbeddedKube, Options};
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, copy_bidirectional},
+    io::{
+        AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, copy_bidirectional,
+    },
     net::{TcpListener, TcpStream},
 };
 
@@ -20,7 +22,12 @@ struct Ground {
 
 impl Ground {
     async fn new() -> Self {
-        let kube = EmbeddedKube::start(Options { admin_token: Some(TOKEN.to_owned()), ..Options::default() }).await.expect("it starts");
+        let kube = EmbeddedKube::start(Options {
+            admin_token: Some(TOKEN.to_owned()),
+            ..Options::default()
+        })
+        .await
+        .expect("it starts");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("bound").port();
         kube.serve(listener);
@@ -31,14 +38,20 @@ impl Ground {
     async fn connect(&self, config: Value) -> Result<Cluster, String> {
         let data = json!({"name": "other", "server": format!("https://127.0.0.1:{}", self.port), "config": config.to_string()});
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "argocd"}, "stringData": data});
-        let secret = ClusterSecret::from_secret(&Object::from_value(secret).expect("a map")).expect("valid");
-        Cluster::connect(ConnectOptions::new(Source::Secret(Box::new(secret)))).await.map_err(|e| e.to_string())
+        let secret =
+            ClusterSecret::from_secret(&Object::from_value(secret).expect("a map")).expect("valid");
+        Cluster::connect(ConnectOptions::new(Source::Secret(Box::new(secret))))
+            .await
+            .map_err(|e| e.to_string())
     }
 
     /// The authority's certificate, as a Secret has it.
     fn authority(&self) -> String {
         let kubeconfig = self.kube.kubeconfig("127.0.0.1:1");
-        let line = kubeconfig.lines().find_map(|l| l.trim().strip_prefix("certificate-authority-data:")).expect("an authority");
+        let line = kubeconfig
+            .lines()
+            .find_map(|l| l.trim().strip_prefix("certificate-authority-data:"))
+            .expect("an authority");
         line.trim().trim_matches('"').to_owned()
     }
 }
@@ -71,14 +84,21 @@ async fn tunnels(stream: TcpStream, seen: Seen) -> std::io::Result<()> {
         line.clear();
     }
     seen.lock().expect("whole").push(head.clone());
-    let allowed = format!("proxy-authorization: basic {}", STANDARD.encode("user:p@ss"));
+    let allowed = format!(
+        "proxy-authorization: basic {}",
+        STANDARD.encode("user:p@ss")
+    );
     if !head.to_lowercase().contains(&allowed.to_lowercase()) {
-        return stream.write_all(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n").await;
+        return stream
+            .write_all(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
+            .await;
     }
     let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
     let mut server = TcpStream::connect(target).await?;
     stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
-    copy_bidirectional(&mut stream, &mut server).await.map(|_| ())
+    copy_bidirectional(&mut stream, &mut server)
+        .await
+        .map(|_| ())
 }
 
 /// SOCKS 5 with a name and a password.
@@ -100,11 +120,19 @@ async fn socks(mut stream: TcpStream, seen: Seen) -> std::io::Result<()> {
     stream.read_exact(&mut request).await?;
     let mut address = [0; 4];
     stream.read_exact(&mut address).await?;
-    let target = format!("{}:{}", std::net::Ipv4Addr::from(address), stream.read_u16().await?);
-    seen.lock().expect("whole").push(format!("{} for {target}", words.join(":")));
+    let target = format!(
+        "{}:{}",
+        std::net::Ipv4Addr::from(address),
+        stream.read_u16().await?
+    );
+    seen.lock()
+        .expect("whole")
+        .push(format!("{} for {target}", words.join(":")));
     let mut server = TcpStream::connect(target).await?;
     stream.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await?;
-    copy_bidirectional(&mut stream, &mut server).await.map(|_| ())
+    copy_bidirectional(&mut stream, &mut server)
+        .await
+        .map(|_| ())
 }
 
 fn config(proxy: &str) -> Value {
@@ -115,11 +143,21 @@ fn config(proxy: &str) -> Value {
 async fn requests_go_by_an_http_proxy() {
     let ground = Ground::new().await;
     let (port, seen) = proxy(tunnels).await;
-    let cluster = ground.connect(config(&format!("http://user:p%40ss@127.0.0.1:{port}"))).await.unwrap_or_else(|e| panic!("{e}"));
+    let cluster = ground
+        .connect(config(&format!("http://user:p%40ss@127.0.0.1:{port}")))
+        .await
+        .unwrap_or_else(|e| panic!("{e}"));
     assert!(cluster.version().git_version.starts_with("v1."));
     let heads = seen.lock().expect("whole").clone();
-    assert!(heads[0].starts_with(&format!("CONNECT 127.0.0.1:{} ", ground.port)), "{heads:?}");
-    let error = ground.connect(config(&format!("http://127.0.0.1:{port}"))).await.err().expect("it asks who it is");
+    assert!(
+        heads[0].starts_with(&format!("CONNECT 127.0.0.1:{} ", ground.port)),
+        "{heads:?}"
+    );
+    let error = ground
+        .connect(config(&format!("http://127.0.0.1:{port}")))
+        .await
+        .err()
+        .expect("it asks who it is");
     assert!(error.contains("proxy authorization required"), "{error}");
 }
 
@@ -127,14 +165,24 @@ async fn requests_go_by_an_http_proxy() {
 async fn requests_go_by_a_socks_proxy() {
     let ground = Ground::new().await;
     let (port, seen) = proxy(socks).await;
-    ground.connect(config(&format!("socks5://user:pass@127.0.0.1:{port}"))).await.unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(seen.lock().expect("whole")[0], format!("user:pass for 127.0.0.1:{}", ground.port));
+    ground
+        .connect(config(&format!("socks5://user:pass@127.0.0.1:{port}")))
+        .await
+        .unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(
+        seen.lock().expect("whole")[0],
+        format!("user:pass for 127.0.0.1:{}", ground.port)
+    );
 }
 
 #[tokio::test]
 async fn a_proxy_that_cannot_be_is_named() {
     let ground = Ground::new().await;
-    let error = ground.connect(config("ftp://proxy.example")).await.err().expect("no such proxy");
+    let error = ground
+        .connect(config("ftp://proxy.example"))
+        .await
+        .err()
+        .expect("no such proxy");
     assert_eq!(
         error,
         "cluster \"other\": proxy URL: the scheme \"ftp\" is none of http, https and socks5; name it as http://, https:// or socks5://host:port"
@@ -146,8 +194,15 @@ async fn a_server_may_have_another_name() {
     let ground = Ground::new().await;
     let authority = ground.authority();
     let with = |name: &str| json!({"bearerToken": TOKEN, "tlsClientConfig": {"caData": authority, "serverName": name}});
-    ground.connect(with("localhost")).await.unwrap_or_else(|e| panic!("{e}"));
-    let error = ground.connect(with("elsewhere.example")).await.err().expect("it has another");
+    ground
+        .connect(with("localhost"))
+        .await
+        .unwrap_or_else(|e| panic!("{e}"));
+    let error = ground
+        .connect(with("elsewhere.example"))
+        .await
+        .err()
+        .expect("it has another");
     assert!(error.contains("certificate"), "{error}");
 }
 
@@ -160,10 +215,21 @@ async fn programs_log_in() {
 echo "{\"apiVersion\": \"client.authentication.k8s.io/v1\", \"kind\": \"ExecCredential\", \"status\": {\"token\": \"$GIVEN\", \"expirationTimestamp\": \"2099-01-01T00:00:00Z\"}}""#;
     let exec = json!({"command": "/bin/sh", "args": ["-c", script], "env": {"GIVEN": TOKEN}, "apiVersion": api, "provideClusterInfo": true, "config": {"clusterName": "prod"}});
     let config = |exec: &Value| json!({"execProviderConfig": exec, "bearerToken": "not this one", "tlsClientConfig": {"insecure": true}});
-    ground.connect(config(&exec)).await.unwrap_or_else(|e| panic!("{e}"));
+    ground
+        .connect(config(&exec))
+        .await
+        .unwrap_or_else(|e| panic!("{e}"));
     let missing = json!({"command": "/nowhere/at/all", "apiVersion": api});
-    let error = ground.connect(config(&missing)).await.err().expect("no such program");
+    let error = ground
+        .connect(config(&missing))
+        .await
+        .err()
+        .expect("no such program");
     assert!(error.contains("No such file"), "{error}");
-    let wrong = ground.connect(config(&json!({"command": "argocd-k8s-auth", "args": []}))).await.err().expect("which cloud?");
+    let wrong = ground
+        .connect(config(&json!({"command": "argocd-k8s-auth", "args": []})))
+        .await
+        .err()
+        .expect("which cloud?");
     assert!(wrong.contains("config.execProviderConfig: argocd-k8s-auth: the first argument must be aws, gcp or azure"), "{wrong}");
 }

@@ -33,15 +33,26 @@ struct Replica(watch::Receiver<Arc<Leases>>);
 
 impl Ground {
     async fn new(replicas: usize) -> Self {
-        let kube = EmbeddedKube::start(Options { controllers: false, ..Options::default() }).await.expect("the embedded server starts");
-        let cluster = Cluster::connect_in_process(kube.router(), "https://kubernetes.default.svc").await.expect("it answers");
+        let kube = EmbeddedKube::start(Options {
+            controllers: false,
+            ..Options::default()
+        })
+        .await
+        .expect("the embedded server starts");
+        let cluster = Cluster::connect_in_process(kube.router(), "https://kubernetes.default.svc")
+            .await
+            .expect("it answers");
         let container = json!({"name": "c", "image": "i"});
         let labels = json!({"app": "c"});
         let spec = json!({"replicas": replicas, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}});
         let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "controller"}, "spec": spec});
         let call = Call::new(Method::POST, DEPLOYMENTS).with_body(JSON, deployment.to_string());
         cluster.http().json::<Value>(&call).await.expect("created");
-        Self { cluster, kube, began: (Instant::now(), Timestamp::now()) }
+        Self {
+            cluster,
+            kube,
+            began: (Instant::now(), Timestamp::now()),
+        }
     }
 
     async fn follow(&self, name: &str, deployment: &str) -> Result<Replica, tiphys_cluster::Error> {
@@ -55,7 +66,9 @@ impl Ground {
             preferred: shard,
             pinned: true,
             duration: DURATION,
-            clock: Arc::new(move || began.1 + SignedDuration::try_from(began.0.elapsed()).expect("a short time")),
+            clock: Arc::new(move || {
+                began.1 + SignedDuration::try_from(began.0.elapsed()).expect("a short time")
+            }),
             balance: None,
         };
         let options = DynamicOptions {
@@ -69,20 +82,42 @@ impl Ground {
     }
 
     async fn replica(&self, name: &str) -> Replica {
-        self.follow(name, "controller").await.unwrap_or_else(|e| panic!("{e}"))
+        self.follow(name, "controller")
+            .await
+            .unwrap_or_else(|e| panic!("{e}"))
     }
 
     async fn scale(&self, replicas: usize) {
         let patch = json!({"spec": {"replicas": replicas}}).to_string();
-        let call = Call::new(Method::PATCH, format!("{DEPLOYMENTS}/controller")).with_body(MERGE_PATCH, patch);
-        self.cluster.http().json::<Value>(&call).await.expect("scaled");
+        let call = Call::new(Method::PATCH, format!("{DEPLOYMENTS}/controller"))
+            .with_body(MERGE_PATCH, patch);
+        self.cluster
+            .http()
+            .json::<Value>(&call)
+            .await
+            .expect("scaled");
     }
 
     /// Who says that they have the shards.
     async fn claimed(&self) -> Vec<String> {
-        let map: Value = self.cluster.http().json(&Call::get(MAP)).await.expect("it is there");
-        let entries: Value = serde_json::from_str(map["data"]["shardControllerMapping"].as_str().expect("text")).expect("JSON");
-        entries.as_array().expect("a list").iter().map(|e| e["ControllerName"].as_str().unwrap_or_default().to_owned()).collect()
+        let map: Value = self
+            .cluster
+            .http()
+            .json(&Call::get(MAP))
+            .await
+            .expect("it is there");
+        let entries: Value = serde_json::from_str(
+            map["data"]["shardControllerMapping"]
+                .as_str()
+                .expect("text"),
+        )
+        .expect("JSON");
+        entries
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|e| e["ControllerName"].as_str().unwrap_or_default().to_owned())
+            .collect()
     }
 }
 
@@ -90,7 +125,12 @@ impl Replica {
     /// What it holds, of how many.
     fn holds(&self) -> (Vec<usize>, usize) {
         let leases = self.0.borrow().clone();
-        ((0..leases.count()).filter(|shard| leases.fence(*shard).is_some()).collect(), leases.count())
+        (
+            (0..leases.count())
+                .filter(|shard| leases.fence(*shard).is_some())
+                .collect(),
+            leases.count(),
+        )
     }
 }
 
@@ -101,12 +141,19 @@ async fn fact_99_replicas_share_what_the_deployment_has_and_what_it_comes_to_hav
     let third = ground.replica("three").await;
     sleep(2 * HEARTBEAT).await;
     assert_eq!(ground.claimed().await, ["one", "two"]);
-    assert_eq!((one.holds(), two.holds(), third.holds()), ((vec![0], 2), (vec![1], 2), (vec![], 2)), "the third waits");
+    assert_eq!(
+        (one.holds(), two.holds(), third.holds()),
+        ((vec![0], 2), (vec![1], 2), (vec![], 2)),
+        "the third waits"
+    );
 
     ground.scale(3).await;
     sleep(6 * HEARTBEAT).await;
     assert_eq!(ground.claimed().await, ["one", "two", "three"]);
-    assert_eq!((one.holds(), two.holds(), third.holds()), ((vec![0], 3), (vec![1], 3), (vec![2], 3)));
+    assert_eq!(
+        (one.holds(), two.holds(), third.holds()),
+        ((vec![0], 3), (vec![1], 3), (vec![2], 3))
+    );
 
     // One that is gone is followed when it has said nothing for three heartbeats, and its lease is over.
     two.0.borrow().clone().release().await;
@@ -114,27 +161,52 @@ async fn fact_99_replicas_share_what_the_deployment_has_and_what_it_comes_to_hav
     let next = ground.replica("next").await;
     assert_eq!(next.holds(), (vec![], 3));
     sleep(6 * HEARTBEAT).await;
-    assert_eq!((ground.claimed().await, next.holds()), (vec!["one".to_owned(), "next".into(), "three".into()], (vec![1], 3)));
+    assert_eq!(
+        (ground.claimed().await, next.holds()),
+        (
+            vec!["one".to_owned(), "next".into(), "three".into()],
+            (vec![1], 3)
+        )
+    );
 
     ground.scale(1).await;
     sleep(6 * HEARTBEAT).await;
     let holders = [&one, &third, &next].map(|r| r.holds().0.len());
-    assert_eq!((holders.iter().sum::<usize>(), ground.claimed().await.len()), (1, 1), "one does it all: {holders:?}");
+    assert_eq!(
+        (holders.iter().sum::<usize>(), ground.claimed().await.len()),
+        (1, 1),
+        "one does it all: {holders:?}"
+    );
     ground.kube.shutdown().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_controller_of_argo_cd_keeps_its_shard() {
     let ground = Ground::new(2).await;
-    let time = (Timestamp::now() + SignedDuration::from_secs(3600)).strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let time = (Timestamp::now() + SignedDuration::from_secs(3600))
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string();
     let entries = json!([{"ShardNumber": 0, "ControllerName": "genuine", "HeartbeatTime": time}, {"ShardNumber": 1, "ControllerName": "", "HeartbeatTime": null}]);
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-app-controller-shard-cm"}, "data": {"shardControllerMapping": entries.to_string()}});
-    let call = Call::new(Method::POST, "/api/v1/namespaces/default/configmaps").with_body(JSON, map.to_string());
-    ground.cluster.http().json::<Value>(&call).await.expect("created");
+    let call = Call::new(Method::POST, "/api/v1/namespaces/default/configmaps")
+        .with_body(JSON, map.to_string());
+    ground
+        .cluster
+        .http()
+        .json::<Value>(&call)
+        .await
+        .expect("created");
     let ours = ground.replica("ours").await;
     sleep(6 * HEARTBEAT).await;
-    assert_eq!((ground.claimed().await, ours.holds()), (vec!["genuine".to_owned(), "ours".into()], (vec![1], 2)));
-    let error = ground.follow("ours", "nobody").await.err().expect("there is no such Deployment");
+    assert_eq!(
+        (ground.claimed().await, ours.holds()),
+        (vec!["genuine".to_owned(), "ours".into()], (vec![1], 2))
+    );
+    let error = ground
+        .follow("ours", "nobody")
+        .await
+        .err()
+        .expect("there is no such Deployment");
     assert!(error.is_not_found(), "{error}");
     ground.kube.shutdown().await;
 }

@@ -17,7 +17,9 @@ use std::{
 };
 use step::step;
 use tiphys_apimachinery::{GroupKind, Object, ResourceKey};
-use tiphys_cluster::{CacheOptions, Cluster, Deed, Discovery, Executor, Known, LiveCache, request::Call};
+use tiphys_cluster::{
+    CacheOptions, Cluster, Deed, Discovery, Executor, Known, LiveCache, request::Call,
+};
 use tiphys_engine::{
     sync::{Effect, Propagation},
     types::KindInfo,
@@ -78,7 +80,11 @@ impl Fake {
         let fake = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
             let answer = fake.handle(&request);
-            let together = fake.state().together.clone().filter(|_| request.method() == Method::DELETE);
+            let together = fake
+                .state()
+                .together
+                .clone()
+                .filter(|_| request.method() == Method::DELETE);
             async move {
                 if let Some(together) = together {
                     together.wait().await;
@@ -86,21 +92,33 @@ impl Fake {
                 Ok::<_, Infallible>(answer)
             }
         });
-        Cluster::connect_in_process(service, "https://fake").await.expect("it answers")
+        Cluster::connect_in_process(service, "https://fake")
+            .await
+            .expect("it answers")
     }
 
     async fn cache(&self) -> LiveCache {
-        let discovery = Discovery::new(self.cluster().await).await.expect("discovery");
+        let discovery = Discovery::new(self.cluster().await)
+            .await
+            .expect("discovery");
         let cache = LiveCache::start(discovery, CacheOptions::default());
         cache.wait_ready().await;
         cache
     }
 
     fn handle(&self, request: &Request<Body>) -> Answer {
-        let (path, query) = (request.uri().path().to_owned(), request.uri().query().unwrap_or("").to_owned());
+        let (path, query) = (
+            request.uri().path().to_owned(),
+            request.uri().query().unwrap_or("").to_owned(),
+        );
         let mut s = self.state();
-        let body = request.headers().get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
-        s.requests.push(format!("{} {path}?{query} {body}", request.method()));
+        let body = request
+            .headers()
+            .get(http::header::CONTENT_TYPE)
+            .and_then(|v| v.to_str().ok())
+            .unwrap_or_default();
+        s.requests
+            .push(format!("{} {path}?{query} {body}", request.method()));
         if let Some(refusals) = s.refusals.get_mut(&path)
             && !refusals.is_empty()
         {
@@ -108,15 +126,27 @@ impl Fake {
             return plain(code, &body);
         }
         match path.as_str() {
-            "/version" => plain(200, &json!({"major": "1", "minor": "36", "gitVersion": "v1.36.0"})),
+            "/version" => plain(
+                200,
+                &json!({"major": "1", "minor": "36", "gitVersion": "v1.36.0"}),
+            ),
             "/api" | "/apis" | "/api/v1" | "/apis/good.example/v1" | "/apis/bad.example/v1" => {
                 plain(200, &discovery(&path, s.old_discovery))
             }
-            SECRETS if s.unwatched && query.contains("watch=true") => plain(403, &status(403, "Forbidden", "it may not be watched")),
+            SECRETS if s.unwatched && query.contains("watch=true") => {
+                plain(403, &status(403, "Forbidden", "it may not be watched"))
+            }
             MAPS | SECRETS if query.contains("watch=true") => watch(&mut s, &path, &query),
             MAPS | SECRETS => list(&s, &path),
             _ if path.starts_with(NAMED) => named(&mut s, request.method(), &path[NAMED.len()..]),
-            _ => plain(404, &status(404, "NotFound", "the server could not find the requested resource")),
+            _ => plain(
+                404,
+                &status(
+                    404,
+                    "NotFound",
+                    "the server could not find the requested resource",
+                ),
+            ),
         }
     }
 
@@ -124,7 +154,11 @@ impl Fake {
     fn put(&self, name: &str, app: &str) -> Object {
         let mut s = self.state();
         s.version += 1;
-        let kind = if s.objects.contains_key(name) { "MODIFIED" } else { "ADDED" };
+        let kind = if s.objects.contains_key(name) {
+            "MODIFIED"
+        } else {
+            "ADDED"
+        };
         let id = format!("{app}:/ConfigMap:ns/{name}");
         let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name, "namespace": "ns", "uid": format!("uid-{name}"),
             "resourceVersion": s.version.to_string(), "annotations": {"argocd.argoproj.io/tracking-id": id}}});
@@ -145,7 +179,11 @@ impl Fake {
     fn bookmark(&self, version: u64) {
         let mut s = self.state();
         s.version = version;
-        tell(&mut s, "BOOKMARK", &json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"resourceVersion": version.to_string()}}));
+        tell(
+            &mut s,
+            "BOOKMARK",
+            &json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"resourceVersion": version.to_string()}}),
+        );
     }
 
     /// Ends every watch, in the middle of nothing.
@@ -154,7 +192,11 @@ impl Fake {
     }
 
     fn asked(&self, what: &str) -> usize {
-        self.state().requests.iter().filter(|r| r.contains(what)).count()
+        self.state()
+            .requests
+            .iter()
+            .filter(|r| r.contains(what))
+            .count()
     }
 }
 
@@ -164,39 +206,75 @@ fn tell(s: &mut State, kind: &str, object: &Value) {
 }
 
 fn watch(s: &mut State, path: &str, query: &str) -> Answer {
-    let from: u64 = query.split('&').find_map(|p| p.strip_prefix("resourceVersion=")).and_then(|v| v.parse().ok()).unwrap_or(0);
+    let from: u64 = query
+        .split('&')
+        .find_map(|p| p.strip_prefix("resourceVersion="))
+        .and_then(|v| v.parse().ok())
+        .unwrap_or(0);
     if from < s.oldest {
-        let gone = json!({"type": "ERROR", "object": status(410, "Expired", "too old resource version")});
+        let gone =
+            json!({"type": "ERROR", "object": status(410, "Expired", "too old resource version")});
         return answer(200, stream::iter([Bytes::from(format!("{gone}\n"))]));
     }
     let (sender, receiver) = mpsc::unbounded_channel();
     if path == MAPS {
-        let version = |o: &Value| o["metadata"]["resourceVersion"].as_str().and_then(|v| v.parse::<u64>().ok()).unwrap_or(0);
+        let version = |o: &Value| {
+            o["metadata"]["resourceVersion"]
+                .as_str()
+                .and_then(|v| v.parse::<u64>().ok())
+                .unwrap_or(0)
+        };
         for object in s.objects.values().filter(|o| version(o) > from) {
-            let _ = sender.send(Bytes::from(format!("{}\n", json!({"type": "MODIFIED", "object": object}))));
+            let _ = sender.send(Bytes::from(format!(
+                "{}\n",
+                json!({"type": "MODIFIED", "object": object})
+            )));
         }
     }
     s.watches.push(sender);
-    let lines = stream::unfold(receiver, |mut r| async move { r.recv().await.map(|line| (line, r)) });
+    let lines = stream::unfold(receiver, |mut r| async move {
+        r.recv().await.map(|line| (line, r))
+    });
     // Lines do not come in neat pieces.
-    answer(200, lines.flat_map(|line| stream::iter([line.slice(..line.len() / 3), line.slice(line.len() / 3..)])))
+    answer(
+        200,
+        lines.flat_map(|line| {
+            stream::iter([line.slice(..line.len() / 3), line.slice(line.len() / 3..)])
+        }),
+    )
 }
 
 /// One ConfigMap; what a patch says is not looked at.
 fn named(s: &mut State, method: &Method, name: &str) -> Answer {
     if *method == Method::DELETE {
-        return plain(200, &json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}));
+        return plain(
+            200,
+            &json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}),
+        );
     }
     if *method == Method::PATCH && s.races > 0 {
         s.races -= 1;
-        return plain(409, &status(409, "Conflict", "the object has been modified"));
+        return plain(
+            409,
+            &status(409, "Conflict", "the object has been modified"),
+        );
     }
-    s.objects.get(name).map_or_else(|| plain(404, &status(404, "NotFound", "there is none")), |object| plain(200, object))
+    s.objects.get(name).map_or_else(
+        || plain(404, &status(404, "NotFound", "there is none")),
+        |object| plain(200, object),
+    )
 }
 
 fn list(s: &State, path: &str) -> Answer {
-    let items: Vec<&Value> = if path == MAPS { s.objects.values().collect() } else { Vec::new() };
-    plain(200, &json!({"kind": "List", "metadata": {"resourceVersion": s.version.to_string()}, "items": items}))
+    let items: Vec<&Value> = if path == MAPS {
+        s.objects.values().collect()
+    } else {
+        Vec::new()
+    };
+    plain(
+        200,
+        &json!({"kind": "List", "metadata": {"resourceVersion": s.version.to_string()}, "items": items}),
+    )
 }
 
 fn discovery(path: &str, old: bool) -> Value {
@@ -238,7 +316,14 @@ async fn what_happened_while_the_watch_was_cut_is_found_out() {
     fake.put("stays", "app");
     fake.put("goes", "app");
     let cache = fake.cache().await;
-    assert_eq!(cache.managed("app", &[], &Known::Nothing).await.expect("readable").len(), 2);
+    assert_eq!(
+        cache
+            .managed("app", &[], &Known::Nothing)
+            .await
+            .expect("readable")
+            .len(),
+        2
+    );
     let mut changes = cache.changes();
     // Nobody hears of this one, and its history is thrown away.
     fake.cut();
@@ -246,12 +331,22 @@ async fn what_happened_while_the_watch_was_cut_is_found_out() {
     fake.put("new", "app");
     let version = fake.state().version;
     fake.state().oldest = version;
-    eventually("the relist", || cache.get(&key("new")).is_some() && cache.get(&key("goes")).is_none()).await;
+    eventually("the relist", || {
+        cache.get(&key("new")).is_some() && cache.get(&key("goes")).is_none()
+    })
+    .await;
     let mut seen = BTreeMap::new();
     while let Ok(change) = changes.try_recv() {
         seen.insert(change.key.name.clone(), change.deed);
     }
-    assert_eq!(seen, BTreeMap::from([("goes".to_owned(), Deed::Deleted), ("new".to_owned(), Deed::Added)]), "what stayed was no change");
+    assert_eq!(
+        seen,
+        BTreeMap::from([
+            ("goes".to_owned(), Deed::Deleted),
+            ("new".to_owned(), Deed::Added)
+        ]),
+        "what stayed was no change"
+    );
 }
 
 #[tokio::test]
@@ -267,7 +362,10 @@ async fn a_cut_watch_goes_on_from_the_bookmark_without_listing() {
     fake.bookmark(60);
     tokio::time::sleep(Duration::from_millis(20)).await;
     fake.cut();
-    eventually("a watch from the bookmark", || fake.asked(&format!("{MAPS}?resourceVersion=60&")) == 1).await;
+    eventually("a watch from the bookmark", || {
+        fake.asked(&format!("{MAPS}?resourceVersion=60&")) == 1
+    })
+    .await;
     fake.put("c", "app");
     eventually("the event", || cache.get(&key("c")).is_some()).await;
     assert_eq!(fake.asked(&format!("{MAPS}?limit")), lists);
@@ -277,10 +375,20 @@ async fn a_cut_watch_goes_on_from_the_bookmark_without_listing() {
 async fn a_first_list_that_fails_and_then_does_not_is_waited_for() {
     let fake = Fake::default();
     fake.put("a", "app");
-    fake.state().refusals.insert(SECRETS.to_owned(), vec![(503, status(503, "ServiceUnavailable", "in a moment")); 2]);
+    fake.state().refusals.insert(
+        SECRETS.to_owned(),
+        vec![(503, status(503, "ServiceUnavailable", "in a moment")); 2],
+    );
     let cache = fake.cache().await;
     assert_eq!(cache.failures().len(), 1);
-    assert_eq!(cache.managed("app", &[], &Known::Nothing).await.expect("it was listed").len(), 1);
+    assert_eq!(
+        cache
+            .managed("app", &[], &Known::Nothing)
+            .await
+            .expect("it was listed")
+            .len(),
+        1
+    );
 }
 
 #[tokio::test]
@@ -288,23 +396,54 @@ async fn a_kind_that_fails_does_not_hold_up_the_others() {
     let fake = Fake::default();
     fake.put("a", "app");
     let broken = (500, status(500, "InternalError", "the store is away"));
-    fake.state().refusals.insert(SECRETS.to_owned(), vec![broken; 100]);
+    fake.state()
+        .refusals
+        .insert(SECRETS.to_owned(), vec![broken; 100]);
     let cache = fake.cache().await;
     assert!(cache.get(&key("a")).is_some());
-    assert_eq!(cache.failures(), [(GroupKind::new("", "Secret"), "the store is away".to_owned())]);
+    assert_eq!(
+        cache.failures(),
+        [(GroupKind::new("", "Secret"), "the store is away".to_owned())]
+    );
     // Not listed is not the same as not there, whether it is wanted, was there before, or may be there.
     let secret = ResourceKey::new("", "Secret", "ns", "s");
-    let (others, had) = (Known::Resources(vec![key("a")]), Known::Resources(vec![secret.clone()]));
-    assert_eq!(cache.managed("app", &[], &others).await.expect("it has nothing of that kind").len(), 1);
+    let (others, had) = (
+        Known::Resources(vec![key("a")]),
+        Known::Resources(vec![secret.clone()]),
+    );
+    assert_eq!(
+        cache
+            .managed("app", &[], &others)
+            .await
+            .expect("it has nothing of that kind")
+            .len(),
+        1
+    );
     let wanted = std::slice::from_ref(&secret);
-    for (also, known) in [(wanted, &others), (&[][..], &had), (&[][..], &Known::Nothing)] {
-        let error = cache.managed("app", also, known).await.expect_err("unknown is an error");
-        assert_eq!(error.to_string(), "failed to load state of resource Secret: the store is away");
+    for (also, known) in [
+        (wanted, &others),
+        (&[][..], &had),
+        (&[][..], &Known::Nothing),
+    ] {
+        let error = cache
+            .managed("app", also, known)
+            .await
+            .expect_err("unknown is an error");
+        assert_eq!(
+            error.to_string(),
+            "failed to load state of resource Secret: the store is away"
+        );
     }
     assert_eq!(cache.namespace_objects("ns").0.len(), 1);
-    assert!(cache.namespace_objects("ns").1.is_err(), "there may be more");
+    assert!(
+        cache.namespace_objects("ns").1.is_err(),
+        "there may be more"
+    );
     fake.state().refusals.clear();
-    eventually("the kind is followed in the end", || cache.failures().is_empty()).await;
+    eventually("the kind is followed in the end", || {
+        cache.failures().is_empty()
+    })
+    .await;
     assert!(cache.managed("app", wanted, &Known::Nothing).await.is_ok());
     assert!(cache.namespace_objects("ns").1.is_ok());
 }
@@ -317,7 +456,10 @@ async fn a_kind_that_may_be_listed_and_not_watched_is_listed_rarely_and_stays_re
     let wanted = [ResourceKey::new("", "Secret", "ns", "s")];
     for _ in 0..600 {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        cache.managed("app", &wanted, &Known::Nothing).await.expect("it was listed a moment ago");
+        cache
+            .managed("app", &wanted, &Known::Nothing)
+            .await
+            .expect("it was listed a moment ago");
     }
     // The longest pause is between 8 and 16 seconds.
     let lists = fake.asked(&format!("{SECRETS}?limit"));
@@ -336,13 +478,25 @@ async fn old_news_are_dropped() {
     let first = fake.put("a", "app");
     let cache = fake.cache().await;
     fake.put("a", "app");
-    eventually("the second state", || cache.get(&key("a")).is_some_and(|l| l.resource_version == "2")).await;
+    eventually("the second state", || {
+        cache
+            .get(&key("a"))
+            .is_some_and(|l| l.resource_version == "2")
+    })
+    .await;
     cache.observe(&first);
-    assert_eq!(cache.get(&key("a")).expect("there").resource_version, "2", "it never goes backwards");
+    assert_eq!(
+        cache.get(&key("a")).expect("there").resource_version,
+        "2",
+        "it never goes backwards"
+    );
     fake.remove("a");
     eventually("the deletion", || cache.get(&key("a")).is_none()).await;
     cache.observe(&first);
-    assert!(cache.get(&key("a")).is_none(), "an answer that the watch has overtaken does not bring it back");
+    assert!(
+        cache.get(&key("a")).is_none(),
+        "an answer that the watch has overtaken does not bring it back"
+    );
     // A deletion of ours holds against a watch that is behind.
     let b = fake.put("b", "app");
     eventually("it is there", || cache.get(&key("b")).is_some()).await;
@@ -359,10 +513,20 @@ async fn a_server_that_is_busy_is_given_the_time_it_asks_for() {
     let cluster = fake.cluster().await;
     let mut busy = status(429, "TooManyRequests", "slow down");
     busy["details"] = json!({"retryAfterSeconds": 1});
-    fake.state().refusals.insert(MAPS.to_owned(), vec![(429, busy)]);
+    fake.state()
+        .refusals
+        .insert(MAPS.to_owned(), vec![(429, busy)]);
     let start = Instant::now();
-    cluster.http().send(&Call::get(MAPS)).await.expect("answered in the end");
-    assert!(start.elapsed() >= Duration::from_secs(1), "{:?}", start.elapsed());
+    cluster
+        .http()
+        .send(&Call::get(MAPS))
+        .await
+        .expect("answered in the end");
+    assert!(
+        start.elapsed() >= Duration::from_secs(1),
+        "{:?}",
+        start.elapsed()
+    );
     assert_eq!(fake.asked(MAPS), 2);
 }
 
@@ -371,13 +535,30 @@ async fn a_group_that_fails_does_not_hide_the_others() {
     let fake = Fake::default();
     fake.state().old_discovery = true;
     let away = (503, status(503, "ServiceUnavailable", "nobody answers"));
-    fake.state().refusals.insert("/apis/bad.example/v1".to_owned(), vec![away]);
-    let discovery = Discovery::new(fake.cluster().await).await.expect("the rest is there");
+    fake.state()
+        .refusals
+        .insert("/apis/bad.example/v1".to_owned(), vec![away]);
+    let discovery = Discovery::new(fake.cluster().await)
+        .await
+        .expect("the rest is there");
     let kinds = discovery.kinds();
-    assert_eq!(kinds.is_namespaced(&GroupKind::new("good.example", "Good")), Some(false));
-    assert!(kinds.find("configmap").is_some_and(|k| k.has_subresource("status")));
-    assert_eq!(kinds.failures, [("bad.example/v1".to_owned(), "nobody answers".to_owned())]);
-    assert_eq!(*kinds.api_versions(), ["v1".to_owned(), "v1/ConfigMap".to_owned()]);
+    assert_eq!(
+        kinds.is_namespaced(&GroupKind::new("good.example", "Good")),
+        Some(false)
+    );
+    assert!(
+        kinds
+            .find("configmap")
+            .is_some_and(|k| k.has_subresource("status"))
+    );
+    assert_eq!(
+        kinds.failures,
+        [("bad.example/v1".to_owned(), "nobody answers".to_owned())]
+    );
+    assert_eq!(
+        *kinds.api_versions(),
+        ["v1".to_owned(), "v1/ConfigMap".to_owned()]
+    );
 }
 
 #[tokio::test]
@@ -385,28 +566,59 @@ async fn fact_23_of_a_kind_whose_group_fails_it_is_told_why_it_is_not_known() {
     let fake = Fake::default();
     fake.state().old_discovery = true;
     let away = (503, status(503, "ServiceUnavailable", "nobody answers"));
-    fake.state().refusals.insert("/apis/bad.example/v1".to_owned(), vec![away.clone()]);
-    let discovery = Discovery::new(fake.cluster().await).await.expect("the rest is there");
+    fake.state()
+        .refusals
+        .insert("/apis/bad.example/v1".to_owned(), vec![away.clone()]);
+    let discovery = Discovery::new(fake.cluster().await)
+        .await
+        .expect("the rest is there");
     let failure = |gk: GroupKind| discovery.failure(&gk);
-    assert_eq!(failure(GroupKind::new("bad.example", "Bad")).as_deref(), Some("nobody answers"));
-    assert_eq!([failure(GroupKind::new("good.example", "Better")), failure(GroupKind::new("", "ConfigMap"))], [None, None]);
+    assert_eq!(
+        failure(GroupKind::new("bad.example", "Bad")).as_deref(),
+        Some("nobody answers")
+    );
+    assert_eq!(
+        [
+            failure(GroupKind::new("good.example", "Better")),
+            failure(GroupKind::new("", "ConfigMap"))
+        ],
+        [None, None]
+    );
     fake.state().refusals.insert("/apis".to_owned(), vec![away]);
     discovery.refresh().await.expect("the core group answers");
-    assert_eq!(discovery.failure(&GroupKind::new("new.example", "New")).as_deref(), Some("nobody answers"));
-    assert_eq!(discovery.failure(&GroupKind::new("good.example", "Good")), None, "known from before");
+    assert_eq!(
+        discovery
+            .failure(&GroupKind::new("new.example", "New"))
+            .as_deref(),
+        Some("nobody answers")
+    );
+    assert_eq!(
+        discovery.failure(&GroupKind::new("good.example", "Good")),
+        None,
+        "known from before"
+    );
 }
 
 #[tokio::test]
 async fn fact_24_what_is_refused_as_unauthorized_is_asked_five_times() {
     let asked = |times: usize, code: u16, reason: &'static str| async move {
         let fake = Fake::default();
-        fake.state().refusals.insert("/apis".to_owned(), vec![(code, status(code, reason, "not now")); times]);
-        let discovery = Discovery::new(fake.cluster().await).await.expect("the core group is there");
+        fake.state().refusals.insert(
+            "/apis".to_owned(),
+            vec![(code, status(code, reason, "not now")); times],
+        );
+        let discovery = Discovery::new(fake.cluster().await)
+            .await
+            .expect("the core group is there");
         (fake.asked("/apis"), discovery.kinds().failures.len())
     };
     assert_eq!(asked(4, 401, "Unauthorized").await, (5, 0));
     assert_eq!(asked(9, 401, "Unauthorized").await, (5, 1));
-    assert_eq!(asked(1, 403, "Forbidden").await, (1, 1), "any other refusal is final");
+    assert_eq!(
+        asked(1, 403, "Forbidden").await,
+        (1, 1),
+        "any other refusal is final"
+    );
 }
 
 /// What was read before the race was lost is not written a second time.
@@ -419,12 +631,25 @@ async fn fact_36_a_migration_that_loses_a_race_begins_with_what_is_there_now() {
         fake.state().objects.get_mut("m").expect("put")["metadata"]["managedFields"] = managers;
         let executor = Executor::new(fake.cache().await);
         fake.state().races = races;
-        let migrate = Effect::MigrateManagers { step: step(&map), uid: String::new(), manager: "kubectl-client-side-apply".to_owned() };
+        let migrate = Effect::MigrateManagers {
+            step: step(&map),
+            uid: String::new(),
+            manager: "kubectl-client-side-apply".to_owned(),
+        };
         let result = executor.run(0, &migrate).await.result;
         let asked = |method: &str| fake.asked(&format!("{method} {NAMED}m"));
-        let other = |r: &&String| r.starts_with("PATCH ") && !r.ends_with(" application/json-patch+json");
-        assert_eq!(fake.state().requests.iter().find(other), None, "managers are only handed over by JSON patches");
-        (result.map(drop).map_err(|e| e.message), asked("GET"), asked("PATCH"))
+        let other =
+            |r: &&String| r.starts_with("PATCH ") && !r.ends_with(" application/json-patch+json");
+        assert_eq!(
+            fake.state().requests.iter().find(other),
+            None,
+            "managers are only handed over by JSON patches"
+        );
+        (
+            result.map(drop).map_err(|e| e.message),
+            asked("GET"),
+            asked("PATCH"),
+        )
     };
     assert_eq!(migrated(0).await, (Ok(()), 1, 1));
     assert_eq!(migrated(3).await, (Ok(()), 4, 4));
@@ -435,12 +660,25 @@ async fn fact_36_a_migration_that_loses_a_race_begins_with_what_is_there_now() {
 #[tokio::test]
 async fn fact_37_what_comes_together_is_done_at_once() {
     let fake = Fake::default();
-    let maps: Vec<Object> = ["a", "b", "c"].iter().map(|name| fake.put(name, "app")).collect();
+    let maps: Vec<Object> = ["a", "b", "c"]
+        .iter()
+        .map(|name| fake.put(name, "app"))
+        .collect();
     let executor = Executor::new(fake.cache().await);
     fake.state().together = Some(Arc::new(Barrier::new(maps.len())));
-    let prune = |map: &Object| Effect::Prune { step: step(map), uid: String::new(), propagation: Propagation::Foreground };
+    let prune = |map: &Object| Effect::Prune {
+        step: step(map),
+        uid: String::new(),
+        propagation: Propagation::Foreground,
+    };
     let effects: Vec<Effect> = maps.iter().map(prune).collect();
-    let outcomes = tokio::time::timeout(Duration::from_secs(10), executor.run_batch(4, &effects)).await.expect("none waits for another");
+    let outcomes = tokio::time::timeout(Duration::from_secs(10), executor.run_batch(4, &effects))
+        .await
+        .expect("none waits for another");
     assert!(outcomes.iter().all(|o| o.result.is_ok()));
-    assert_eq!(outcomes.iter().map(|o| o.effect).collect::<Vec<_>>(), [4, 5, 6], "in the order of what was to be done");
+    assert_eq!(
+        outcomes.iter().map(|o| o.effect).collect::<Vec<_>>(),
+        [4, 5, 6],
+        "in the order of what was to be done"
+    );
 }

@@ -39,8 +39,15 @@ struct Ground {
 
 impl Ground {
     async fn new() -> Self {
-        let options = Options { controllers: false, ..Options::default() };
-        Self { kube: EmbeddedKube::start(options).await.expect("the embedded server starts") }
+        let options = Options {
+            controllers: false,
+            ..Options::default()
+        };
+        Self {
+            kube: EmbeddedKube::start(options)
+                .await
+                .expect("the embedded server starts"),
+        }
     }
 
     async fn wired(&self) -> (Cluster, Sender<bool>) {
@@ -53,10 +60,20 @@ impl Ground {
                 router.oneshot(request).await
             }
         });
-        (Cluster::connect_in_process(service, "https://kubernetes.default.svc").await.expect("it answers"), cut)
+        (
+            Cluster::connect_in_process(service, "https://kubernetes.default.svc")
+                .await
+                .expect("it answers"),
+            cut,
+        )
     }
 
-    async fn replica(&self, name: &str, count: usize, change: impl FnOnce(&mut LeaseOptions)) -> Replica {
+    async fn replica(
+        &self,
+        name: &str,
+        count: usize,
+        change: impl FnOnce(&mut LeaseOptions),
+    ) -> Replica {
         let (cluster, cut) = self.wired().await;
         let mut options = LeaseOptions {
             namespace: "default".to_owned(),
@@ -71,13 +88,20 @@ impl Ground {
             balance: None,
         };
         change(&mut options);
-        Replica { name: name.to_owned(), leases: Arc::new(Leases::start(&cluster, options)), cluster, cut }
+        Replica {
+            name: name.to_owned(),
+            leases: Arc::new(Leases::start(&cluster, options)),
+            cluster,
+            cut,
+        }
     }
 }
 
 impl Replica {
     fn holds(&self) -> Vec<usize> {
-        (0..self.leases.count()).filter(|shard| self.leases.fence(*shard).is_some()).collect()
+        (0..self.leases.count())
+            .filter(|shard| self.leases.fence(*shard).is_some())
+            .collect()
     }
 
     /// Waits until it holds these; says how long that took.
@@ -96,21 +120,37 @@ impl Replica {
 
     async fn create(&self, name: &str) -> Result<(), Error> {
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
-        self.cluster.http().send(&Call::new(Method::POST, MAPS).with_body(JSON, map.to_string())).await.map(drop)
+        self.cluster
+            .http()
+            .send(&Call::new(Method::POST, MAPS).with_body(JSON, map.to_string()))
+            .await
+            .map(drop)
     }
 }
 
 /// Watches all the time that no shard is held twice; unless they may share the shards, that only one replica has any.
 fn watch(replicas: &[&Replica], share: bool) -> JoinHandle<()> {
-    let replicas: Vec<(String, Weak<Leases>)> = replicas.iter().map(|r| (r.name.clone(), Arc::downgrade(&r.leases))).collect();
+    let replicas: Vec<(String, Weak<Leases>)> = replicas
+        .iter()
+        .map(|r| (r.name.clone(), Arc::downgrade(&r.leases)))
+        .collect();
     tokio::spawn(async move {
         loop {
-            let held = replicas.iter().filter_map(|(name, leases)| Some((name, leases.upgrade()?)));
-            let held = held.flat_map(|(name, l)| (0..l.count()).filter(move |n| l.fence(*n).is_some()).map(move |n| (n, name)));
+            let held = replicas
+                .iter()
+                .filter_map(|(name, leases)| Some((name, leases.upgrade()?)));
+            let held = held.flat_map(|(name, l)| {
+                (0..l.count())
+                    .filter(move |n| l.fence(*n).is_some())
+                    .map(move |n| (n, name))
+            });
             let mut seen = BTreeMap::new();
             for (shard, name) in held {
                 let before = seen.insert(if share { shard } else { 0 }, name);
-                assert!(before.is_none_or(|b| b == name), "{shard} is held by {before:?} and {name}");
+                assert!(
+                    before.is_none_or(|b| b == name),
+                    "{shard} is held by {before:?} and {name}"
+                );
             }
             sleep(Duration::from_millis(5)).await;
         }
@@ -141,18 +181,34 @@ async fn fact_99_a_free_lease_is_taken_at_once_and_given_back_at_the_end() {
     assert!(one.until(&[0]).await < Duration::from_millis(50));
     let two = ground.replica("two", 1, PLAIN).await;
     sleep(Duration::from_secs(600)).await;
-    assert_eq!((one.holds(), two.holds()), (vec![0], vec![]), "it is renewed");
-    let lease: Value = one.cluster.http().json(&Call::get(format!("{LEASES}/test-0"))).await.expect("it is there");
+    assert_eq!(
+        (one.holds(), two.holds()),
+        (vec![0], vec![]),
+        "it is renewed"
+    );
+    let lease: Value = one
+        .cluster
+        .http()
+        .json(&Call::get(format!("{LEASES}/test-0")))
+        .await
+        .expect("it is there");
     assert_eq!(lease["spec"]["holderIdentity"], "one");
     one.leases.release().await;
     assert_eq!(one.holds(), NONE);
-    assert!(two.until(&[0]).await < Duration::from_secs(3), "nobody waits for a lease that was given back");
+    assert!(
+        two.until(&[0]).await < Duration::from_secs(3),
+        "nobody waits for a lease that was given back"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn fact_99_a_holder_that_died_is_followed_within_the_lease_time_whatever_the_clocks_say() {
     let ground = Ground::new().await;
-    let ahead = |hours: i64| move |o: &mut LeaseOptions| o.clock = Arc::new(move || Timestamp::now() + SignedDuration::from_hours(hours));
+    let ahead = |hours: i64| {
+        move |o: &mut LeaseOptions| {
+            o.clock = Arc::new(move || Timestamp::now() + SignedDuration::from_hours(hours))
+        }
+    };
     let one = ground.replica("one", 1, ahead(-5)).await;
     one.until(&[0]).await;
     let two = ground.replica("two", 1, ahead(5)).await;
@@ -176,27 +232,65 @@ async fn one_that_is_cut_off_writes_no_more_before_another_does_not_even_late() 
     let two = ground.replica("two", 1, PLAIN).await;
     let witness = watch(&[&one, &two], true);
     let fence = one.leases.fence(0).expect("it holds it");
-    fence.clone().scope(one.create("early")).await.expect("it may");
+    fence
+        .clone()
+        .scope(one.create("early"))
+        .await
+        .expect("it may");
     one.cut.send_replace(true);
     let began = Instant::now();
     // Under way when the lease ends: it is given up, and does not arrive when the wire is mended.
-    let late = fence.clone().scope(one.create("late")).await.expect_err("it may not");
+    let late = fence
+        .clone()
+        .scope(one.create("late"))
+        .await
+        .expect_err("it may not");
     assert!(matches!(late, Error::Fenced { .. }), "{late}");
-    assert!(secs(7, 10).contains(&began.elapsed()), "{:?}", began.elapsed());
+    assert!(
+        secs(7, 10).contains(&began.elapsed()),
+        "{:?}",
+        began.elapsed()
+    );
     assert_eq!(two.holds(), NONE, "it is a while before another takes it");
     two.until(&[0]).await;
-    assert!(secs(12, 18).contains(&began.elapsed()), "{:?}", began.elapsed());
+    assert!(
+        secs(12, 18).contains(&began.elapsed()),
+        "{:?}",
+        began.elapsed()
+    );
     one.cut.send_replace(false);
     let read = Call::get(format!("{MAPS}/early"));
-    assert!(fence.clone().scope(one.cluster.http().send(&read)).await.is_ok(), "it may read");
+    assert!(
+        fence
+            .clone()
+            .scope(one.cluster.http().send(&read))
+            .await
+            .is_ok(),
+        "it may read"
+    );
     sleep(Duration::from_secs(60)).await;
-    assert_eq!((one.holds(), two.holds()), (vec![], vec![0]), "who lost it does not take it back");
-    let late = one.cluster.http().send(&Call::get(format!("{MAPS}/late"))).await.expect_err("it was not sent");
+    assert_eq!(
+        (one.holds(), two.holds()),
+        (vec![], vec![0]),
+        "who lost it does not take it back"
+    );
+    let late = one
+        .cluster
+        .http()
+        .send(&Call::get(format!("{MAPS}/late")))
+        .await
+        .expect_err("it was not sent");
     assert!(late.is_not_found(), "{late}");
     drop(two);
     one.until(&[0]).await;
-    assert!(!fence.is_open(), "what was begun under the lost lease has gaps");
-    assert!(matches!(fence.scope(one.create("later")).await, Err(Error::Fenced { .. })));
+    assert!(
+        !fence.is_open(),
+        "what was begun under the lost lease has gaps"
+    );
+    assert!(matches!(
+        fence.scope(one.create("later")).await,
+        Err(Error::Fenced { .. })
+    ));
     at_ease(witness).await;
 }
 
@@ -225,16 +319,32 @@ async fn shards_are_shared_and_none_is_left() {
     let two = ground.replica("two", 3, |o| o.preferred = Some(2)).await;
     assert!(two.until(&[2]).await < Duration::from_secs(1));
     sleep(Duration::from_secs(12)).await;
-    assert_eq!((one.holds(), two.holds()), (vec![0], vec![2]), "the third one has time to come");
+    assert_eq!(
+        (one.holds(), two.holds()),
+        (vec![0], vec![2]),
+        "the third one has time to come"
+    );
     sleep(Duration::from_secs(12)).await;
-    assert_eq!(one.holds().len() + two.holds().len(), 3, "but not longer than a lease lasts");
+    assert_eq!(
+        one.holds().len() + two.holds().len(),
+        3,
+        "but not longer than a lease lasts"
+    );
     let three = ground.replica("three", 3, PLAIN).await;
     let witness = watch(&[&one, &two, &three], true);
     sleep(Duration::from_secs(6)).await;
-    assert_eq!([&one, &two, &three].map(|r| r.holds().len()), [1; 3], "it asked who had two");
+    assert_eq!(
+        [&one, &two, &three].map(|r| r.holds().len()),
+        [1; 3],
+        "it asked who had two"
+    );
     drop(two);
     sleep(Duration::from_secs(25)).await;
-    assert_eq!([one.holds(), three.holds()].concat().len(), 3, "the others have what it had");
+    assert_eq!(
+        [one.holds(), three.holds()].concat().len(),
+        3,
+        "the others have what it had"
+    );
     at_ease(witness).await;
 }
 
@@ -252,15 +362,30 @@ async fn who_is_told_its_shard_takes_no_other() {
 #[tokio::test(start_paused = true)]
 async fn two_divisions_are_never_in_force_together() {
     let ground = Ground::new().await;
-    let (one, two) = tokio::join!(ground.replica("one", 2, |o| o.preferred = Some(1)), ground.replica("two", 3, PLAIN));
+    let (one, two) = tokio::join!(
+        ground.replica("one", 2, |o| o.preferred = Some(1)),
+        ground.replica("two", 3, PLAIN)
+    );
     let witness = watch(&[&one, &two], false);
     sleep(Duration::from_secs(120)).await;
-    let (first, other) = if one.holds().is_empty() { (two, one) } else { (one, two) };
-    assert_eq!(first.holds().len(), first.leases.count(), "one of them has all");
+    let (first, other) = if one.holds().is_empty() {
+        (two, one)
+    } else {
+        (one, two)
+    };
+    assert_eq!(
+        first.holds().len(),
+        first.leases.count(),
+        "one of them has all"
+    );
     assert_eq!(other.holds(), NONE);
     first.cut.send_replace(true);
     sleep(Duration::from_secs(60)).await;
-    assert_eq!(other.holds().len(), other.leases.count(), "the other has all when it is gone");
+    assert_eq!(
+        other.holds().len(),
+        other.leases.count(),
+        "the other has all when it is gone"
+    );
     first.cut.send_replace(false);
     sleep(Duration::from_secs(60)).await;
     assert_eq!(first.holds(), NONE);
@@ -272,13 +397,22 @@ async fn weights_go_by_what_shards_cost_and_all_have_the_same() {
     let ground = Ground::new().await;
     let loads: Vec<Arc<Loads>> = (0..2).map(|_| Arc::default()).collect();
     let balanced = |n: usize| {
-        let balance = Some(Balance { loads: loads[n].clone(), every: Duration::from_secs(60) });
+        let balance = Some(Balance {
+            loads: loads[n].clone(),
+            every: Duration::from_secs(60),
+        });
         move |options: &mut LeaseOptions| options.balance = balance
     };
-    let (one, two) = (ground.replica("one", 2, balanced(0)).await, ground.replica("two", 2, balanced(1)).await);
+    let (one, two) = (
+        ground.replica("one", 2, balanced(0)).await,
+        ground.replica("two", 2, balanced(1)).await,
+    );
     one.until(&[0]).await;
     two.until(&[1]).await;
-    assert_eq!((one.leases.weights(), two.leases.weights()), (Weights::equal(2), Weights::equal(2)));
+    assert_eq!(
+        (one.leases.weights(), two.leases.weights()),
+        (Weights::equal(2), Weights::equal(2))
+    );
     // The second shard is nine times the work of the first.
     for _ in 0..30 {
         loads[0].add(0, Duration::from_secs(1));
@@ -287,7 +421,11 @@ async fn weights_go_by_what_shards_cost_and_all_have_the_same() {
     }
     let told = one.leases.weights();
     assert_eq!(told, two.leases.weights());
-    let numbers: Vec<f64> = told.to_string().split(' ').map(|w| w.parse().expect("a number")).collect();
+    let numbers: Vec<f64> = told
+        .to_string()
+        .split(' ')
+        .map(|w| w.parse().expect("a number"))
+        .collect();
     assert!(numbers[0] > 1.5 && numbers[1] < 0.5, "{told}");
     // They outlive who told them; who does not balance has none.
     one.leases.release().await;

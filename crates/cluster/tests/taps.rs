@@ -37,18 +37,29 @@ struct Ground {
 
 impl Ground {
     async fn new() -> Self {
-        let kube = EmbeddedKube::start(Options::default()).await.expect("it starts");
+        let kube = EmbeddedKube::start(Options::default())
+            .await
+            .expect("it starts");
         let (router, watches) = (kube.router(), Arc::new(Mutex::new(Vec::new())));
         let (seen, broken) = (watches.clone(), Arc::new(AtomicBool::new(false)));
         let breaks = broken.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
             let uri = request.uri().to_string();
             if uri.contains("watch=true") {
-                seen.lock().expect("no test panics while holding it").push(uri);
+                seen.lock()
+                    .expect("no test panics while holding it")
+                    .push(uri);
             }
             let mut router = router.clone();
-            let broken = breaks.load(Ordering::SeqCst) && request.uri().path().ends_with("/applications");
-            let wanted = if broken { Request::get("/none").body(Body::empty()).expect("a request") } else { request };
+            let broken =
+                breaks.load(Ordering::SeqCst) && request.uri().path().ends_with("/applications");
+            let wanted = if broken {
+                Request::get("/none")
+                    .body(Body::empty())
+                    .expect("a request")
+            } else {
+                request
+            };
             async move {
                 let mut response = router.call(wanted).await?;
                 if broken {
@@ -57,16 +68,34 @@ impl Ground {
                 Ok::<_, std::convert::Infallible>(response)
             }
         });
-        let own = Cluster::connect_in_process(service, "https://kubernetes.default.svc").await.expect("it answers");
-        let ground = Self { _kube: kube, own, watches, broken };
+        let own = Cluster::connect_in_process(service, "https://kubernetes.default.svc")
+            .await
+            .expect("it answers");
+        let ground = Self {
+            _kube: kube,
+            own,
+            watches,
+            broken,
+        };
         for crd in definitions() {
             ground.create(DEFINITIONS, &crd).await;
         }
         for name in ["argocd", "team"] {
-            ground.create("/api/v1/namespaces", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await;
+            ground
+                .create(
+                    "/api/v1/namespaces",
+                    &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}),
+                )
+                .await;
         }
-        let metadata = json!({"name": "argocd-cm", "labels": {"app.kubernetes.io/part-of": "argocd"}});
-        ground.create(MAPS, &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})).await;
+        let metadata =
+            json!({"name": "argocd-cm", "labels": {"app.kubernetes.io/part-of": "argocd"}});
+        ground
+            .create(
+                MAPS,
+                &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}),
+            )
+            .await;
         ground
     }
 
@@ -78,17 +107,26 @@ impl Ground {
     async fn application(&self, namespace: &str, name: &str) {
         let spec = json!({"project": "default", "destination": {}, "source": {"repoURL": "https://git.example.com/a"}});
         let object = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": name, "namespace": namespace}, "spec": spec});
-        self.create(&APPLICATIONS.replace("argocd", namespace), &object).await;
+        self.create(&APPLICATIONS.replace("argocd", namespace), &object)
+            .await;
     }
 
     async fn cache(&self) -> LiveCache {
-        let cache = LiveCache::start(Discovery::new(self.own.clone()).await.expect("discovery"), CacheOptions::default());
+        let cache = LiveCache::start(
+            Discovery::new(self.own.clone()).await.expect("discovery"),
+            CacheOptions::default(),
+        );
         cache.wait_ready().await;
         cache
     }
 
     fn watches_of(&self, resource: &str) -> usize {
-        self.watches.lock().expect("no test panics while holding it").iter().filter(|uri| uri.contains(resource)).count()
+        self.watches
+            .lock()
+            .expect("no test panics while holding it")
+            .iter()
+            .filter(|uri| uri.contains(resource))
+            .count()
     }
 }
 
@@ -114,24 +152,60 @@ async fn applications_are_watched_once() {
     assert!(cache.get(&application("argocd", "before")).is_some());
     ground.application("argocd", "own").await;
     ground.application("team", "other").await;
-    until("both are known", || cache.get(&application("argocd", "own")).is_some() && cache.get(&application("team", "other")).is_some())
-        .await;
-    let version = || cache.get(&application("argocd", "own")).map(|live| live.resource_version);
+    until("both are known", || {
+        cache.get(&application("argocd", "own")).is_some()
+            && cache.get(&application("team", "other")).is_some()
+    })
+    .await;
+    let version = || {
+        cache
+            .get(&application("argocd", "own"))
+            .map(|live| live.resource_version)
+    };
     let before = version();
     let patch = json!({"metadata": {"labels": {"a": "b"}}}).to_string();
     let path = format!("{APPLICATIONS}/own");
-    ground.own.http().send(&Call::new(http::Method::PATCH, &path).with_body(MERGE_PATCH, patch)).await.expect("patched");
+    ground
+        .own
+        .http()
+        .send(&Call::new(http::Method::PATCH, &path).with_body(MERGE_PATCH, patch))
+        .await
+        .expect("patched");
     until("the change is known", || version() != before).await;
-    ground.own.http().send(&Call::new(http::Method::DELETE, &path)).await.expect("deleted");
-    until("the deletion is known", || cache.get(&application("argocd", "own")).is_none()).await;
-    assert_eq!(ground.watches_of("/applications?"), 2, "one of the namespace, one of the others");
-    assert_eq!(ground.watches_of("/applications?fieldSelector=metadata.namespace"), 1);
+    ground
+        .own
+        .http()
+        .send(&Call::new(http::Method::DELETE, &path))
+        .await
+        .expect("deleted");
+    until("the deletion is known", || {
+        cache.get(&application("argocd", "own")).is_none()
+    })
+    .await;
+    assert_eq!(
+        ground.watches_of("/applications?"),
+        2,
+        "one of the namespace, one of the others"
+    );
+    assert_eq!(
+        ground.watches_of("/applications?fieldSelector=metadata.namespace"),
+        1
+    );
     // Without the records the cache watches by itself.
     drop(records);
-    until("there is a watch more", || ground.watches_of("/namespaces/argocd/applications?") == 2).await;
+    until("there is a watch more", || {
+        ground.watches_of("/namespaces/argocd/applications?") == 2
+    })
+    .await;
     ground.application("argocd", "after").await;
-    until("it is known", || cache.get(&application("argocd", "after")).is_some()).await;
-    assert!(cache.get(&application("argocd", "before")).is_some() && cache.get(&application("team", "other")).is_some());
+    until("it is known", || {
+        cache.get(&application("argocd", "after")).is_some()
+    })
+    .await;
+    assert!(
+        cache.get(&application("argocd", "before")).is_some()
+            && cache.get(&application("team", "other")).is_some()
+    );
 }
 
 #[tokio::test]
@@ -141,14 +215,29 @@ async fn what_was_not_told_is_listed() {
     let cache = ground.cache().await;
     let named = |name: &str| ResourceKey::new("", "ConfigMap", "argocd", name);
     assert!(cache.get(&named("argocd-cm")).is_some());
-    ground.create(MAPS, &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}})).await;
+    ground
+        .create(
+            MAPS,
+            &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}}),
+        )
+        .await;
     let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}});
     ground.create(&MAPS.replace("argocd", "team"), &other).await;
-    until("the other one is known", || cache.get(&ResourceKey::new("", "ConfigMap", "team", "new")).is_some()).await;
+    until("the other one is known", || {
+        cache
+            .get(&ResourceKey::new("", "ConfigMap", "team", "new"))
+            .is_some()
+    })
+    .await;
     assert!(cache.get(&named("new")).is_none(), "nobody told of it");
     tap.anew("");
     until("it is known", || cache.get(&named("new")).is_some()).await;
-    assert!(cache.get(&ResourceKey::new("", "ConfigMap", "team", "new")).is_some(), "the list was not of its namespace");
+    assert!(
+        cache
+            .get(&ResourceKey::new("", "ConfigMap", "team", "new"))
+            .is_some(),
+        "the list was not of its namespace"
+    );
 }
 
 #[tokio::test]
@@ -156,7 +245,12 @@ async fn records_that_cannot_be_followed_are_a_problem_until_they_can() {
     let ground = Ground::new().await;
     ground.broken.store(true, Ordering::SeqCst);
     let records = Records::start(ground.own.clone(), RecordsOptions::new("argocd"));
-    until("it is said", || records.problem().is_some_and(|why| why.starts_with("applications cannot be followed: "))).await;
+    until("it is said", || {
+        records
+            .problem()
+            .is_some_and(|why| why.starts_with("applications cannot be followed: "))
+    })
+    .await;
     ground.broken.store(false, Ordering::SeqCst);
     records.wait_ready().await.expect("the records can be read");
     assert_eq!(records.problem(), None);

@@ -67,8 +67,10 @@ tiphys_cluster_cache_ready_seconds gauge server
 ";
 
 const GUIDE: &str = include_str!("../../../docs/guide/metrics.md");
-const CRDS: [&str; 2] =
-    [include_str!("../../../deploy/crds/application-crd.yaml"), include_str!("../../../deploy/crds/appproject-crd.yaml")];
+const CRDS: [&str; 2] = [
+    include_str!("../../../deploy/crds/application-crd.yaml"),
+    include_str!("../../../deploy/crds/appproject-crd.yaml"),
+];
 const APPS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -76,25 +78,48 @@ async fn create(cluster: &Cluster, path: &str, object: &Value) {
     let call = Call::new(Method::POST, path).with_body(JSON, object.to_string());
     let began = Instant::now();
     while let Err(e) = cluster.http().json::<Value>(&call).await {
-        assert!(e.is_not_found() && began.elapsed() < PATIENCE, "{path}: {e}");
+        assert!(
+            e.is_not_found() && began.elapsed() < PATIENCE,
+            "{path}: {e}"
+        );
         sleep(Duration::from_millis(50)).await;
     }
 }
 
 /// An API server with what a control plane needs.
 async fn prepared() -> (EmbeddedKube, Cluster) {
-    let kube = EmbeddedKube::start(Options::default()).await.expect("the embedded server starts");
-    let cluster = Cluster::connect_in_process(kube.router(), "https://kubernetes.default.svc").await.expect("it answers");
+    let kube = EmbeddedKube::start(Options::default())
+        .await
+        .expect("the embedded server starts");
+    let cluster = Cluster::connect_in_process(kube.router(), "https://kubernetes.default.svc")
+        .await
+        .expect("it answers");
     for text in CRDS {
-        let crd = yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins).expect("our own file");
-        create(&cluster, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd).await;
+        let crd = yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins)
+            .expect("our own file");
+        create(
+            &cluster,
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            &crd,
+        )
+        .await;
     }
-    create(&cluster, "/api/v1/namespaces", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}})).await;
+    create(
+        &cluster,
+        "/api/v1/namespaces",
+        &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}}),
+    )
+    .await;
     let project = json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "default"},
         "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]}
     });
-    create(&cluster, "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects", &project).await;
+    create(
+        &cluster,
+        "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects",
+        &project,
+    )
+    .await;
     (kube, cluster)
 }
 
@@ -109,7 +134,11 @@ async fn application(cluster: &Cluster, repo: &Repo, name: &str, path: &str, sta
     });
     create(cluster, APPS, &app).await;
     let began = Instant::now();
-    while cluster.http().json::<Value>(&Call::get(format!("{APPS}/{name}"))).await.expect("it is there")["status"]["sync"]["status"]
+    while cluster
+        .http()
+        .json::<Value>(&Call::get(format!("{APPS}/{name}")))
+        .await
+        .expect("it is there")["status"]["sync"]["status"]
         != status
     {
         assert!(began.elapsed() < PATIENCE, "{name} is not {status}");
@@ -130,8 +159,14 @@ fn families(text: &str) -> BTreeMap<String, (String, String, Vec<f64>)> {
             let (series, value) = line.rsplit_once(' ').expect("a row with a value");
             let (_, labels, values) = families.get_mut(&name).expect("described first");
             values.push(value.parse().expect("a number"));
-            let inside = series.split_once('{').map_or("", |(_, rest)| rest.trim_end_matches('}'));
-            let names: Vec<&str> = inside.split("\",").filter_map(|pair| Some(pair.split_once("=\"")?.0)).filter(|n| *n != "le").collect();
+            let inside = series
+                .split_once('{')
+                .map_or("", |(_, rest)| rest.trim_end_matches('}'));
+            let names: Vec<&str> = inside
+                .split("\",")
+                .filter_map(|pair| Some(pair.split_once("=\"")?.0))
+                .filter(|n| *n != "le")
+                .collect();
             *labels = names.join(" ");
         }
     }
@@ -141,11 +176,22 @@ fn families(text: &str) -> BTreeMap<String, (String, String, Vec<f64>)> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_metric_has_its_name_its_kind_and_its_labels() {
     let (kube, cluster) = prepared().await;
-    let (repo, folder, stop) = (Repo::new(), TempDir::new().expect("a folder"), CancellationToken::new());
+    let (repo, folder, stop) = (
+        Repo::new(),
+        TempDir::new().expect("a folder"),
+        CancellationToken::new(),
+    );
     let records = Records::start(cluster.clone(), RecordsOptions::new("argocd"));
     records.wait_ready().await.expect("the records");
-    let (clusters, states, metrics) = (Clusters::new(cluster.clone(), records.clone()), AppStates::new(), Metrics::default());
-    let options = RepoOptions { allow_local: true, ..RepoOptions::default() };
+    let (clusters, states, metrics) = (
+        Clusters::new(cluster.clone(), records.clone()),
+        AppStates::new(),
+        Metrics::default(),
+    );
+    let options = RepoOptions {
+        allow_local: true,
+        ..RepoOptions::default()
+    };
     let fault = Arc::new(AtomicBool::new(false));
     let broken = fault.clone();
     let controller = Dependencies {
@@ -159,32 +205,70 @@ async fn every_metric_has_its_name_its_kind_and_its_labels() {
         sharding: None,
         wave_delay: None,
         clock: Arc::new(move || {
-            assert!(!broken.swap(false, Ordering::Relaxed), "a clock that breaks once");
+            assert!(
+                !broken.swap(false, Ordering::Relaxed),
+                "a clock that breaks once"
+            );
             jiff::Timestamp::now()
         }),
     };
     let controller = tokio::spawn(application::run(controller, stop.clone()));
-    repo.commit(&[("map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m\n")], &[]);
+    repo.commit(
+        &[(
+            "map.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m\n",
+        )],
+        &[],
+    );
     application(&cluster, &repo, "web", ".", "Synced").await;
     application(&cluster, &repo, "broken", "nowhere", "Unknown").await;
     fault.store(true, Ordering::Relaxed);
     application(&cluster, &repo, "late", ".", "Synced").await;
-    metrics.redis.made(&[("set", 1)], false, Duration::from_millis(1));
+    metrics
+        .redis
+        .made(&[("set", 1)], false, Duration::from_millis(1));
 
-    let choice = Choice { app_labels: vec!["team".into()], app_conditions: vec!["ComparisonError".into()], cluster_labels: Vec::new() };
-    let text = Report { metrics, records, clusters, states, choice }.text().expect("a text");
+    let choice = Choice {
+        app_labels: vec!["team".into()],
+        app_conditions: vec!["ComparisonError".into()],
+        cluster_labels: Vec::new(),
+    };
+    let text = Report {
+        metrics,
+        records,
+        clusters,
+        states,
+        choice,
+    }
+    .text()
+    .expect("a text");
     let families = families(&text);
     let shown = |(name, (kind, labels, _)): (&String, &(String, String, Vec<f64>))| {
-        format!("{name} {kind} {}", if labels.is_empty() { "-" } else { labels })
+        format!(
+            "{name} {kind} {}",
+            if labels.is_empty() { "-" } else { labels }
+        )
     };
-    assert_eq!(families.iter().map(shown).collect::<Vec<_>>().join("\n"), METRICS.trim());
+    assert_eq!(
+        families.iter().map(shown).collect::<Vec<_>>().join("\n"),
+        METRICS.trim()
+    );
     for name in families.keys() {
-        assert!(GUIDE.contains(&format!("`{name}`")) || GUIDE.contains(&format!("`{name}_total`")), "the guide lacks {name}");
+        assert!(
+            GUIDE.contains(&format!("`{name}`")) || GUIDE.contains(&format!("`{name}_total`")),
+            "the guide lacks {name}"
+        );
     }
 
     let sum = |name: &str| families[name].2.iter().sum::<f64>();
-    assert!(sum("argocd_kubectl_requests") > 50.0 && sum("argocd_kubectl_exec") >= 1.0, "{text}");
-    assert_eq!((sum("argocd_kubectl_exec_pending"), sum("tiphys_app_panics")), (0.0, 1.0));
+    assert!(
+        sum("argocd_kubectl_requests") > 50.0 && sum("argocd_kubectl_exec") >= 1.0,
+        "{text}"
+    );
+    assert_eq!(
+        (sum("argocd_kubectl_exec_pending"), sum("tiphys_app_panics")),
+        (0.0, 1.0)
+    );
     assert!(text.contains("argocd_kubectl_requests_total{host=\"kubernetes.default.svc\",method=\"POST\",code=\"201\"}"), "{text}");
     for verb in ["List", "Watch", "Get", "Create", "Patch"] {
         assert!(
@@ -194,7 +278,10 @@ async fn every_metric_has_its_name_its_kind_and_its_labels() {
     }
     let per_object = sum("tiphys_cluster_cache_bytes_per_object");
     assert!((100.0..5000.0).contains(&per_object), "{per_object}");
-    assert!((0.0..30.0).contains(&sum("tiphys_cluster_cache_ready_seconds")) && sum("tiphys_cluster_cache_ready_seconds") > 0.0);
+    assert!(
+        (0.0..30.0).contains(&sum("tiphys_cluster_cache_ready_seconds"))
+            && sum("tiphys_cluster_cache_ready_seconds") > 0.0
+    );
     assert!(sum("argocd_resource_events_processing") > 0.0);
     stop.cancel();
     controller.await.expect("it ends in order");

@@ -44,7 +44,9 @@ struct Redis(Arc<Mutex<Kept>>);
 impl Redis {
     /// Serves on this port, or on any; ends with the task.
     async fn serve(&self, port: u16) -> (SocketAddr, JoinHandle<()>) {
-        let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("a port");
+        let listener = TcpListener::bind(("127.0.0.1", port))
+            .await
+            .expect("a port");
         let (address, redis) = (listener.local_addr().expect("an address"), self.clone());
         let task = tokio::spawn(async move {
             let mut connections = tokio::task::JoinSet::new();
@@ -77,9 +79,15 @@ impl Redis {
         let answer = match text(0).to_uppercase().as_str() {
             "SENTINEL" if text(2) != "main" => "*-1\r\n",
             "SENTINEL" => {
-                let Some(master) = kept.master else { return "*-1\r\n".to_owned() };
+                let Some(master) = kept.master else {
+                    return "*-1\r\n".to_owned();
+                };
                 let (host, port) = (master.ip().to_string(), master.port().to_string());
-                return format!("*2\r\n${}\r\n{host}\r\n${}\r\n{port}\r\n", host.len(), port.len());
+                return format!(
+                    "*2\r\n${}\r\n{host}\r\n${}\r\n{port}\r\n",
+                    host.len(),
+                    port.len()
+                );
             }
             "SETEX" => {
                 kept.values.insert(text(1), words[3].clone());
@@ -109,7 +117,9 @@ impl Redis {
     fn json(&self, key: &str) -> Option<Value> {
         let kept = self.0.lock().expect("no panic");
         let mut text = String::new();
-        GzDecoder::new(kept.values.get(key)?.as_slice()).read_to_string(&mut text).expect("gzip");
+        GzDecoder::new(kept.values.get(key)?.as_slice())
+            .read_to_string(&mut text)
+            .expect("gzip");
         serde_json::from_str(&text).ok()
     }
 
@@ -119,7 +129,9 @@ impl Redis {
                 sleep(Duration::from_millis(20)).await;
             }
         };
-        timeout(Duration::from_secs(20), wait).await.unwrap_or_else(|_| panic!("{what}: {:?}", self.0.lock().expect("no panic").asked));
+        timeout(Duration::from_secs(20), wait)
+            .await
+            .unwrap_or_else(|_| panic!("{what}: {:?}", self.0.lock().expect("no panic").asked));
     }
 }
 
@@ -139,9 +151,26 @@ fn start(address: SocketAddr, states: &AppStates) -> JoinHandle<()> {
 }
 
 fn start_at(server: Server, states: &AppStates) -> JoinHandle<()> {
-    let login = Login { username: String::new(), password: "secret".into() };
-    let place = Place { server, db: 2, login, tls: None, format: Format::default() };
-    let clusters = || vec![("https://c".to_owned(), ClusterInfo { server_version: "1.36".into(), ..Default::default() })];
+    let login = Login {
+        username: String::new(),
+        password: "secret".into(),
+    };
+    let place = Place {
+        server,
+        db: 2,
+        login,
+        tls: None,
+        format: Format::default(),
+    };
+    let clusters = || {
+        vec![(
+            "https://c".to_owned(),
+            ClusterInfo {
+                server_version: "1.36".into(),
+                ..Default::default()
+            },
+        )]
+    };
     let known = Known {
         states: states.clone(),
         namespace: "argocd".into(),
@@ -153,47 +182,105 @@ fn start_at(server: Server, states: &AppStates) -> JoinHandle<()> {
 }
 
 fn tree(health: &str) -> ApplicationTree {
-    serde_json::from_value(json!({"nodes": [{"kind": "Pod", "name": "p", "health": {"status": health}}]})).expect("a tree")
+    serde_json::from_value(
+        json!({"nodes": [{"kind": "Pod", "name": "p", "health": {"status": health}}]}),
+    )
+    .expect("a tree")
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_published_is_in_redis_and_goes_with_its_application() {
-    let (redis, states, app) = (Redis::default(), AppStates::new(), AppKey::new("team", "web"));
+    let (redis, states, app) = (
+        Redis::default(),
+        AppStates::new(),
+        AppKey::new("team", "web"),
+    );
     let (address, _server) = redis.serve(0).await;
-    let diff = ResourceDiff { kind: "ConfigMap".into(), name: "a".into(), ..Default::default() };
+    let diff = ResourceDiff {
+        kind: "ConfigMap".into(),
+        name: "a".into(),
+        ..Default::default()
+    };
     states.publish(&app, std::slice::from_ref(&diff), tree("Progressing"));
     let _writer = start(address, &states);
-    redis.until("what was there before", |r| r.json(TREE).is_some() && r.json(CLUSTER).is_some()).await;
+    redis
+        .until("what was there before", |r| {
+            r.json(TREE).is_some() && r.json(CLUSTER).is_some()
+        })
+        .await;
     assert_eq!(redis.json(MANAGED).expect("written")[0]["name"], "a");
     assert_eq!(redis.json(TREE).expect("written")["shardsCount"], 1);
-    assert_eq!(redis.json(CLUSTER).expect("written")["serverVersion"], "1.36");
+    assert_eq!(
+        redis.json(CLUSTER).expect("written")["serverVersion"],
+        "1.36"
+    );
     {
         let kept = redis.0.lock().expect("no panic");
-        assert_eq!((kept.seconds[TREE].as_str(), kept.seconds[CLUSTER].as_str()), ("3600", "600"));
-        assert_eq!(kept.asked, ["AUTH secret", "SELECT 2", "PUBLISH app|managed-resources|team_web|1.8.3"]);
+        assert_eq!(
+            (kept.seconds[TREE].as_str(), kept.seconds[CLUSTER].as_str()),
+            ("3600", "600")
+        );
+        assert_eq!(
+            kept.asked,
+            [
+                "AUTH secret",
+                "SELECT 2",
+                "PUBLISH app|managed-resources|team_web|1.8.3"
+            ]
+        );
     }
     states.publish_tree(&app, tree("Healthy"));
-    redis.until("a new tree", |r| r.json(TREE).is_some_and(|t| t["nodes"][0]["health"]["status"] == "Healthy")).await;
-    assert_eq!(redis.0.lock().expect("no panic").sets[MANAGED], 1, "what has not changed is not written again");
+    redis
+        .until("a new tree", |r| {
+            r.json(TREE)
+                .is_some_and(|t| t["nodes"][0]["health"]["status"] == "Healthy")
+        })
+        .await;
+    assert_eq!(
+        redis.0.lock().expect("no panic").sets[MANAGED],
+        1,
+        "what has not changed is not written again"
+    );
     redis.0.lock().expect("no panic").values.clear();
     states.publish_tree(&app, tree("Healthy"));
-    redis.until("all of it after somebody emptied it", |r| r.json(MANAGED).is_some() && r.json(TREE).is_some()).await;
+    redis
+        .until("all of it after somebody emptied it", |r| {
+            r.json(MANAGED).is_some() && r.json(TREE).is_some()
+        })
+        .await;
     let moved = AppKey::new("argocd", "moved");
     states.publish(&moved, &[], tree("Healthy"));
-    redis.until("another Application", |r| r.json("app|resources-tree|moved|1.8.3.gz").is_some()).await;
+    redis
+        .until("another Application", |r| {
+            r.json("app|resources-tree|moved|1.8.3.gz").is_some()
+        })
+        .await;
     states.remove(&moved);
     states.remove(&app);
-    redis.until("nothing of what is gone", |r| r.json(TREE).is_none() && r.json(MANAGED).is_none()).await;
-    assert!(redis.json("app|resources-tree|moved|1.8.3.gz").is_some(), "what another replica writes stays");
+    redis
+        .until("nothing of what is gone", |r| {
+            r.json(TREE).is_none() && r.json(MANAGED).is_none()
+        })
+        .await;
+    assert!(
+        redis.json("app|resources-tree|moved|1.8.3.gz").is_some(),
+        "what another replica writes stays"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_redis_was_away_all_is_written_anew_and_nobody_has_waited() {
-    let (redis, states, app) = (Redis::default(), AppStates::new(), AppKey::new("team", "web"));
+    let (redis, states, app) = (
+        Redis::default(),
+        AppStates::new(),
+        AppKey::new("team", "web"),
+    );
     let (address, server) = redis.serve(0).await;
     let _writer = start(address, &states);
     states.publish(&app, &[], tree("Progressing"));
-    redis.until("the first tree", |r| r.json(TREE).is_some()).await;
+    redis
+        .until("the first tree", |r| r.json(TREE).is_some())
+        .await;
     server.abort();
     let _ = server.await;
     redis.0.lock().expect("no panic").values.clear();
@@ -204,8 +291,15 @@ async fn after_redis_was_away_all_is_written_anew_and_nobody_has_waited() {
     sleep(Duration::from_millis(300)).await;
     assert!(redis.json(TREE).is_none());
     let (_, _server) = redis.serve(address.port()).await;
-    redis.until("all that there is", |r| r.json(MANAGED).is_some() && r.json(TREE).is_some() && r.json(CLUSTER).is_some()).await;
-    assert_eq!(redis.json(TREE).expect("written")["nodes"][0]["health"]["status"], "Degraded");
+    redis
+        .until("all that there is", |r| {
+            r.json(MANAGED).is_some() && r.json(TREE).is_some() && r.json(CLUSTER).is_some()
+        })
+        .await;
+    assert_eq!(
+        redis.json(TREE).expect("written")["nodes"][0]["health"]["status"],
+        "Degraded"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -219,14 +313,39 @@ async fn sentinels_say_which_redis_is_the_master() {
     master(first_address);
     let (known, _sentinel) = sentinel.serve(0).await;
     let (unknown, _ignorant) = ignorant.serve(0).await;
-    let login = Login { username: "watcher".into(), password: "other".into() };
+    let login = Login {
+        username: "watcher".into(),
+        password: "other".into(),
+    };
     // One is away, one has never heard of it.
-    let addresses = vec!["127.0.0.1:1".to_owned(), unknown.to_string(), known.to_string()];
-    let _writer = start_at(Server::Known(Sentinels { addresses, master: "main".into(), login }), &states);
-    first.until("it is in the master", |r| r.json(TREE).is_some()).await;
-    assert_eq!(first.0.lock().expect("no panic").asked[..2], ["AUTH secret", "SELECT 2"]);
+    let addresses = vec![
+        "127.0.0.1:1".to_owned(),
+        unknown.to_string(),
+        known.to_string(),
+    ];
+    let _writer = start_at(
+        Server::Known(Sentinels {
+            addresses,
+            master: "main".into(),
+            login,
+        }),
+        &states,
+    );
+    first
+        .until("it is in the master", |r| r.json(TREE).is_some())
+        .await;
+    assert_eq!(
+        first.0.lock().expect("no panic").asked[..2],
+        ["AUTH secret", "SELECT 2"]
+    );
     assert!(
-        sentinel.0.lock().expect("no panic").asked.iter().all(|asked| asked == "AUTH watcher other"),
+        sentinel
+            .0
+            .lock()
+            .expect("no panic")
+            .asked
+            .iter()
+            .all(|asked| asked == "AUTH watcher other"),
         "nothing else is told to sentinels"
     );
 
@@ -234,9 +353,15 @@ async fn sentinels_say_which_redis_is_the_master() {
     let (second_address, _second_server) = second.serve(0).await;
     master(second_address);
     first_server.abort();
-    second.until("it is in the second", |r| r.json(TREE).is_some()).await;
+    second
+        .until("it is in the second", |r| r.json(TREE).is_some())
+        .await;
     // The master is cut off from its sentinels alone.
     let (third_address, _third_server) = third.serve(0).await;
     master(third_address);
-    third.until("it is in the third", |r| r.json(TREE).is_some() && r.json(CLUSTER).is_some()).await;
+    third
+        .until("it is in the third", |r| {
+            r.json(TREE).is_some() && r.json(CLUSTER).is_some()
+        })
+        .await;
 }

@@ -38,8 +38,10 @@ const APPS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
 const TOKEN: &str = "a-token-of-the-test";
 const LEASE: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(60);
-const CRDS: [&str; 2] =
-    [include_str!("../../../deploy/crds/application-crd.yaml"), include_str!("../../../deploy/crds/appproject-crd.yaml")];
+const CRDS: [&str; 2] = [
+    include_str!("../../../deploy/crds/application-crd.yaml"),
+    include_str!("../../../deploy/crds/appproject-crd.yaml"),
+];
 
 /// Requests other than for leases that may change something: method and path.
 type Writes = Arc<Mutex<Vec<String>>>;
@@ -60,59 +62,105 @@ struct Replica {
 
 impl Ground {
     async fn new() -> Self {
-        let options = Options { admin_token: Some(TOKEN.to_owned()), ..Options::default() };
-        let kube = EmbeddedKube::start(options).await.expect("the embedded server starts");
+        let options = Options {
+            admin_token: Some(TOKEN.to_owned()),
+            ..Options::default()
+        };
+        let kube = EmbeddedKube::start(options)
+            .await
+            .expect("the embedded server starts");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("bound").port();
         kube.serve(listener);
         let own = "https://kubernetes.default.svc";
-        let cluster = Cluster::connect_in_process(kube.router(), own).await.expect("it answers");
-        let servers = [own.to_owned(), format!("https://127.0.0.1:{port}"), format!("https://localhost:{port}")];
-        let ground = Self { kube, cluster, repo: Repo::new(), servers };
+        let cluster = Cluster::connect_in_process(kube.router(), own)
+            .await
+            .expect("it answers");
+        let servers = [
+            own.to_owned(),
+            format!("https://127.0.0.1:{port}"),
+            format!("https://localhost:{port}"),
+        ];
+        let ground = Self {
+            kube,
+            cluster,
+            repo: Repo::new(),
+            servers,
+        };
         ground.prepare().await;
         ground
     }
 
     async fn prepare(&self) {
         for text in CRDS {
-            let crd = yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins).expect("our own file");
-            self.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd).await;
+            let crd =
+                yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins)
+                    .expect("our own file");
+            self.create(
+                "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+                &crd,
+            )
+            .await;
         }
-        self.create("/api/v1/namespaces", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})).await;
-        let config = json!({"bearerToken": TOKEN, "tlsClientConfig": {"insecure": true}}).to_string();
+        self.create(
+            "/api/v1/namespaces",
+            &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}),
+        )
+        .await;
+        let config =
+            json!({"bearerToken": TOKEN, "tlsClientConfig": {"insecure": true}}).to_string();
         for (number, server) in self.servers.iter().enumerate().skip(1) {
             let labels = json!({"argocd.argoproj.io/secret-type": "cluster"});
             let data = json!({"name": format!("c{number}"), "server": server, "config": config});
             let metadata = json!({"name": format!("cluster-{number}"), "labels": labels});
             let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data});
-            self.create(&format!("/api/v1/namespaces/{NAMESPACE}/secrets"), &secret).await;
+            self.create(&format!("/api/v1/namespaces/{NAMESPACE}/secrets"), &secret)
+                .await;
         }
         let project = json!({
             "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "default"},
             "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]}
         });
-        self.create("/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects", &project).await;
+        self.create(
+            "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects",
+            &project,
+        )
+        .await;
     }
 
     async fn send(&self, method: Method, path: &str, body: &Value) -> Value {
-        let content_type = if method == Method::PATCH { MERGE_PATCH } else { JSON };
+        let content_type = if method == Method::PATCH {
+            MERGE_PATCH
+        } else {
+            JSON
+        };
         let call = Call::new(method, path).with_body(content_type, body.to_string());
-        self.cluster.http().json(&call).await.unwrap_or_else(|e| panic!("{path}: {e}"))
+        self.cluster
+            .http()
+            .json(&call)
+            .await
+            .unwrap_or_else(|e| panic!("{path}: {e}"))
     }
 
     async fn create(&self, path: &str, object: &Value) {
         let call = Call::new(Method::POST, path).with_body(JSON, object.to_string());
         let began = Instant::now();
         while let Err(e) = self.cluster.http().json::<Value>(&call).await {
-            assert!(e.is_not_found() && began.elapsed() < PATIENCE, "{path}: {e}");
+            assert!(
+                e.is_not_found() && began.elapsed() < PATIENCE,
+                "{path}: {e}"
+            );
             sleep(Duration::from_millis(50)).await;
         }
     }
 
     /// Creates an Application that is synced by itself to a cluster.
     async fn application(&self, name: &str, server: &str) {
-        let map = format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  value: first\n");
-        self.repo.commit(&[(&format!("{name}/map.yaml"), &map)], &[]);
+        let map = format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  value: first\n"
+        );
+        self.repo
+            .commit(&[(&format!("{name}/map.yaml"), &map)], &[]);
         let app = json!({
             "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": name},
             "spec": {
@@ -126,7 +174,8 @@ impl Ground {
     /// Asks for a comparison with what Git has now.
     async fn refresh(&self, name: &str) {
         let patch = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
-        self.send(Method::PATCH, &format!("{APPS}/{name}"), &patch).await;
+        self.send(Method::PATCH, &format!("{APPS}/{name}"), &patch)
+            .await;
     }
 
     /// Waits until so many syncs of each are over; a moment later there must not be more.
@@ -134,9 +183,22 @@ impl Ground {
         let counts = async || {
             let mut counts = BTreeMap::new();
             for name in names {
-                let app: Value = self.cluster.http().json(&Call::get(format!("{APPS}/{name}"))).await.expect("it is there");
-                let done = app["status"]["sync"]["status"] == "Synced" && app.get("operation").is_none();
-                counts.insert(*name, if done { app["status"]["history"].as_array().map_or(0, Vec::len) } else { 0 });
+                let app: Value = self
+                    .cluster
+                    .http()
+                    .json(&Call::get(format!("{APPS}/{name}")))
+                    .await
+                    .expect("it is there");
+                let done =
+                    app["status"]["sync"]["status"] == "Synced" && app.get("operation").is_none();
+                counts.insert(
+                    *name,
+                    if done {
+                        app["status"]["history"].as_array().map_or(0, Vec::len)
+                    } else {
+                        0
+                    },
+                );
             }
             counts
         };
@@ -146,22 +208,36 @@ impl Ground {
             if now.values().all(|n| *n >= times) {
                 break;
             }
-            assert!(began.elapsed() < PATIENCE, "not all were synced {times} times: {now:?}");
+            assert!(
+                began.elapsed() < PATIENCE,
+                "not all were synced {times} times: {now:?}"
+            );
             sleep(Duration::from_millis(50)).await;
         }
         sleep(Duration::from_millis(500)).await;
         let now = counts().await;
-        assert!(now.values().all(|n| *n == times), "some were synced more often than {times} times: {now:?}");
+        assert!(
+            now.values().all(|n| *n == times),
+            "some were synced more often than {times} times: {now:?}"
+        );
     }
 
     /// Starts a replica in a runtime. It writes down what it writes.
-    async fn replica(&self, runtime: &Handle, name: &str, count: usize, method: Sharded) -> Replica {
+    async fn replica(
+        &self,
+        runtime: &Handle,
+        name: &str,
+        count: usize,
+        method: Sharded,
+    ) -> Replica {
         let (writes, router) = (Writes::default(), self.kube.router());
         let log = writes.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
             let (path, method) = (request.uri().path().to_owned(), request.method().clone());
             if method != Method::GET && !path.contains("/leases") {
-                log.lock().expect("no panic").push(format!("{method} {path}"));
+                log.lock()
+                    .expect("no panic")
+                    .push(format!("{method} {path}"));
             }
             router.clone().oneshot(request)
         });
@@ -179,12 +255,23 @@ impl Ground {
         };
         let server = self.servers[0].clone();
         let started = runtime.spawn(async move {
-            let cluster = Cluster::connect_in_process(service, &server).await.expect("it answers");
+            let cluster = Cluster::connect_in_process(service, &server)
+                .await
+                .expect("it answers");
             let records = Records::start(cluster.clone(), RecordsOptions::new(NAMESPACE));
-            records.wait_ready().await.expect("our own records can be read");
+            records
+                .wait_ready()
+                .await
+                .expect("our own records can be read");
             let leases = Arc::new(Leases::start(&cluster, options));
             let folder = tempfile::TempDir::new().expect("a temporary folder");
-            let repos = Repos::with_options(folder.path(), RepoOptions { allow_local: true, ..RepoOptions::default() });
+            let repos = Repos::with_options(
+                folder.path(),
+                RepoOptions {
+                    allow_local: true,
+                    ..RepoOptions::default()
+                },
+            );
             let sharding = Some(Sharding::fixed(leases.clone(), method, Arc::default()));
             let clusters = Clusters::new(cluster, records.clone());
             let clock = Arc::new(jiff::Timestamp::now);
@@ -207,19 +294,29 @@ impl Ground {
             (leases, controller)
         });
         let (leases, controller) = started.await.expect("it starts");
-        Replica { writes, leases, controller }
+        Replica {
+            writes,
+            leases,
+            controller,
+        }
     }
 }
 
 impl Replica {
     fn holds(&self) -> Vec<usize> {
-        (0..self.leases.count()).filter(|shard| self.leases.fence(*shard).is_some()).collect()
+        (0..self.leases.count())
+            .filter(|shard| self.leases.fence(*shard).is_some())
+            .collect()
     }
 
     async fn until_holds(&self, number: usize) {
         let began = Instant::now();
         while self.holds().len() != number {
-            assert!(began.elapsed() < PATIENCE, "{:?} instead of {number}", self.holds());
+            assert!(
+                began.elapsed() < PATIENCE,
+                "{:?} instead of {number}",
+                self.holds()
+            );
             sleep(Duration::from_millis(20)).await;
         }
     }
@@ -231,7 +328,10 @@ impl Replica {
 
     /// The Applications whose records it wrote.
     fn wrote(&self) -> BTreeSet<String> {
-        self.written().iter().filter_map(|w| Some(w.strip_prefix("PATCH ")?.strip_prefix(APPS)?[1..].to_owned())).collect()
+        self.written()
+            .iter()
+            .filter_map(|w| Some(w.strip_prefix("PATCH ")?.strip_prefix(APPS)?[1..].to_owned()))
+            .collect()
     }
 
     /// As with `kill -9`: nothing is finished or given back.
@@ -258,13 +358,31 @@ async fn each_works_on_the_clusters_of_its_shards_and_none_is_left_when_one_dies
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
     ground.synced(&all, 1).await;
     let wrote: Vec<BTreeSet<String>> = replicas.iter().map(Replica::wrote).collect();
-    assert_eq!(wrote.iter().map(BTreeSet::len).collect::<Vec<_>>(), [4, 4, 4], "{wrote:?}");
-    let of_shard = |shard: usize| replicas.iter().position(|r| r.holds() == [shard]).expect("it is held");
-    assert!(wrote[of_shard(0)].contains("app-0"), "the own cluster comes first: {wrote:?}");
+    assert_eq!(
+        wrote.iter().map(BTreeSet::len).collect::<Vec<_>>(),
+        [4, 4, 4],
+        "{wrote:?}"
+    );
+    let of_shard = |shard: usize| {
+        replicas
+            .iter()
+            .position(|r| r.holds() == [shard])
+            .expect("it is held")
+    };
+    assert!(
+        wrote[of_shard(0)].contains("app-0"),
+        "the own cluster comes first: {wrote:?}"
+    );
     let victim = wrote[1].first().expect("four").clone();
     let dead = replicas.remove(1);
     dead.kill().await;
-    ground.repo.commit(&[(&format!("{victim}/map.yaml"), &format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {victim}\n"))], &[]);
+    ground.repo.commit(
+        &[(
+            &format!("{victim}/map.yaml"),
+            &format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {victim}\n"),
+        )],
+        &[],
+    );
     ground.refresh(&victim).await;
     ground.synced(&[&victim], 2).await;
     let rest: Vec<&str> = all.iter().copied().filter(|name| *name != victim).collect();
@@ -278,14 +396,20 @@ async fn a_cluster_that_is_to_be_skipped_is_left_alone() {
     let ground = Ground::new().await;
     let secret = format!("/api/v1/namespaces/{NAMESPACE}/secrets/cluster-1");
     let skip = |word: Value| json!({"metadata": {"annotations": {"argocd.argoproj.io/skip-reconcile": word}}});
-    ground.send(Method::PATCH, &secret, &skip("true".into())).await;
-    let replica = ground.replica(&Handle::current(), "one", 1, Sharded::Legacy).await;
+    ground
+        .send(Method::PATCH, &secret, &skip("true".into()))
+        .await;
+    let replica = ground
+        .replica(&Handle::current(), "one", 1, Sharded::Legacy)
+        .await;
     replica.until_holds(1).await;
     ground.application("skipped", &ground.servers[1]).await;
     ground.application("other", &ground.servers[0]).await;
     ground.synced(&["other"], 1).await;
     assert_eq!(replica.wrote(), BTreeSet::from(["other".to_owned()]));
-    ground.send(Method::PATCH, &secret, &skip(Value::Null)).await;
+    ground
+        .send(Method::PATCH, &secret, &skip(Value::Null))
+        .await;
     ground.synced(&["skipped", "other"], 1).await;
     ground.kube.shutdown().await;
 }
@@ -295,19 +419,32 @@ async fn fact_102_a_cluster_whose_secret_names_another_shard_changes_hands() {
     let ground = Ground::new().await;
     let mut replicas = Vec::new();
     for name in ["one", "two"] {
-        let replica = ground.replica(&Handle::current(), name, 2, Sharded::Legacy).await;
+        let replica = ground
+            .replica(&Handle::current(), name, 2, Sharded::Legacy)
+            .await;
         replica.until_holds(1).await;
         replicas.push(replica);
     }
     let secret = format!("/api/v1/namespaces/{NAMESPACE}/secrets/cluster-1");
     let shard = async |shard: &str| {
-        ground.send(Method::PATCH, &secret, &json!({"stringData": {"shard": shard}})).await;
+        ground
+            .send(
+                Method::PATCH,
+                &secret,
+                &json!({"stringData": {"shard": shard}}),
+            )
+            .await;
         // Both have heard of it, and what they do because of it is done.
         sleep(Duration::from_secs(1)).await;
         replicas.iter().for_each(|r| drop(r.written()));
     };
     let who_wrote = || {
-        let of_shard = |shard: usize| replicas.iter().find(|r| r.holds() == [shard]).expect("it is held");
+        let of_shard = |shard: usize| {
+            replicas
+                .iter()
+                .find(|r| r.holds() == [shard])
+                .expect("it is held")
+        };
         [0, 1].map(|shard| of_shard(shard).wrote().contains("moved"))
     };
     shard("0").await;
@@ -315,7 +452,13 @@ async fn fact_102_a_cluster_whose_secret_names_another_shard_changes_hands() {
     ground.synced(&["moved"], 1).await;
     assert_eq!(who_wrote(), [true, false]);
     shard("1").await;
-    ground.repo.commit(&[("moved/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: moved\n")], &[]);
+    ground.repo.commit(
+        &[(
+            "moved/map.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: moved\n",
+        )],
+        &[],
+    );
     ground.refresh("moved").await;
     ground.synced(&["moved"], 2).await;
     assert_eq!(who_wrote(), [false, true]);
@@ -327,7 +470,9 @@ async fn the_applications_of_one_cluster_are_work_for_several() {
     let ground = Ground::new().await;
     let mut replicas = Vec::new();
     for name in ["one", "two"] {
-        let replica = ground.replica(&Handle::current(), name, 2, Sharded::ByApplication).await;
+        let replica = ground
+            .replica(&Handle::current(), name, 2, Sharded::ByApplication)
+            .await;
         replica.until_holds(1).await;
         replicas.push(replica);
     }
@@ -338,11 +483,20 @@ async fn the_applications_of_one_cluster_are_work_for_several() {
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
     ground.synced(&all, 1).await;
     let wrote: Vec<BTreeSet<String>> = replicas.iter().map(Replica::wrote).collect();
-    assert!(wrote[0].is_disjoint(&wrote[1]) && wrote.iter().all(|w| w.len() >= 3), "{wrote:?}");
+    assert!(
+        wrote[0].is_disjoint(&wrote[1]) && wrote.iter().all(|w| w.len() >= 3),
+        "{wrote:?}"
+    );
     assert_eq!(wrote[0].len() + wrote[1].len(), 12);
     let (victim, dead) = (wrote[1].first().expect("some").clone(), replicas.remove(1));
     dead.kill().await;
-    ground.repo.commit(&[(&format!("{victim}/map.yaml"), &format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {victim}\n"))], &[]);
+    ground.repo.commit(
+        &[(
+            &format!("{victim}/map.yaml"),
+            &format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {victim}\n"),
+        )],
+        &[],
+    );
     ground.refresh(&victim).await;
     ground.synced(&[&victim], 2).await;
     ground.kube.shutdown().await;
@@ -354,23 +508,39 @@ async fn one_that_wakes_up_late_writes_nothing() {
     // A process of its own, as far as time goes: one thread, which can be put to sleep with all that it does.
     let (give, take) = std::sync::mpsc::channel();
     let process = std::thread::spawn(move || {
-        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-        give.send(runtime.handle().clone()).expect("somebody waits for it");
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        give.send(runtime.handle().clone())
+            .expect("somebody waits for it");
         runtime.block_on(std::future::pending::<()>());
     });
     let handle = take.recv().expect("it is made");
-    let sleeper = ground.replica(&handle, "sleeper", 1, Sharded::RoundRobin).await;
+    let sleeper = ground
+        .replica(&handle, "sleeper", 1, Sharded::RoundRobin)
+        .await;
     sleeper.until_holds(1).await;
-    let standby = ground.replica(&Handle::current(), "standby", 1, Sharded::RoundRobin).await;
+    let standby = ground
+        .replica(&Handle::current(), "standby", 1, Sharded::RoundRobin)
+        .await;
     for n in 0..4 {
-        ground.application(&format!("app-{n}"), &ground.servers[0]).await;
+        ground
+            .application(&format!("app-{n}"), &ground.servers[0])
+            .await;
     }
     let names = ["app-0", "app-1", "app-2", "app-3"];
     ground.synced(&names, 1).await;
     assert_eq!((sleeper.wrote().len(), standby.written()), (4, Vec::new()));
     // It is put to sleep while it works.
     for name in names {
-        ground.repo.commit(&[(&format!("{name}/map.yaml"), &format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n"))], &[]);
+        ground.repo.commit(
+            &[(
+                &format!("{name}/map.yaml"),
+                &format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n"),
+            )],
+            &[],
+        );
     }
     for name in names {
         ground.refresh(name).await;
@@ -388,7 +558,11 @@ async fn one_that_wakes_up_late_writes_nothing() {
         ground.refresh(name).await;
     }
     sleep(4 * LEASE).await;
-    assert_eq!(sleeper.written(), Vec::<String>::new(), "its lease was another's when it woke up");
+    assert_eq!(
+        sleeper.written(),
+        Vec::<String>::new(),
+        "its lease was another's when it woke up"
+    );
     assert_eq!((sleeper.holds(), standby.holds()), (vec![], vec![0]));
     ground.synced(&names, 2).await;
     assert!(!process.is_finished());

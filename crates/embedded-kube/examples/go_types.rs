@@ -55,8 +55,14 @@ impl Sources {
     fn read(&mut self, folder: &Path, package: &str) -> std::io::Result<()> {
         for entry in std::fs::read_dir(folder)? {
             let path = entry?.path();
-            let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("").to_owned();
-            let skipped = ["_test.go", "generated", "_doc_"].iter().any(|word| name.contains(word));
+            let name = path
+                .file_name()
+                .and_then(|n| n.to_str())
+                .unwrap_or("")
+                .to_owned();
+            let skipped = ["_test.go", "generated", "_doc_"]
+                .iter()
+                .any(|word| name.contains(word));
             if name.ends_with(".go") && !skipped {
                 self.read_file(&std::fs::read_to_string(&path)?, package);
             }
@@ -67,25 +73,45 @@ impl Sources {
     fn read_file(&mut self, text: &str, package: &str) {
         let mut current: Option<String> = None;
         for line in text.lines() {
-            if let Some(name) = line.strip_prefix("type ").and_then(|l| l.strip_suffix(" struct {")) {
+            if let Some(name) = line
+                .strip_prefix("type ")
+                .and_then(|l| l.strip_suffix(" struct {"))
+            {
                 current = Some(format!("{package}.{name}"));
                 self.structs.entry(format!("{package}.{name}")).or_default();
-            } else if let Some(name) = line.strip_prefix("type ").and_then(|l| l.strip_suffix(" struct{}")) {
+            } else if let Some(name) = line
+                .strip_prefix("type ")
+                .and_then(|l| l.strip_suffix(" struct{}"))
+            {
                 self.structs.entry(format!("{package}.{name}")).or_default();
             } else if line.starts_with('}') {
                 current = None;
             } else if let Some(declaration) = line.strip_prefix("type ") {
                 if let Some((name, target)) = declaration.split_once(' ') {
-                    self.named.insert(format!("{package}.{name}"), (target.trim().to_owned(), package.to_owned()));
+                    self.named.insert(
+                        format!("{package}.{name}"),
+                        (target.trim().to_owned(), package.to_owned()),
+                    );
                 }
             } else if let Some(owner) = &current {
                 if let Some(field) = Self::field(line, package) {
                     self.structs.entry(owner.clone()).or_default().push(field);
                 }
-            } else if let Some(path) = line.trim().strip_suffix('"').filter(|l| l.contains("\"k8s.io/")) {
+            } else if let Some(path) = line
+                .trim()
+                .strip_suffix('"')
+                .filter(|l| l.contains("\"k8s.io/"))
+            {
                 let (alias, path) = path.split_once('"').unwrap_or(("", path));
-                let alias = if alias.trim().is_empty() { path.rsplit('/').next().unwrap_or(path) } else { alias.trim() };
-                self.imports.entry(package.to_owned()).or_default().insert(alias.to_owned(), short_package(path));
+                let alias = if alias.trim().is_empty() {
+                    path.rsplit('/').next().unwrap_or(path)
+                } else {
+                    alias.trim()
+                };
+                self.imports
+                    .entry(package.to_owned())
+                    .or_default()
+                    .insert(alias.to_owned(), short_package(path));
             }
         }
     }
@@ -115,10 +141,26 @@ impl Sources {
                 flags.push(flag);
             }
         }
-        let in_protobuf = || protobuf.split("name=").nth(1).and_then(|rest| rest.split(',').next()).unwrap_or(first);
-        let name = if name.is_empty() { in_protobuf().to_owned() } else { name };
+        let in_protobuf = || {
+            protobuf
+                .split("name=")
+                .nth(1)
+                .and_then(|rest| rest.split(',').next())
+                .unwrap_or(first)
+        };
+        let name = if name.is_empty() {
+            in_protobuf().to_owned()
+        } else {
+            name
+        };
         let go_type = go_type.trim_start_matches('*').to_owned();
-        Some(Field { name, number, flags, go_type, package: package.to_owned() })
+        Some(Field {
+            name,
+            number,
+            flags,
+            go_type,
+            package: package.to_owned(),
+        })
     }
 
     /// A type as Go's error messages name it; `None` where it reads itself, so that no message names it.
@@ -126,8 +168,15 @@ impl Sources {
         if let Some(item) = go_type.strip_prefix("[]") {
             return Some(format!("[]{}", self.shown_item(item, package)?));
         }
-        if let Some((key, value)) = go_type.strip_prefix("map[").and_then(|rest| rest.split_once(']')) {
-            return Some(format!("map[{}]{}", self.shown(key, package)?, self.shown_item(value, package)?));
+        if let Some((key, value)) = go_type
+            .strip_prefix("map[")
+            .and_then(|rest| rest.split_once(']'))
+        {
+            return Some(format!(
+                "map[{}]{}",
+                self.shown(key, package)?,
+                self.shown_item(value, package)?
+            ));
         }
         if let Some(target) = go_type.strip_prefix('*') {
             return Some(format!("*{}", self.shown(target, package)?));
@@ -139,10 +188,17 @@ impl Sources {
             return Some(go_type.to_owned());
         }
         let full = self.full_name(go_type, package);
-        if full != "pkg/types.UID" && full != "pkg/types.NodeName" && SPECIAL.iter().any(|(name, _)| *name == full) {
+        if full != "pkg/types.UID"
+            && full != "pkg/types.NodeName"
+            && SPECIAL.iter().any(|(name, _)| *name == full)
+        {
             return None;
         }
-        if let Some((alias, of)) = self.named.get(&full).and_then(|(target, of)| Some((target.strip_prefix("= ")?, of))) {
+        if let Some((alias, of)) = self
+            .named
+            .get(&full)
+            .and_then(|(target, of)| Some((target.strip_prefix("= ")?, of)))
+        {
             return self.shown(alias, of);
         }
         full.split_once('/').map(|(_, name)| name.to_owned())
@@ -150,14 +206,23 @@ impl Sources {
 
     /// What a list or map holds is named there, even if it reads itself.
     fn shown_item(&self, go_type: &str, package: &str) -> Option<String> {
-        let named = || self.full_name(go_type, package).split_once('/').map(|(_, name)| name.to_owned());
+        let named = || {
+            self.full_name(go_type, package)
+                .split_once('/')
+                .map(|(_, name)| name.to_owned())
+        };
         self.shown(go_type, package).or_else(named)
     }
 
     fn full_name(&self, go_type: &str, package: &str) -> String {
         match go_type.split_once('.') {
             Some((alias, name)) => {
-                let imported = self.imports.get(package).and_then(|i| i.get(alias)).cloned().unwrap_or_else(|| alias.to_owned());
+                let imported = self
+                    .imports
+                    .get(package)
+                    .and_then(|i| i.get(alias))
+                    .cloned()
+                    .unwrap_or_else(|| alias.to_owned());
                 format!("{imported}.{name}")
             }
             None => format!("{package}.{go_type}"),
@@ -170,7 +235,10 @@ impl Sources {
             return "y".into();
         }
         if let Some(item) = go_type.strip_prefix("[]") {
-            return format!("[]{}", self.resolve(item.trim_start_matches('*'), package, found));
+            return format!(
+                "[]{}",
+                self.resolve(item.trim_start_matches('*'), package, found)
+            );
         }
         if let Some(rest) = go_type.strip_prefix("map[") {
             let value = rest.split_once(']').map_or("", |(_, v)| v);
@@ -191,7 +259,10 @@ impl Sources {
         if let Some((target, of)) = self.named.get(&full) {
             return self.resolve(target.trim_start_matches("= "), of, found);
         }
-        assert!(self.structs.contains_key(&full), "{go_type} in {package} ({full}) is not known");
+        assert!(
+            self.structs.contains_key(&full),
+            "{go_type} in {package} ({full}) is not known"
+        );
         found.push(full.clone());
         full
     }
@@ -220,19 +291,31 @@ fn in_go(ty: &str) -> String {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let modules = arguments.next().ok_or("the folder of the Go modules is missing")?;
+    let modules = arguments
+        .next()
+        .ok_or("the folder of the Go modules is missing")?;
     let version = arguments.next().ok_or("the version is missing")?;
     let api = Path::new(&modules).join(format!("api@{version}"));
     let meta = Path::new(&modules).join(format!("apimachinery@{version}/pkg/apis/meta/v1"));
-    let extensions = Path::new(&modules).join(format!("apiextensions-apiserver@{version}/pkg/apis"));
+    let extensions =
+        Path::new(&modules).join(format!("apiextensions-apiserver@{version}/pkg/apis"));
     let registration = Path::new(&modules).join(format!("kube-aggregator@{version}/pkg/apis"));
     let mut sources = Sources::default();
     sources.read(&meta, "meta/v1")?;
     let mut roots = BTreeSet::from(["meta/v1.DeleteOptions".to_owned()]);
     for resource in schema::resources() {
-        let subs = resource.subresources.iter().map(|s| (s.group, s.version, s.kind));
-        for (group, version, kind) in subs.chain([(resource.group, resource.version, resource.kind)]) {
-            let folder = if group.is_empty() { "core" } else { group.split('.').next().unwrap_or(group) };
+        let subs = resource
+            .subresources
+            .iter()
+            .map(|s| (s.group, s.version, s.kind));
+        for (group, version, kind) in
+            subs.chain([(resource.group, resource.version, resource.kind)])
+        {
+            let folder = if group.is_empty() {
+                "core"
+            } else {
+                group.split('.').next().unwrap_or(group)
+            };
             let package = format!("{folder}/{version}");
             let path = match folder {
                 "apiextensions" => extensions.join(&package),
@@ -249,21 +332,42 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     let mut out = BTreeMap::new();
-    let mut queue: Vec<String> = roots.into_iter().filter(|r| sources.structs.contains_key(r)).collect();
+    let mut queue: Vec<String> = roots
+        .into_iter()
+        .filter(|r| sources.structs.contains_key(r))
+        .collect();
     while let Some(name) = queue.pop() {
         if out.contains_key(&name) {
             continue;
         }
         let mut lines = Vec::new();
-        for field in sources.structs.get(&name).map(Vec::as_slice).unwrap_or_default() {
+        for field in sources
+            .structs
+            .get(&name)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
+        {
             let ty = sources.resolve(&field.go_type, &field.package, &mut queue);
-            let flags = if field.flags.is_empty() { "-" } else { &field.flags };
-            let shown = sources.shown(&field.go_type, &field.package).filter(|shown| *shown != in_go(&ty));
-            lines.push(format!("{} {} {flags} {ty}{}", field.name, field.number, shown.map_or_else(String::new, |s| format!(" {s}"))));
+            let flags = if field.flags.is_empty() {
+                "-"
+            } else {
+                &field.flags
+            };
+            let shown = sources
+                .shown(&field.go_type, &field.package)
+                .filter(|shown| *shown != in_go(&ty));
+            lines.push(format!(
+                "{} {} {flags} {ty}{}",
+                field.name,
+                field.number,
+                shown.map_or_else(String::new, |s| format!(" {s}"))
+            ));
         }
         out.insert(name, lines);
     }
-    println!("# Made by examples/go_types.rs from k8s.io/api, apimachinery, apiextensions-apiserver and kube-aggregator {version}.");
+    println!(
+        "# Made by examples/go_types.rs from k8s.io/api, apimachinery, apiextensions-apiserver and kube-aggregator {version}."
+    );
     for (name, lines) in out {
         println!(">{name}");
         lines.iter().for_each(|line| println!("{line}"));

@@ -17,7 +17,12 @@ fn argument(name: &str) -> Option<String> {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let data = argument("--data").map_or(Data::Memory, |folder| Data::Dir(PathBuf::from(folder)));
     let port: u16 = argument("--port").map_or(Ok(0), |p| p.parse())?;
-    let kube = EmbeddedKube::start(Options { data, controllers: !std::env::args().any(|a| a == "--alone"), ..Options::default() }).await?;
+    let kube = EmbeddedKube::start(Options {
+        data,
+        controllers: !std::env::args().any(|a| a == "--alone"),
+        ..Options::default()
+    })
+    .await?;
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     let address = listener.local_addr()?;
     let server = kube.serve(listener);

@@ -12,7 +12,10 @@ use axum::middleware::{self, Next};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, HeaderName, HeaderValue, RETRY_AFTER, VARY};
+use http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, HeaderName, HeaderValue,
+    RETRY_AFTER, VARY,
+};
 use http::{HeaderMap, Response, StatusCode};
 use http_body::Body as _;
 use http_body_util::BodyExt;
@@ -38,8 +41,17 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         let seconds = Duration::from_secs;
-        let connections = tiphys_listen::Limits { headers: seconds(32), body: seconds(60), ..tiphys_listen::Limits::default() };
-        Self { requests: 600, queue: seconds(15), request: seconds(60), connections }
+        let connections = tiphys_listen::Limits {
+            headers: seconds(32),
+            body: seconds(60),
+            ..tiphys_listen::Limits::default()
+        };
+        Self {
+            requests: 600,
+            queue: seconds(15),
+            request: seconds(60),
+            connections,
+        }
     }
 }
 
@@ -54,7 +66,11 @@ struct Edge {
 
 /// The router as clients get it.
 pub fn guarded(router: Router, auth: Arc<Auth>, limits: Limits) -> Router {
-    let edge = Edge { auth, limits, places: Semaphore::new(limits.requests) };
+    let edge = Edge {
+        auth,
+        limits,
+        places: Semaphore::new(limits.requests),
+    };
     router.layer(middleware::from_fn_with_state(Arc::new(edge), handle))
 }
 
@@ -98,7 +114,11 @@ async fn answer(edge: &Edge, request: Request, next: Next) -> Response<Body> {
 
 /// Requests whose end nobody can tell.
 fn is_long(asked: &Attributes) -> bool {
-    asked.verb == "watch" || matches!(asked.subresource.as_str(), "log" | "exec" | "attach" | "portforward" | "proxy")
+    asked.verb == "watch"
+        || matches!(
+            asked.subresource.as_str(),
+            "log" | "exec" | "attach" | "portforward" | "proxy"
+        )
 }
 
 /// Waits for a place among the requests that are being answered.
@@ -113,22 +133,35 @@ async fn place<'a>(
     match timeout(edge.limits.queue, edge.places.acquire()).await {
         Ok(place) => Ok(place.ok()),
         Err(_) => {
-            let mut response = Response::new(Body::from("Too many requests, please try again later.\n"));
+            let mut response =
+                Response::new(Body::from("Too many requests, please try again later.\n"));
             *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            response
+                .headers_mut()
+                .insert(RETRY_AFTER, HeaderValue::from_static("1"));
             Err(Box::new(response))
         }
     }
 }
 
 fn accepts_gzip(headers: &HeaderMap) -> bool {
-    let words = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|v| v.to_str().ok()).flat_map(|v| v.split(','));
-    words.map(|w| w.split(';').next().unwrap_or("").trim()).any(|w| w == "gzip")
+    let words = headers
+        .get_all(ACCEPT_ENCODING)
+        .iter()
+        .filter_map(|v| v.to_str().ok())
+        .flat_map(|v| v.split(','));
+    words
+        .map(|w| w.split(';').next().unwrap_or("").trim())
+        .any(|w| w == "gzip")
 }
 
 /// The answer in gzip, when it is whole and large. Streams stay as they are.
 async fn compressed(response: Response<Body>) -> Response<Body> {
-    let large = response.body().size_hint().exact().is_some_and(|size| size >= COMPRESSED);
+    let large = response
+        .body()
+        .size_hint()
+        .exact()
+        .is_some_and(|size| size >= COMPRESSED);
     if !large || response.headers().contains_key(CONTENT_ENCODING) {
         return response;
     }
@@ -139,10 +172,16 @@ async fn compressed(response: Response<Body>) -> Response<Body> {
     let plain = collected.to_bytes();
     let input = plain.clone();
     let zipped = tokio::task::spawn_blocking(move || zip(&input)).await;
-    let Ok(Ok(zipped)) = zipped else { return Response::from_parts(parts, Body::from(plain)) };
+    let Ok(Ok(zipped)) = zipped else {
+        return Response::from_parts(parts, Body::from(plain));
+    };
     parts.headers.remove(CONTENT_LENGTH);
-    parts.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-    parts.headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+    parts
+        .headers
+        .insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    parts
+        .headers
+        .append(VARY, HeaderValue::from_static("Accept-Encoding"));
     Response::from_parts(parts, Body::from(zipped))
 }
 

@@ -112,15 +112,30 @@ impl EmbeddedKube {
                 Some(folder) => Arc::new(Disk::open(folder)?),
             };
             let registry = Registry::open(store, Arc::new(move || clock.now()))?;
-            Ok((registry, tls::Identity::load(folder.map(|f| f.join("pki")).as_deref(), options.admin_token)?))
+            Ok((
+                registry,
+                tls::Identity::load(
+                    folder.map(|f| f.join("pki")).as_deref(),
+                    options.admin_token,
+                )?,
+            ))
         };
-        let (registry, identity) = tokio::task::spawn_blocking(open).await.map_err(|e| Error::Identity(e.to_string()))??;
+        let (registry, identity) = tokio::task::spawn_blocking(open)
+            .await
+            .map_err(|e| Error::Identity(e.to_string()))??;
         let acceptor = TlsAcceptor::from(Arc::new(identity.server_config()?));
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let admin = auth::TokenUser { token: identity.token.clone(), info: auth::UserInfo::admin() };
-        let signer =
-            auth::jwt::Signer::new(&identity.account_key_pem).map_err(|e| Error::Identity(format!("the key of service accounts: {e}")))?;
-        let auth = Arc::new(auth::Auth::new(registry.clone(), signer, options.users.into_iter().chain([admin])));
+        let admin = auth::TokenUser {
+            token: identity.token.clone(),
+            info: auth::UserInfo::admin(),
+        };
+        let signer = auth::jwt::Signer::new(&identity.account_key_pem)
+            .map_err(|e| Error::Identity(format!("the key of service accounts: {e}")))?;
+        let auth = Arc::new(auth::Auth::new(
+            registry.clone(),
+            signer,
+            options.users.into_iter().chain([admin]),
+        ));
         let changes = registry.subscribe();
         if !options.controllers {
             registry.leave_alone();
@@ -130,20 +145,53 @@ impl EmbeddedKube {
         registry.durable(registry.revision()).await?;
         let mut controllers = Vec::new();
         if options.controllers {
-            tasks.spawn(auth::run(auth.clone(), identity.ca_pem.clone(), registry.subscribe(), stop.clone()));
+            tasks.spawn(auth::run(
+                auth.clone(),
+                identity.ca_pem.clone(),
+                registry.subscribe(),
+                stop.clone(),
+            ));
             let ((collector, first), (cluster, second)) = (quiet::channel(), quiet::channel());
             controllers.extend([collector, cluster]);
-            tasks.spawn(lifecycle::run(registry.clone(), changes, first, stop.clone()));
-            let sim = sim::SimOptions { ca_certificate: identity.ca_pem.clone(), ..options.sim };
-            tasks.spawn(sim::run(sim::RegistryStore::new(registry.clone()), sim, options.clock, second, stop.clone()));
+            tasks.spawn(lifecycle::run(
+                registry.clone(),
+                changes,
+                first,
+                stop.clone(),
+            ));
+            let sim = sim::SimOptions {
+                ca_certificate: identity.ca_pem.clone(),
+                ..options.sim
+            };
+            tasks.spawn(sim::run(
+                sim::RegistryStore::new(registry.clone()),
+                sim,
+                options.clock,
+                second,
+                stop.clone(),
+            ));
         }
         if !options.controllers {
             // The API server itself empties the definitions that are deleted.
             let changes = registry.subscribe();
-            tasks.spawn(lifecycle::run_definitions(registry.clone(), changes, stop.clone()));
+            tasks.spawn(lifecycle::run_definitions(
+                registry.clone(),
+                changes,
+                stop.clone(),
+            ));
         }
         let router = http::router(registry.clone(), auth.clone(), Arc::new(sim::log));
-        Ok(Self { registry, router, auth, limits: options.limits, identity, acceptor, controllers, stop, tasks })
+        Ok(Self {
+            registry,
+            router,
+            auth,
+            limits: options.limits,
+            identity,
+            acceptor,
+            controllers,
+            stop,
+            tasks,
+        })
     }
 
     /// The API as a service for the same process: whoever holds it may do everything.
@@ -178,7 +226,13 @@ impl EmbeddedKube {
 
     /// Serves TLS on a socket, to users with a token who may do what the roles say, until [`EmbeddedKube::shutdown`].
     pub fn serve(&self, listener: TcpListener) -> JoinHandle<()> {
-        self.tasks.spawn(serve::serve(listener, self.acceptor.clone(), self.client_router(), self.limits.connections, self.stop.clone()))
+        self.tasks.spawn(serve::serve(
+            listener,
+            self.acceptor.clone(),
+            self.client_router(),
+            self.limits.connections,
+            self.stop.clone(),
+        ))
     }
 
     /// A kubeconfig for the administrator; `address` is host and port of the socket.

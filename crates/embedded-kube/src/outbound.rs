@@ -58,26 +58,53 @@ impl Endpoint {
             let path = format!("/{}", text("path").trim_start_matches('/'));
             let authority = format!("{host}:{port}");
             let unreachable = Some(nobody(registry, text("namespace"), text("name"), port));
-            return Ok(Self { url: format!("https://{authority}{path}"), authority, host, path, trust, unreachable });
+            return Ok(Self {
+                url: format!("https://{authority}{path}"),
+                authority,
+                host,
+                path,
+                trust,
+                unreachable,
+            });
         }
         let url = config["url"].as_str().unwrap_or("");
-        let rest = url.strip_prefix("https://").ok_or_else(|| format!("unsupported protocol scheme in {url:?}"))?;
+        let rest = url
+            .strip_prefix("https://")
+            .ok_or_else(|| format!("unsupported protocol scheme in {url:?}"))?;
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let host = match authority.rsplit_once(':') {
             Some((host, port)) if !port.contains(']') => host,
             _ => authority,
         };
-        let with_port = if host.len() == authority.len() { format!("{authority}:443") } else { authority.to_owned() };
+        let with_port = if host.len() == authority.len() {
+            format!("{authority}:443")
+        } else {
+            authority.to_owned()
+        };
         let path = if path.is_empty() { "/" } else { path };
-        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let host = host
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .to_owned();
         let url = format!("https://{authority}{path}");
-        Ok(Self { url, authority: with_port, host, path: path.to_owned(), trust, unreachable: None })
+        Ok(Self {
+            url,
+            authority: with_port,
+            host,
+            path: path.to_owned(),
+            trust,
+            unreachable: None,
+        })
     }
 }
 
 /// Why the authorities of a bundle cannot be read.
 pub fn unreadable(bundle: &str) -> Option<String> {
-    if bundle.is_empty() { None } else { trusted(bundle).err() }
+    if bundle.is_empty() {
+        None
+    } else {
+        trusted(bundle).err()
+    }
 }
 
 /// The authorities of a bundle, or those of the system when there is none.
@@ -88,13 +115,21 @@ fn trusted(bundle: &str) -> Result<RootCertStore, String> {
         store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         return Ok(store);
     }
-    let pem = base64::engine::general_purpose::STANDARD.decode(bundle).map_err(|e| e.to_string())?;
+    let pem = base64::engine::general_purpose::STANDARD
+        .decode(bundle)
+        .map_err(|e| e.to_string())?;
     let failed = |why: &str| format!("unable to load root certificates: {why}");
     for certificate in CertificateDer::pem_slice_iter(&pem) {
         let certificate = certificate.map_err(|_| failed("unable to parse bytes as PEM block"))?;
-        store.add(certificate).map_err(|_| failed("failed to parse certificate: x509: malformed certificate"))?;
+        store
+            .add(certificate)
+            .map_err(|_| failed("failed to parse certificate: x509: malformed certificate"))?;
     }
-    if store.is_empty() { Err(failed("unable to parse bytes as PEM block")) } else { Ok(store) }
+    if store.is_empty() {
+        Err(failed("unable to parse bytes as PEM block"))
+    } else {
+        Ok(store)
+    }
 }
 
 /// No container runs, so nothing listens behind a service.
@@ -104,7 +139,10 @@ fn nobody(registry: &Registry, namespace: &str, name: &str, port: i64) -> String
     };
     let ip = service.str_at("/spec/clusterIP");
     if service.str_at("/spec/type") == "ExternalName" {
-        return format!("dial tcp: lookup {}: no such host", service.str_at("/spec/externalName"));
+        return format!(
+            "dial tcp: lookup {}: no such host",
+            service.str_at("/spec/externalName")
+        );
     }
     if ip == "None" {
         return "cannot route to service with ClusterIP \"None\"".to_owned();
@@ -124,8 +162,11 @@ pub fn post_all(posts: Vec<Post>) -> Vec<Result<Answer, String>> {
     let wait = move || {
         // A runtime of its own: the one that this thread may belong to cannot be waited for.
         let work = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.map(|runtime| runtime.block_on(futures::future::join_all(posts.iter().map(post))))
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
+            runtime
+                .map(|runtime| runtime.block_on(futures::future::join_all(posts.iter().map(post))))
         });
         match work.join() {
             Ok(Ok(answers)) => answers,
@@ -133,8 +174,13 @@ pub fn post_all(posts: Vec<Post>) -> Vec<Result<Answer, String>> {
             Err(_) => vec![Err("the request was aborted".to_owned())],
         }
     };
-    let shared = tokio::runtime::Handle::try_current().is_ok_and(|h| h.runtime_flavor() == tokio::runtime::RuntimeFlavor::MultiThread);
-    if shared { tokio::task::block_in_place(wait) } else { wait() }
+    let shared = tokio::runtime::Handle::try_current()
+        .is_ok_and(|h| h.runtime_flavor() == tokio::runtime::RuntimeFlavor::MultiThread);
+    if shared {
+        tokio::task::block_in_place(wait)
+    } else {
+        wait()
+    }
 }
 
 async fn post(post: &Post) -> Result<Answer, String> {
@@ -147,18 +193,36 @@ async fn post(post: &Post) -> Result<Answer, String> {
 }
 
 async fn exchange(post: &Post) -> Result<Answer, String> {
-    let Endpoint { authority, host, path, trust, unreachable, .. } = &post.endpoint;
+    let Endpoint {
+        authority,
+        host,
+        path,
+        trust,
+        unreachable,
+        ..
+    } = &post.endpoint;
     if let Some(why) = unreachable {
         return Err(why.clone());
     }
-    let stream = TcpStream::connect(authority.as_str()).await.map_err(|e| dial(authority, host, &e))?;
+    let stream = TcpStream::connect(authority.as_str())
+        .await
+        .map_err(|e| dial(authority, host, &e))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(|e| e.to_string())?;
-    let config = config.with_root_certificates(trust.clone()).with_no_client_auth();
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|e| e.to_string())?;
+    let config = config
+        .with_root_certificates(trust.clone())
+        .with_no_client_auth();
     let name = ServerName::try_from(host.clone()).map_err(|e| e.to_string())?;
-    let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.map_err(|e| tls(&e, host))?;
+    let stream = TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await
+        .map_err(|e| tls(&e, host))?;
     let gone = |_| "EOF".to_owned();
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(gone)?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(gone)?;
     tokio::spawn(connection);
     let request = http::Request::post(format!("{path}?timeout={}s", post.timeout.as_secs()))
         .header(HOST, authority.as_str())
@@ -167,16 +231,28 @@ async fn exchange(post: &Post) -> Result<Answer, String> {
         .body(Full::new(Bytes::from(post.body.clone())))
         .map_err(|e| e.to_string())?;
     let response = sender.send_request(request).await.map_err(gone)?;
-    let media = response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("").to_owned();
+    let media = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|v| v.to_str().ok())
+        .unwrap_or("")
+        .to_owned();
     let code = response.status().as_u16();
-    let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await.map_err(|_| "unexpected EOF".to_owned())?;
+    let body = Limited::new(response.into_body(), MAX_ANSWER)
+        .collect()
+        .await
+        .map_err(|_| "unexpected EOF".to_owned())?;
     Ok((code, media, body.to_bytes()))
 }
 
 fn dial(authority: &str, host: &str, error: &std::io::Error) -> String {
     match error.kind() {
-        ErrorKind::ConnectionRefused => format!("dial tcp {authority}: connect: connection refused"),
-        ErrorKind::NetworkUnreachable => format!("dial tcp {authority}: connect: network is unreachable"),
+        ErrorKind::ConnectionRefused => {
+            format!("dial tcp {authority}: connect: connection refused")
+        }
+        ErrorKind::NetworkUnreachable => {
+            format!("dial tcp {authority}: connect: network is unreachable")
+        }
         ErrorKind::HostUnreachable => format!("dial tcp {authority}: connect: no route to host"),
         _ if error.raw_os_error().is_none() => format!("dial tcp: lookup {host}: no such host"),
         _ => format!("dial tcp {authority}: connect: {error}"),
@@ -185,18 +261,29 @@ fn dial(authority: &str, host: &str, error: &std::io::Error) -> String {
 
 fn tls(error: &std::io::Error, host: &str) -> String {
     const FAILED: &str = "tls: failed to verify certificate: x509";
-    let inner = error.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>());
+    let inner = error
+        .get_ref()
+        .and_then(|e| e.downcast_ref::<rustls::Error>());
     match inner {
-        Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature)) => {
+        Some(rustls::Error::InvalidCertificate(
+            CertificateError::UnknownIssuer | CertificateError::BadSignature,
+        )) => {
             format!("{FAILED}: certificate signed by unknown authority")
         }
-        Some(rustls::Error::InvalidCertificate(CertificateError::NotValidForNameContext { presented, .. })) => {
+        Some(rustls::Error::InvalidCertificate(CertificateError::NotValidForNameContext {
+            presented,
+            ..
+        })) => {
             format!("{FAILED}: {}", wrong_name(presented, host))
         }
-        Some(rustls::Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. })) => {
+        Some(rustls::Error::InvalidCertificate(
+            CertificateError::Expired | CertificateError::ExpiredContext { .. },
+        )) => {
             format!("{FAILED}: certificate has expired or is not yet valid")
         }
-        Some(rustls::Error::InvalidMessage(_)) => "http: server gave HTTP response to HTTPS client".to_owned(),
+        Some(rustls::Error::InvalidMessage(_)) => {
+            "http: server gave HTTP response to HTTPS client".to_owned()
+        }
         Some(other) => format!("tls: {other}"),
         None => "EOF".to_owned(),
     }
@@ -206,17 +293,25 @@ fn tls(error: &std::io::Error, host: &str) -> String {
 fn wrong_name(presented: &[String], host: &str) -> String {
     let names = |kind: &str| -> Vec<&str> {
         let of = |name: &'_ String| name.starts_with(kind);
-        presented.iter().filter(|n| of(n)).map(|n| n[kind.len()..].trim_matches(['(', ')', '"'])).collect()
+        presented
+            .iter()
+            .filter(|n| of(n))
+            .map(|n| n[kind.len()..].trim_matches(['(', ')', '"']))
+            .collect()
     };
     if host.parse::<std::net::IpAddr>().is_ok() {
         let ips = names("IpAddress");
         return match ips.is_empty() {
-            true => format!("cannot validate certificate for {host} because it doesn't contain any IP SANs"),
+            true => format!(
+                "cannot validate certificate for {host} because it doesn't contain any IP SANs"
+            ),
             false => format!("certificate is valid for {}, not {host}", ips.join(", ")),
         };
     }
     match names("DnsName") {
-        dns if dns.is_empty() => format!("certificate is not valid for any names, but wanted to match {host}"),
+        dns if dns.is_empty() => {
+            format!("certificate is not valid for any names, but wanted to match {host}")
+        }
         dns => format!("certificate is valid for {}, not {host}", dns.join(", ")),
     }
 }
@@ -224,7 +319,11 @@ fn wrong_name(presented: &[String], host: &str) -> String {
 /// What an HTTP status says where no better answer came.
 pub fn refused(code: u16, media: &str, text: &str) -> String {
     // Only text is repeated.
-    let text = if media.is_empty() || media.starts_with("text/") { text } else { "unknown" };
+    let text = if media.is_empty() || media.starts_with("text/") {
+        text
+    } else {
+        "unknown"
+    };
     match code {
         400 => "the server rejected our request for an unknown reason".to_owned(),
         401 => "the server has asked for the client to provide credentials".to_owned(),

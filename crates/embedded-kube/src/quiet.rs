@@ -19,7 +19,13 @@ pub struct Asked {
 
 pub fn channel() -> (Asker, Asked) {
     let (sender, questions) = mpsc::unbounded_channel();
-    (Asker(sender), Asked { questions, waiting: Vec::new() })
+    (
+        Asker(sender),
+        Asked {
+            questions,
+            waiting: Vec::new(),
+        },
+    )
 }
 
 impl Asker {

@@ -11,9 +11,25 @@ use tokio_util::sync::CancellationToken;
 const MAX_HEADERS: usize = 1 << 20;
 
 /// Accepts connections until `stop`.
-pub async fn serve(listener: TcpListener, acceptor: TlsAcceptor, router: Router, limits: Limits, stop: CancellationToken) {
+pub async fn serve(
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+    router: Router,
+    limits: Limits,
+    stop: CancellationToken,
+) {
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().max_buf_size(MAX_HEADERS).max_headers(1_000);
-    builder.http2().max_header_list_size(u32::try_from(MAX_HEADERS).unwrap_or(u32::MAX));
-    tiphys_listen::serve_router(listener, Some(acceptor), builder, router, Connections::new(limits), stop).await;
+    builder
+        .http2()
+        .max_header_list_size(u32::try_from(MAX_HEADERS).unwrap_or(u32::MAX));
+    tiphys_listen::serve_router(
+        listener,
+        Some(acceptor),
+        builder,
+        router,
+        Connections::new(limits),
+        stop,
+    )
+    .await;
 }

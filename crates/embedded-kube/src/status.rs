@@ -42,30 +42,62 @@ pub struct Status {
 
 impl Cause {
     pub fn required(field: &str, detail: &str) -> Self {
-        let message = if detail.is_empty() { "Required value".to_owned() } else { format!("Required value: {detail}") };
-        Self { reason: "FieldValueRequired", message, field: field.to_owned() }
+        let message = if detail.is_empty() {
+            "Required value".to_owned()
+        } else {
+            format!("Required value: {detail}")
+        };
+        Self {
+            reason: "FieldValueRequired",
+            message,
+            field: field.to_owned(),
+        }
     }
 
     pub fn invalid(field: &str, value: &Value, detail: &str) -> Self {
-        Self { reason: "FieldValueInvalid", message: format!("Invalid value: {}: {detail}", shown(value)), field: field.to_owned() }
+        Self {
+            reason: "FieldValueInvalid",
+            message: format!("Invalid value: {}: {detail}", shown(value)),
+            field: field.to_owned(),
+        }
     }
 
     pub fn forbidden(field: &str, detail: &str) -> Self {
-        Self { reason: "FieldValueForbidden", message: format!("Forbidden: {detail}"), field: field.to_owned() }
+        Self {
+            reason: "FieldValueForbidden",
+            message: format!("Forbidden: {detail}"),
+            field: field.to_owned(),
+        }
     }
 
     pub fn duplicate(field: &str, value: &Value) -> Self {
-        Self { reason: "FieldValueDuplicate", message: format!("Duplicate value: {}", shown(value)), field: field.to_owned() }
+        Self {
+            reason: "FieldValueDuplicate",
+            message: format!("Duplicate value: {}", shown(value)),
+            field: field.to_owned(),
+        }
     }
 
     pub fn not_supported(field: &str, value: &Value, allowed: &[&str]) -> Self {
         let allowed: Vec<String> = allowed.iter().map(|a| format!("\"{a}\"")).collect();
-        let message = format!("Unsupported value: {}: supported values: {}", shown(value), allowed.join(", "));
-        Self { reason: "FieldValueNotSupported", message, field: field.to_owned() }
+        let message = format!(
+            "Unsupported value: {}: supported values: {}",
+            shown(value),
+            allowed.join(", ")
+        );
+        Self {
+            reason: "FieldValueNotSupported",
+            message,
+            field: field.to_owned(),
+        }
     }
 
     pub fn type_invalid(field: &str, value: &Value, detail: &str) -> Self {
-        Self { reason: "FieldValueTypeInvalid", message: format!("Invalid value: {}: {detail}", shown(value)), field: field.to_owned() }
+        Self {
+            reason: "FieldValueTypeInvalid",
+            message: format!("Invalid value: {}: {detail}", shown(value)),
+            field: field.to_owned(),
+        }
     }
 }
 
@@ -78,38 +110,79 @@ fn shown(value: &Value) -> String {
 }
 
 fn qualified(group: &str, word: &str) -> String {
-    if group.is_empty() { word.to_owned() } else { format!("{word}.{group}") }
+    if group.is_empty() {
+        word.to_owned()
+    } else {
+        format!("{word}.{group}")
+    }
 }
 
 impl Status {
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, warnings: Vec::new(), goes_on: None }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            warnings: Vec::new(),
+            goes_on: None,
+        }
     }
 
     fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
-        self.details =
-            Some(Box::new(Details { name: name.to_owned(), group: group.to_owned(), kind: kind.to_owned(), ..Details::default() }));
+        self.details = Some(Box::new(Details {
+            name: name.to_owned(),
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            ..Details::default()
+        }));
         self
     }
 
     /// `resource` is the plural name.
     pub fn not_found(group: &str, resource: &str, name: &str) -> Self {
-        Self::new(404, "NotFound", format!("{} {} not found", qualified(group, resource), gofmt::quoted(name))).about(group, resource, name)
+        Self::new(
+            404,
+            "NotFound",
+            format!(
+                "{} {} not found",
+                qualified(group, resource),
+                gofmt::quoted(name)
+            ),
+        )
+        .about(group, resource, name)
     }
 
     pub fn already_exists(group: &str, resource: &str, name: &str) -> Self {
-        Self::new(409, "AlreadyExists", format!("{} {} already exists", qualified(group, resource), gofmt::quoted(name)))
-            .about(group, resource, name)
+        Self::new(
+            409,
+            "AlreadyExists",
+            format!(
+                "{} {} already exists",
+                qualified(group, resource),
+                gofmt::quoted(name)
+            ),
+        )
+        .about(group, resource, name)
     }
 
     pub fn conflict(group: &str, resource: &str, name: &str, why: &str) -> Self {
-        let message = format!("Operation cannot be fulfilled on {} {}: {why}", qualified(group, resource), gofmt::quoted(name));
+        let message = format!(
+            "Operation cannot be fulfilled on {} {}: {why}",
+            qualified(group, resource),
+            gofmt::quoted(name)
+        );
         Self::new(409, "Conflict", message).about(group, resource, name)
     }
 
     /// The conflict of optimistic locking.
     pub fn modified(group: &str, resource: &str, name: &str) -> Self {
-        Self::conflict(group, resource, name, "the object has been modified; please apply your changes to the latest version and try again")
+        Self::conflict(
+            group,
+            resource,
+            name,
+            "the object has been modified; please apply your changes to the latest version and try again",
+        )
     }
 
     pub fn forbidden(group: &str, resource: &str, name: &str, why: &str) -> Self {
@@ -125,14 +198,30 @@ impl Status {
     pub fn invalid(group: &str, kind: &str, name: &str, causes: Vec<Cause>) -> Self {
         let mut lines: Vec<String> = Vec::new();
         for cause in &causes {
-            let line = if cause.field.is_empty() { cause.message.clone() } else { format!("{}: {}", cause.field, cause.message) };
+            let line = if cause.field.is_empty() {
+                cause.message.clone()
+            } else {
+                format!("{}: {}", cause.field, cause.message)
+            };
             if !lines.contains(&line) {
                 lines.push(line);
             }
         }
-        let text = if lines.len() == 1 { lines.remove(0) } else { format!("[{}]", lines.join(", ")) };
-        let mut status = Self::new(422, "Invalid", format!("{} {} is invalid: {text}", qualified(group, kind), gofmt::quoted(name)))
-            .about(group, kind, name);
+        let text = if lines.len() == 1 {
+            lines.remove(0)
+        } else {
+            format!("[{}]", lines.join(", "))
+        };
+        let mut status = Self::new(
+            422,
+            "Invalid",
+            format!(
+                "{} {} is invalid: {text}",
+                qualified(group, kind),
+                gofmt::quoted(name)
+            ),
+        )
+        .about(group, kind, name);
         if let Some(details) = &mut status.details {
             details.causes = causes;
         }
@@ -163,9 +252,17 @@ impl Status {
     }
 
     pub fn internal(message: impl fmt::Display) -> Self {
-        let mut status = Self::new(500, "InternalError", format!("Internal error occurred: {message}"));
+        let mut status = Self::new(
+            500,
+            "InternalError",
+            format!("Internal error occurred: {message}"),
+        );
         status.details = Some(Box::new(Details {
-            causes: vec![Cause { reason: "", message: message.to_string(), field: String::new() }],
+            causes: vec![Cause {
+                reason: "",
+                message: message.to_string(),
+                field: String::new(),
+            }],
             ..Details::default()
         }));
         status
@@ -177,16 +274,25 @@ impl Status {
     }
 
     pub fn method_not_allowed(group: &str, resource: &str, verb: &str) -> Self {
-        let message = format!("{verb} is not supported on resources of kind \"{}\"", qualified(group, resource));
+        let message = format!(
+            "{verb} is not supported on resources of kind \"{}\"",
+            qualified(group, resource)
+        );
         Self::new(405, "MethodNotAllowed", message).about(group, resource, "")
     }
 
     pub fn not_acceptable(allowed: &str) -> Self {
-        Self::new(406, "NotAcceptable", format!("only the following media types are accepted: {allowed}"))
+        Self::new(
+            406,
+            "NotAcceptable",
+            format!("only the following media types are accepted: {allowed}"),
+        )
     }
 
     pub fn unsupported_media_type(allowed: &str) -> Self {
-        let message = format!("the body of the request was in an unknown format - accepted media types include: {allowed}");
+        let message = format!(
+            "the body of the request was in an unknown format - accepted media types include: {allowed}"
+        );
         Self::new(415, "UnsupportedMediaType", message)
     }
 
@@ -206,11 +312,20 @@ impl Status {
 
     /// The URL is good, the method is not.
     pub fn not_allowed() -> Self {
-        Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource").with_causes(Vec::new())
+        Self::new(
+            405,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        )
+        .with_causes(Vec::new())
     }
 
     pub fn too_large() -> Self {
-        Self::new(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728")
+        Self::new(
+            413,
+            "RequestEntityTooLarge",
+            "Request entity too large: limit is 3145728",
+        )
     }
 
     pub fn is_not_found(&self) -> bool {
@@ -227,7 +342,11 @@ impl Status {
 
     /// The JSON of `kind: Status`.
     pub fn to_json(&self) -> Value {
-        let status = if self.code < 400 { "Success" } else { "Failure" };
+        let status = if self.code < 400 {
+            "Success"
+        } else {
+            "Failure"
+        };
         let mut out = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": status, "code": self.code});
         if !self.message.is_empty() {
             out["message"] = self.message.clone().into();
@@ -248,16 +367,31 @@ impl Status {
 impl Details {
     fn to_json(&self) -> Value {
         let mut map = Map::new();
-        for (key, value) in [("name", &self.name), ("group", &self.group), ("kind", &self.kind), ("uid", &self.uid)] {
+        for (key, value) in [
+            ("name", &self.name),
+            ("group", &self.group),
+            ("kind", &self.kind),
+            ("uid", &self.uid),
+        ] {
             if !value.is_empty() {
                 map.insert(key.to_owned(), value.clone().into());
             }
         }
         if !self.causes.is_empty() {
-            map.insert("causes".to_owned(), self.causes.iter().map(Cause::to_json).collect::<Vec<_>>().into());
+            map.insert(
+                "causes".to_owned(),
+                self.causes
+                    .iter()
+                    .map(Cause::to_json)
+                    .collect::<Vec<_>>()
+                    .into(),
+            );
         }
         if self.retry_after_seconds > 0 {
-            map.insert("retryAfterSeconds".to_owned(), self.retry_after_seconds.into());
+            map.insert(
+                "retryAfterSeconds".to_owned(),
+                self.retry_after_seconds.into(),
+            );
         }
         Value::Object(map)
     }
@@ -266,7 +400,11 @@ impl Details {
 impl Cause {
     fn to_json(&self) -> Value {
         let mut map = Map::new();
-        for (key, value) in [("reason", self.reason), ("message", self.message.as_str()), ("field", self.field.as_str())] {
+        for (key, value) in [
+            ("reason", self.reason),
+            ("message", self.message.as_str()),
+            ("field", self.field.as_str()),
+        ] {
             if !value.is_empty() {
                 map.insert(key.to_owned(), value.into());
             }
@@ -289,10 +427,29 @@ mod tests {
 
     #[test]
     fn invalid_prints_one_cause_bare_and_many_in_brackets() {
-        let one = Status::invalid("apps", "Deployment", "web", vec![Cause::required("spec.selector", "")]);
-        assert_eq!(one.message, "Deployment.apps \"web\" is invalid: spec.selector: Required value");
-        let two = Status::invalid("", "Pod", "p", vec![Cause::required("a", ""), Cause::invalid("b", &json!("x"), "bad")]);
-        assert_eq!(two.message, "Pod \"p\" is invalid: [a: Required value, b: Invalid value: \"x\": bad]");
+        let one = Status::invalid(
+            "apps",
+            "Deployment",
+            "web",
+            vec![Cause::required("spec.selector", "")],
+        );
+        assert_eq!(
+            one.message,
+            "Deployment.apps \"web\" is invalid: spec.selector: Required value"
+        );
+        let two = Status::invalid(
+            "",
+            "Pod",
+            "p",
+            vec![
+                Cause::required("a", ""),
+                Cause::invalid("b", &json!("x"), "bad"),
+            ],
+        );
+        assert_eq!(
+            two.message,
+            "Pod \"p\" is invalid: [a: Required value, b: Invalid value: \"x\": bad]"
+        );
         assert_eq!(two.to_json()["details"]["causes"][1]["field"], "b");
     }
 }

@@ -6,7 +6,10 @@ use crate::Error;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rand::Rng;
-use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, pem::PemObject};
 use std::path::Path;
@@ -29,7 +32,9 @@ const ACCOUNT_KEY: &str = "sa.key";
 impl Identity {
     /// Reads the folder, or makes a new identity and writes it there. A given token replaces the kept one.
     pub fn load(folder: Option<&Path>, token: Option<String>) -> Result<Self, Error> {
-        let Some(folder) = folder else { return Self::make(token) };
+        let Some(folder) = folder else {
+            return Self::make(token);
+        };
         let io = |e: std::io::Error| Error::Identity(format!("{}: {e}", folder.display()));
         let read = |name: &str| std::fs::read_to_string(folder.join(name));
         let [ca, cert, key, kept] = FILES.map(read);
@@ -42,11 +47,22 @@ impl Identity {
                     pem
                 }
             };
-            return Ok(Self { ca_pem, cert_pem, key_pem, token: token.unwrap_or_else(|| kept.trim().to_owned()), account_key_pem });
+            return Ok(Self {
+                ca_pem,
+                cert_pem,
+                key_pem,
+                token: token.unwrap_or_else(|| kept.trim().to_owned()),
+                account_key_pem,
+            });
         }
         let identity = Self::make(token)?;
         std::fs::create_dir_all(folder).map_err(io)?;
-        let contents = [&identity.ca_pem, &identity.cert_pem, &identity.key_pem, &identity.token];
+        let contents = [
+            &identity.ca_pem,
+            &identity.cert_pem,
+            &identity.key_pem,
+            &identity.token,
+        ];
         for (name, text) in FILES.iter().zip(contents) {
             write_private(&folder.join(name), text).map_err(io)?;
         }
@@ -58,32 +74,65 @@ impl Identity {
         let failed = |e: rcgen::Error| Error::Identity(format!("cannot make a certificate: {e}"));
         let mut authority = CertificateParams::new(Vec::<String>::new()).map_err(failed)?;
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
-        authority.distinguished_name.push(DnType::CommonName, "tiphys-embedded-ca");
+        authority.key_usages = vec![
+            KeyUsagePurpose::KeyCertSign,
+            KeyUsagePurpose::CrlSign,
+            KeyUsagePurpose::DigitalSignature,
+        ];
+        authority
+            .distinguished_name
+            .push(DnType::CommonName, "tiphys-embedded-ca");
         let authority_key = KeyPair::generate().map_err(failed)?;
         let ca = authority.self_signed(&authority_key).map_err(failed)?;
-        let names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "127.0.0.1", "::1"];
-        let mut server = CertificateParams::new(names.map(str::to_owned).to_vec()).map_err(failed)?;
-        server.distinguished_name.push(DnType::CommonName, "tiphys-embedded-kube");
+        let names = [
+            "localhost",
+            "kubernetes",
+            "kubernetes.default",
+            "kubernetes.default.svc",
+            "127.0.0.1",
+            "::1",
+        ];
+        let mut server =
+            CertificateParams::new(names.map(str::to_owned).to_vec()).map_err(failed)?;
+        server
+            .distinguished_name
+            .push(DnType::CommonName, "tiphys-embedded-kube");
         server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         server.use_authority_key_identifier_extension = true;
         let key = KeyPair::generate().map_err(failed)?;
-        let cert = server.signed_by(&key, &Issuer::new(authority, authority_key)).map_err(failed)?;
+        let cert = server
+            .signed_by(&key, &Issuer::new(authority, authority_key))
+            .map_err(failed)?;
         let token = token.unwrap_or_else(random_token);
-        Ok(Self { ca_pem: ca.pem(), cert_pem: cert.pem(), key_pem: key.serialize_pem(), token, account_key_pem: new_key()? })
+        Ok(Self {
+            ca_pem: ca.pem(),
+            cert_pem: cert.pem(),
+            key_pem: key.serialize_pem(),
+            token,
+            account_key_pem: new_key()?,
+        })
     }
 
     /// TLS with HTTP/2 and HTTP/1.1.
     pub fn server_config(&self) -> Result<ServerConfig, Error> {
-        let failed = |what: &str| Error::Identity(format!("{what}; remove the data folder's `pki` folder to make a new one"));
-        let chain: Result<Vec<_>, _> = rustls::pki_types::CertificateDer::pem_slice_iter(self.cert_pem.as_bytes()).collect();
-        let chain = chain.map_err(|e| failed(&format!("the server certificate cannot be read: {e}")))?;
+        let failed = |what: &str| {
+            Error::Identity(format!(
+                "{what}; remove the data folder's `pki` folder to make a new one"
+            ))
+        };
+        let chain: Result<Vec<_>, _> =
+            rustls::pki_types::CertificateDer::pem_slice_iter(self.cert_pem.as_bytes()).collect();
+        let chain =
+            chain.map_err(|e| failed(&format!("the server certificate cannot be read: {e}")))?;
         let key = PrivatePkcs8KeyDer::from_pem_slice(self.key_pem.as_bytes());
         let key = key.map_err(|e| failed(&format!("the server key cannot be read: {e}")))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .and_then(|b| b.with_no_client_auth().with_single_cert(chain, PrivateKeyDer::Pkcs8(key)))
+            .and_then(|b| {
+                b.with_no_client_auth()
+                    .with_single_cert(chain, PrivateKeyDer::Pkcs8(key))
+            })
             .map_err(|e| failed(&format!("the server certificate cannot be used: {e}")))?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(config)
@@ -102,7 +151,8 @@ impl Identity {
 }
 
 fn new_key() -> Result<String, Error> {
-    let key = KeyPair::generate().map_err(|e| Error::Identity(format!("cannot make a key: {e}")))?;
+    let key =
+        KeyPair::generate().map_err(|e| Error::Identity(format!("cannot make a key: {e}")))?;
     Ok(key.serialize_pem())
 }
 

@@ -10,7 +10,12 @@ pub fn whole(annotation: &str, path: &str) -> Vec<String> {
         Some(absolute) => absolute.to_owned(),
         None => clean(&format!("{path}/{item}")),
     };
-    annotation.split(';').map(str::trim).filter(|item| !item.is_empty()).map(whole).collect()
+    annotation
+        .split(';')
+        .map(str::trim)
+        .filter(|item| !item.is_empty())
+        .map(whole)
+        .collect()
 }
 
 /// Whether one of the changed files is below one of the paths or matches it. Without paths, or when it is not known which files
@@ -25,12 +30,20 @@ pub fn touched(paths: &[String], changed: &[String]) -> bool {
             "." | ".." => "/".to_owned(),
             clean => format!("/{clean}/"),
         };
-        files.iter().any(|file| *file == path || file.starts_with(&folder) || path_match::matches(&path, file).unwrap_or(false))
+        files.iter().any(|file| {
+            *file == path
+                || file.starts_with(&folder)
+                || path_match::matches(&path, file).unwrap_or(false)
+        })
     })
 }
 
 fn rooted(path: &str) -> String {
-    if path.starts_with('/') { path.to_owned() } else { format!("/{path}") }
+    if path.starts_with('/') {
+        path.to_owned()
+    } else {
+        format!("/{path}")
+    }
 }
 
 /// A relative path without `.`, and without `..` where there is something to leave.
@@ -43,7 +56,11 @@ fn clean(path: &str) -> String {
             part => parts.push(part),
         }
     }
-    if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
+    if parts.is_empty() {
+        ".".to_owned()
+    } else {
+        parts.join("/")
+    }
 }
 
 #[cfg(test)]
@@ -53,7 +70,10 @@ mod tests {
     #[test]
     fn paths_are_the_repositorys() {
         let paths = |annotation: &str, path: &str| whole(annotation, path).join(" ");
-        assert_eq!(paths(".; /shared ;;../base", "apps/a"), "apps/a shared apps/base");
+        assert_eq!(
+            paths(".; /shared ;;../base", "apps/a"),
+            "apps/a shared apps/base"
+        );
         assert_eq!(paths("../../..", "a"), "../..");
         assert_eq!(paths(".", ""), ".");
     }
@@ -76,7 +96,11 @@ mod tests {
             ("[", "apps", "anything", false),
         ] {
             let files: Vec<String> = files.split_whitespace().map(str::to_owned).collect();
-            assert_eq!(touched(&whole(annotation, path), &files), concerns, "{annotation} {path} {files:?}");
+            assert_eq!(
+                touched(&whole(annotation, path), &files),
+                concerns,
+                "{annotation} {path} {files:?}"
+            );
         }
     }
 }

@@ -16,7 +16,12 @@ pub const IGNORE_HEALTHCHECK: &str = "argocd.argoproj.io/ignore-healthcheck";
 /// The values of a comma-separated annotation, trimmed, without empty ones and repetitions.
 pub fn csv<'a>(object: &'a Object, key: &str) -> Vec<&'a str> {
     let mut values = Vec::new();
-    for value in object.annotation(key).unwrap_or("").split(',').map(str::trim) {
+    for value in object
+        .annotation(key)
+        .unwrap_or("")
+        .split(',')
+        .map(str::trim)
+    {
         if !value.is_empty() && !values.contains(&value) {
             values.push(value);
         }
@@ -31,18 +36,26 @@ pub fn has_option(object: &Object, key: &str, option: &str) -> bool {
 
 /// The value of `name=value` in a comma-separated annotation.
 pub fn option_value<'a>(object: &'a Object, key: &str, name: &str) -> Option<&'a str> {
-    csv(object, key).into_iter().find_map(|item| item.strip_prefix(name)?.strip_prefix('='))
+    csv(object, key)
+        .into_iter()
+        .find_map(|item| item.strip_prefix(name)?.strip_prefix('='))
 }
 
 /// What a sync option says of an object: its own annotation counts before the options of its Application.
 pub fn sync_option<'a>(object: &'a Object, of_app: &'a [String], name: &str) -> Option<&'a str> {
-    let of_app = || of_app.iter().find_map(|o| o.strip_prefix(name)?.strip_prefix('='));
+    let of_app = || {
+        of_app
+            .iter()
+            .find_map(|o| o.strip_prefix(name)?.strip_prefix('='))
+    };
     option_value(object, SYNC_OPTIONS, name).or_else(of_app)
 }
 
 /// Whether an object is pruned or deleted only when somebody confirms it.
 pub fn needs_confirmation(object: &Object, of_app: &[String]) -> bool {
-    ["Delete", "Prune"].into_iter().any(|name| sync_option(object, of_app, name) == Some("confirm"))
+    ["Delete", "Prune"]
+        .into_iter()
+        .any(|name| sync_option(object, of_app, name) == Some("confirm"))
 }
 
 /// The phases in which a hook runs (`PreSync`, `Sync`, `PostSync`, `SyncFail`) and `Skip`. Helm's names are translated, and count only
@@ -58,7 +71,10 @@ pub fn hook_types(object: &Object) -> Vec<&str> {
         "post-install" | "post-upgrade" => Some("PostSync"),
         _ => None,
     };
-    csv(object, HELM_HOOK).into_iter().filter_map(translate).collect()
+    csv(object, HELM_HOOK)
+        .into_iter()
+        .filter_map(translate)
+        .collect()
 }
 
 /// `argocd.argoproj.io/hook: Skip` and nothing else: the object is neither applied nor judged.
@@ -71,7 +87,9 @@ pub fn is_sync_hook(object: &Object) -> bool {
     if object.annotation(HOOK).is_some() {
         return !is_skipped(object);
     }
-    object.annotation(HELM_HOOK).is_some_and(|v| v != "crd-install")
+    object
+        .annotation(HELM_HOOK)
+        .is_some_and(|v| v != "crd-install")
 }
 
 /// Any hook, including those that run when the Application is deleted.
@@ -104,7 +122,9 @@ pub fn has_hook_finalizer(object: &Object) -> bool {
 /// The wave an object is applied in: the annotation, else Helm's hook weight, else zero.
 pub fn wave(object: &Object) -> i64 {
     let number = |key| object.annotation(key).and_then(|text| text.parse().ok());
-    number(SYNC_WAVE).or_else(|| number(HELM_HOOK_WEIGHT)).unwrap_or(0)
+    number(SYNC_WAVE)
+        .or_else(|| number(HELM_HOOK_WEIGHT))
+        .unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -134,26 +154,46 @@ mod tests {
             (&[(HELM_HOOK, "pre-install")], true, true, false, false),
             (&[(HELM_HOOK, "crd-install")], false, false, false, false),
             (&[(HELM_HOOK, "post-delete")], true, true, false, true),
-            (&[(HOOK, "Skip"), (HELM_HOOK, "pre-install")], false, false, true, false),
+            (
+                &[(HOOK, "Skip"), (HELM_HOOK, "pre-install")],
+                false,
+                false,
+                true,
+                false,
+            ),
         ];
         for (annotations, sync, any, skipped, ignored) in table {
             let object = with(annotations);
-            let got = (is_sync_hook(&object), is_hook(&object), is_skipped(&object), is_ignored(&object));
+            let got = (
+                is_sync_hook(&object),
+                is_hook(&object),
+                is_skipped(&object),
+                is_ignored(&object),
+            );
             assert_eq!(got, (*sync, *any, *skipped, *ignored), "{annotations:?}");
         }
     }
 
     #[test]
     fn waves_fall_back_to_helm_weights() {
-        assert_eq!(wave(&with(&[(SYNC_WAVE, "-3"), (HELM_HOOK_WEIGHT, "7")])), -3);
-        assert_eq!(wave(&with(&[(SYNC_WAVE, "soon"), (HELM_HOOK_WEIGHT, "7")])), 7);
+        assert_eq!(
+            wave(&with(&[(SYNC_WAVE, "-3"), (HELM_HOOK_WEIGHT, "7")])),
+            -3
+        );
+        assert_eq!(
+            wave(&with(&[(SYNC_WAVE, "soon"), (HELM_HOOK_WEIGHT, "7")])),
+            7
+        );
         assert_eq!(wave(&with(&[])), 0);
     }
 
     #[test]
     fn options_are_read_from_lists() {
         let object = with(&[(SYNC_OPTIONS, "Prune=confirm, Delete=false,,Prune=confirm")]);
-        assert_eq!(csv(&object, SYNC_OPTIONS), ["Prune=confirm", "Delete=false"]);
+        assert_eq!(
+            csv(&object, SYNC_OPTIONS),
+            ["Prune=confirm", "Delete=false"]
+        );
         assert_eq!(option_value(&object, SYNC_OPTIONS, "Delete"), Some("false"));
         assert_eq!(option_value(&object, SYNC_OPTIONS, "Del"), None);
         assert!(has_option(&object, SYNC_OPTIONS, "Prune=confirm"));
@@ -164,9 +204,15 @@ mod tests {
         let of_app = ["Prune=confirm".to_owned(), "Delete=false".to_owned()];
         let own = |options| with(&[(SYNC_OPTIONS, options)]);
         let delete = |options| sync_option(&own(options), &of_app, "Delete").map(str::to_owned);
-        assert_eq!(["", "Delete=true", "Deleted=x"].map(delete), ["false", "true", "false"].map(|value| Some(value.to_owned())));
+        assert_eq!(
+            ["", "Delete=true", "Deleted=x"].map(delete),
+            ["false", "true", "false"].map(|value| Some(value.to_owned()))
+        );
         let confirm = |options| needs_confirmation(&own(options), &of_app);
-        assert_eq!(["", "Prune=true", "Prune=true,Delete=confirm"].map(confirm), [true, false, true]);
+        assert_eq!(
+            ["", "Prune=true", "Prune=true,Delete=confirm"].map(confirm),
+            [true, false, true]
+        );
         assert!(!needs_confirmation(&own("Prune=false"), &[]));
     }
 }

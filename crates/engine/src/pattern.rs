@@ -3,7 +3,10 @@
 /// Go's `path.Match` for texts without slashes: `*`, `?`, `[a-z]`, `[^a]` and `\` before a character meant literally.
 /// A malformed pattern matches nothing.
 pub fn path_match(pattern: &str, text: &str) -> bool {
-    matches(&pattern.chars().collect::<Vec<_>>(), &text.chars().collect::<Vec<_>>())
+    matches(
+        &pattern.chars().collect::<Vec<_>>(),
+        &text.chars().collect::<Vec<_>>(),
+    )
 }
 
 /// A glob of the settings and of projects: `*` stands for any text, `{a,b}` for one of several.
@@ -54,9 +57,12 @@ fn step<'a>(pattern: &'a [char], text: &[char]) -> Step<'a> {
             None => Step::Malformed,
         },
         (Some(('[', rest)), next) => match class(rest) {
-            Some((ranges, negated, rest)) => {
-                one(next.is_some_and(|c| ranges.iter().any(|(low, high)| (low..=high).contains(&c)) != negated), rest)
-            }
+            Some((ranges, negated, rest)) => one(
+                next.is_some_and(|c| {
+                    ranges.iter().any(|(low, high)| (low..=high).contains(&c)) != negated
+                }),
+                rest,
+            ),
             None => Step::Malformed,
         },
         (Some((literal, rest)), next) => one(next == Some(literal), rest),
@@ -116,7 +122,10 @@ mod tests {
             assert!(path_match(pattern, text), "{pattern} should match {text}");
         }
         for (pattern, text) in no {
-            assert!(!path_match(pattern, text), "{pattern} should not match {text}");
+            assert!(
+                !path_match(pattern, text),
+                "{pattern} should not match {text}"
+            );
         }
     }
 }

@@ -13,28 +13,59 @@ use tiphys_gocompat::glob::Glob;
 pub fn kind(project: &ProjectRules, gk: &GroupKind, name: &str, namespaced: bool) -> bool {
     if namespaced {
         let listed = |rules: &[KindRule]| rules.iter().any(|r| kind_matches(r, gk));
-        project.namespace_whitelist.as_deref().is_none_or(listed) && !listed(&project.namespace_blacklist)
+        project.namespace_whitelist.as_deref().is_none_or(listed)
+            && !listed(&project.namespace_blacklist)
     } else {
-        let listed = |rules: &[KindRule]| rules.iter().any(|r| kind_matches(r, gk) && (r.name.is_empty() || path_match(&r.name, name)));
+        let listed = |rules: &[KindRule]| {
+            rules
+                .iter()
+                .any(|r| kind_matches(r, gk) && (r.name.is_empty() || path_match(&r.name, name)))
+        };
         listed(&project.cluster_whitelist) && !listed(&project.cluster_blacklist)
     }
 }
 
 /// Whether the project permits to look after this live object: its kind, and the namespace it is in.
 pub fn live(rules: &CompareRules, object: &Kept) -> bool {
-    resource(rules, object.group(), object.kind(), object.namespace(), object.name())
+    resource(
+        rules,
+        object.group(),
+        object.kind(),
+        object.namespace(),
+        object.name(),
+    )
 }
 
 /// As [`live`], by the names alone.
-pub fn resource(rules: &CompareRules, group: &str, kind: &str, namespace: &str, name: &str) -> bool {
-    self::kind(&rules.project, &GroupKind::new(group, kind), name, !namespace.is_empty())
-        && (namespace.is_empty() || destination(&rules.project, &rules.dest_server, &rules.dest_name, namespace))
+pub fn resource(
+    rules: &CompareRules,
+    group: &str,
+    kind: &str,
+    namespace: &str,
+    name: &str,
+) -> bool {
+    self::kind(
+        &rules.project,
+        &GroupKind::new(group, kind),
+        name,
+        !namespace.is_empty(),
+    ) && (namespace.is_empty()
+        || destination(
+            &rules.project,
+            &rules.dest_server,
+            &rules.dest_name,
+            namespace,
+        ))
 }
 
 /// Whether the project permits a destination: a rule without `!` permits it, and no rule with `!` rejects it. `server` and `name` are
 /// those of the one cluster that the destination resolves to, whichever of them it is written with.
 pub fn destination(project: &ProjectRules, server: &str, name: &str, namespace: &str) -> bool {
-    let place = Place { server, name, namespace };
+    let place = Place {
+        server,
+        name,
+        namespace,
+    };
     let mut permitted = false;
     for rule in &project.destinations {
         match place.verdict(rule) {
@@ -63,23 +94,39 @@ impl Place<'_> {
     /// A rule with a `!` anywhere only rejects. What such a rule leaves out is not narrowed: no namespace means every namespace, and
     /// no cluster means every cluster.
     fn verdict(&self, rule: &DestinationRule) -> Verdict {
-        let denied = |pattern: &str, text: &str| pattern.strip_prefix('!').is_some_and(|p| rejects(p, text));
+        let denied =
+            |pattern: &str, text: &str| pattern.strip_prefix('!').is_some_and(|p| rejects(p, text));
         let negated = |pattern: &str| pattern.starts_with('!');
-        let (server_rule, own) = (rule.server.trim_end_matches('/'), self.server.trim_end_matches('/'));
+        let (server_rule, own) = (
+            rule.server.trim_end_matches('/'),
+            self.server.trim_end_matches('/'),
+        );
         let cluster_negated = negated(server_rule) || negated(&rule.name);
         if !cluster_negated && !negated(&rule.namespace) {
-            let here = (!own.is_empty() && permits(server_rule, own)) || (!self.name.is_empty() && permits(&rule.name, self.name));
-            return if here && permits(&rule.namespace, self.namespace) { Verdict::Permits } else { Verdict::Nothing };
+            let here = (!own.is_empty() && permits(server_rule, own))
+                || (!self.name.is_empty() && permits(&rule.name, self.name));
+            return if here && permits(&rule.namespace, self.namespace) {
+                Verdict::Permits
+            } else {
+                Verdict::Nothing
+            };
         }
         let cluster_denied = denied(server_rule, own) || denied(&rule.name, self.name);
         let rejected = if negated(&rule.namespace) {
             let everywhere = cluster_negated || (server_rule.is_empty() && rule.name.is_empty());
-            let here = everywhere || rejects_given(server_rule, own) || rejects_given(&rule.name, self.name);
+            let here = everywhere
+                || rejects_given(server_rule, own)
+                || rejects_given(&rule.name, self.name);
             cluster_denied || (here && denied(&rule.namespace, self.namespace))
         } else {
-            cluster_denied && (rule.namespace.is_empty() || rejects(&rule.namespace, self.namespace))
+            cluster_denied
+                && (rule.namespace.is_empty() || rejects(&rule.namespace, self.namespace))
         };
-        if rejected { Verdict::Rejects } else { Verdict::Nothing }
+        if rejected {
+            Verdict::Rejects
+        } else {
+            Verdict::Nothing
+        }
     }
 }
 
@@ -98,7 +145,10 @@ fn rejects_given(pattern: &str, text: &str) -> bool {
 
 /// Whether a list permits a text: a pattern without `!` fits it, and no pattern with `!` does. `fits` says `None` of a pattern that
 /// cannot be read: it permits nothing, and denies everything.
-pub fn listed<'a>(patterns: impl IntoIterator<Item = &'a String>, fits: impl Fn(&str) -> Option<bool>) -> bool {
+pub fn listed<'a>(
+    patterns: impl IntoIterator<Item = &'a String>,
+    fits: impl Fn(&str) -> Option<bool>,
+) -> bool {
     let mut permitted = false;
     for pattern in patterns {
         match pattern.strip_prefix('!') {
@@ -117,8 +167,14 @@ pub fn is_excluded(rules: &CompareRules, gk: &GroupKind) -> bool {
 }
 
 /// As [`is_excluded`], for those who have no comparison at hand.
-pub fn excluded(exclusions: &[ExclusionRule], inclusions: &[ExclusionRule], gk: &GroupKind, cluster: &str) -> bool {
-    let for_cluster = |r: &&ExclusionRule| r.clusters.is_empty() || r.clusters.iter().any(|c| glob(c, cluster));
+pub fn excluded(
+    exclusions: &[ExclusionRule],
+    inclusions: &[ExclusionRule],
+    gk: &GroupKind,
+    cluster: &str,
+) -> bool {
+    let for_cluster =
+        |r: &&ExclusionRule| r.clusters.is_empty() || r.clusters.iter().any(|c| glob(c, cluster));
     let named = |r: &ExclusionRule| {
         (r.api_groups.is_empty() || r.api_groups.iter().any(|g| glob(g, &gk.group)))
             && (r.kinds.is_empty() || r.kinds.iter().any(|k| k == "*" || *k == gk.kind))
@@ -149,31 +205,54 @@ mod tests {
     use super::*;
 
     fn rule(group: &str, kind: &str, name: &str) -> KindRule {
-        KindRule { group: group.into(), kind: kind.into(), name: name.into() }
+        KindRule {
+            group: group.into(),
+            kind: kind.into(),
+            name: name.into(),
+        }
     }
 
     fn to(server: &str, namespace: &str) -> DestinationRule {
-        DestinationRule { server: server.into(), name: String::new(), namespace: namespace.into() }
+        DestinationRule {
+            server: server.into(),
+            name: String::new(),
+            namespace: namespace.into(),
+        }
     }
 
     #[test]
     fn lists_of_kinds() {
         let mut project = ProjectRules::default();
-        let (deployment, namespace) = (GroupKind::new("apps", "Deployment"), GroupKind::new("", "Namespace"));
-        assert!(kind(&project, &deployment, "web", true), "no whitelist permits namespaced kinds");
-        assert!(!kind(&project, &namespace, "web", false), "no whitelist permits no cluster-scoped kind");
+        let (deployment, namespace) = (
+            GroupKind::new("apps", "Deployment"),
+            GroupKind::new("", "Namespace"),
+        );
+        assert!(
+            kind(&project, &deployment, "web", true),
+            "no whitelist permits namespaced kinds"
+        );
+        assert!(
+            !kind(&project, &namespace, "web", false),
+            "no whitelist permits no cluster-scoped kind"
+        );
         project.namespace_whitelist = Some(Vec::new());
         assert!(!kind(&project, &deployment, "web", true));
         project.namespace_whitelist = Some(vec![rule("*", "*", "")]);
         project.namespace_blacklist = vec![rule("apps", "Dep*", "")];
         assert!(!kind(&project, &deployment, "web", true));
         project.cluster_whitelist = vec![rule("", "Namespace", "team-*")];
-        assert!(kind(&project, &namespace, "team-a", false) && !kind(&project, &namespace, "other", false));
+        assert!(
+            kind(&project, &namespace, "team-a", false)
+                && !kind(&project, &namespace, "other", false)
+        );
     }
 
     #[test]
     fn destinations_and_denials() {
-        let mut project = ProjectRules { cluster_permitted: true, ..ProjectRules::default() };
+        let mut project = ProjectRules {
+            cluster_permitted: true,
+            ..ProjectRules::default()
+        };
         let s = "https://kubernetes.default.svc";
         assert!(!destination(&project, s, "", "default"));
         project.destinations = vec![to("*", "team-*"), to("*", "!team-secret")];
@@ -187,14 +266,29 @@ mod tests {
     fn a_list_permits_what_one_names_and_none_denies() {
         let permits = |patterns: &[&str], text: &str| {
             let patterns: Vec<String> = patterns.iter().map(|p| (*p).to_owned()).collect();
-            listed(&patterns, |pattern| (pattern != "broken").then(|| pattern == "*" || pattern == text))
+            listed(&patterns, |pattern| {
+                (pattern != "broken").then(|| pattern == "*" || pattern == text)
+            })
         };
         let (both, not_b) = (["a", "b"], ["*", "!b"]);
-        assert_eq!(["a", "b", "c"].map(|text| permits(&both, text)), [true, true, false]);
+        assert_eq!(
+            ["a", "b", "c"].map(|text| permits(&both, text)),
+            [true, true, false]
+        );
         assert_eq!(["a", "b"].map(|text| permits(&not_b, text)), [true, false]);
-        assert_eq!(["a", "b"].map(|text| permits(&["!b", "*"], text)), [true, false], "in any order");
-        assert!(!permits(&[], "a") && !permits(&["!b"], "a"), "nothing names it");
-        assert!(!permits(&["broken"], "a") && permits(&["a", "broken"], "a"), "what cannot be read permits nothing");
+        assert_eq!(
+            ["a", "b"].map(|text| permits(&["!b", "*"], text)),
+            [true, false],
+            "in any order"
+        );
+        assert!(
+            !permits(&[], "a") && !permits(&["!b"], "a"),
+            "nothing names it"
+        );
+        assert!(
+            !permits(&["broken"], "a") && permits(&["a", "broken"], "a"),
+            "what cannot be read permits nothing"
+        );
         assert!(!permits(&["a", "!broken"], "a"), "and denies everything");
     }
 
@@ -202,7 +296,11 @@ mod tests {
     fn exclusions_and_inclusions() {
         let of = |groups: &[&str], kinds: &[&str], clusters: &[&str]| {
             let list = |l: &[&str]| l.iter().map(|s| (*s).to_owned()).collect();
-            ExclusionRule { api_groups: list(groups), kinds: list(kinds), clusters: list(clusters) }
+            ExclusionRule {
+                api_groups: list(groups),
+                kinds: list(kinds),
+                clusters: list(clusters),
+            }
         };
         let gk = GroupKind::new("apps", "Deployment");
         assert!(!excluded(&[], &[], &gk, "c"));
@@ -210,10 +308,34 @@ mod tests {
         assert!(!excluded(&[of(&["apps"], &["*"], &["d"])], &[], &gk, "c"));
         assert!(excluded(&[], &[of(&[""], &[], &[])], &gk, "c"));
         assert!(!excluded(&[], &[of(&["apps"], &[], &[])], &gk, "c"));
-        assert!(excluded(&[of(&["apps"], &[], &[])], &[of(&["apps"], &[], &[])], &gk, "c"));
-        let never = [("", "Event"), ("events.k8s.io", "Event"), ("metrics.k8s.io", "PodMetrics"), ("coordination.k8s.io", "Lease")];
-        assert!(never.iter().all(|(group, kind)| excluded(&[], &[], &GroupKind::new(group, kind), "c")));
-        let others = [("example.org", "Event"), ("", "Lease"), ("coordination.k8s.io", "LeaseCandidate")];
-        assert!(!others.iter().any(|(group, kind)| excluded(&[], &[], &GroupKind::new(group, kind), "c")));
+        assert!(excluded(
+            &[of(&["apps"], &[], &[])],
+            &[of(&["apps"], &[], &[])],
+            &gk,
+            "c"
+        ));
+        let never = [
+            ("", "Event"),
+            ("events.k8s.io", "Event"),
+            ("metrics.k8s.io", "PodMetrics"),
+            ("coordination.k8s.io", "Lease"),
+        ];
+        assert!(never.iter().all(|(group, kind)| excluded(
+            &[],
+            &[],
+            &GroupKind::new(group, kind),
+            "c"
+        )));
+        let others = [
+            ("example.org", "Event"),
+            ("", "Lease"),
+            ("coordination.k8s.io", "LeaseCandidate"),
+        ];
+        assert!(!others.iter().any(|(group, kind)| excluded(
+            &[],
+            &[],
+            &GroupKind::new(group, kind),
+            "c"
+        )));
     }
 }

@@ -23,17 +23,36 @@ impl GlobalProject {
     /// Reads `globalProjects` of argocd-cm. The first rule that cannot be read ends the list, as in Argo CD; the reason is beside it.
     pub fn parse(text: &str) -> (Vec<Self>, Option<String>) {
         let problem = |e: String| format!("argocd-cm: globalProjects: {e}");
-        let value = match yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins) {
+        let value = match yaml::parse_document(
+            text,
+            &yaml::Limits::default(),
+            yaml::Duplicates::LastWins,
+        ) {
             Ok(Value::Null) => return (Vec::new(), None),
             Ok(Value::Array(list)) => list,
-            Ok(_) => return (Vec::new(), Some(problem("it must be a list of labelSelector and projectName".to_owned()))),
+            Ok(_) => {
+                return (
+                    Vec::new(),
+                    Some(problem(
+                        "it must be a list of labelSelector and projectName".to_owned(),
+                    )),
+                );
+            }
             Err(e) => return (Vec::new(), Some(problem(e.to_string()))),
         };
         let mut rules = Vec::new();
         for entry in &value {
             // Without a selector all projects are meant.
-            let labels = entry.get("labelSelector").cloned().filter(|v| !v.is_null()).unwrap_or_else(|| Value::Object(Default::default()));
-            let project = entry.get("projectName").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let labels = entry
+                .get("labelSelector")
+                .cloned()
+                .filter(|v| !v.is_null())
+                .unwrap_or_else(|| Value::Object(Default::default()));
+            let project = entry
+                .get("projectName")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned();
             match LabelSelector::from_json(&labels) {
                 Ok(selector) => rules.push(Self { selector, project }),
                 Err(e) => return (rules, Some(problem(e.to_string()))),
@@ -44,8 +63,14 @@ impl GlobalProject {
 }
 
 /// The global projects of a project, in the order of the rules; `find` knows projects by name. One that is not there ends them.
-pub fn globals(project: &AppProject, rules: &[GlobalProject], find: impl Fn(&str) -> Option<Arc<AppProject>>) -> Vec<Arc<AppProject>> {
-    let meant = rules.iter().filter(|r| r.project != project.metadata.name && r.selector.matches(&project.metadata.labels));
+pub fn globals(
+    project: &AppProject,
+    rules: &[GlobalProject],
+    find: impl Fn(&str) -> Option<Arc<AppProject>>,
+) -> Vec<Arc<AppProject>> {
+    let meant = rules.iter().filter(|r| {
+        r.project != project.metadata.name && r.selector.matches(&project.metadata.labels)
+    });
     meant.map_while(|rule| find(&rule.project)).collect()
 }
 
@@ -59,7 +84,11 @@ pub struct Scoped {
 }
 
 /// The project with what is added to it: what it forbids counts for what others permit, and the other way round.
-pub fn effective(project: &Arc<AppProject>, globals: &[Arc<AppProject>], scoped: Scoped) -> Arc<AppProject> {
+pub fn effective(
+    project: &Arc<AppProject>,
+    globals: &[Arc<AppProject>],
+    scoped: Scoped,
+) -> Arc<AppProject> {
     if globals.is_empty() && scoped == Scoped::default() {
         return project.clone();
     }
@@ -67,19 +96,32 @@ pub fn effective(project: &Arc<AppProject>, globals: &[Arc<AppProject>], scoped:
     let spec = &mut all.spec;
     spec.source_repos.extend(scoped.repositories);
     for (server, namespaces) in scoped.clusters {
-        let namespaces = if namespaces.is_empty() { vec!["*".to_owned()] } else { namespaces };
-        let place = |namespace| ApplicationDestination { server: server.clone(), namespace, ..Default::default() };
+        let namespaces = if namespaces.is_empty() {
+            vec!["*".to_owned()]
+        } else {
+            namespaces
+        };
+        let place = |namespace| ApplicationDestination {
+            server: server.clone(),
+            namespace,
+            ..Default::default()
+        };
         spec.destinations.extend(namespaces.into_iter().map(place));
     }
     for other in globals.iter().map(|g| &g.spec) {
-        spec.cluster_resource_whitelist.extend_from_slice(&other.cluster_resource_whitelist);
-        spec.cluster_resource_blacklist.extend_from_slice(&other.cluster_resource_blacklist);
-        spec.namespace_resource_whitelist.extend_from_slice(&other.namespace_resource_whitelist);
-        spec.namespace_resource_blacklist.extend_from_slice(&other.namespace_resource_blacklist);
+        spec.cluster_resource_whitelist
+            .extend_from_slice(&other.cluster_resource_whitelist);
+        spec.cluster_resource_blacklist
+            .extend_from_slice(&other.cluster_resource_blacklist);
+        spec.namespace_resource_whitelist
+            .extend_from_slice(&other.namespace_resource_whitelist);
+        spec.namespace_resource_blacklist
+            .extend_from_slice(&other.namespace_resource_blacklist);
         spec.sync_windows.extend_from_slice(&other.sync_windows);
         spec.source_repos.extend_from_slice(&other.source_repos);
         spec.destinations.extend_from_slice(&other.destinations);
-        spec.destination_service_accounts.extend_from_slice(&other.destination_service_accounts);
+        spec.destination_service_accounts
+            .extend_from_slice(&other.destination_service_accounts);
     }
     Arc::new(all)
 }
@@ -88,11 +130,16 @@ pub fn effective(project: &Arc<AppProject>, globals: &[Arc<AppProject>], scoped:
 ///
 /// # Errors
 /// What is wrong with a rule, in Argo CD's words.
-pub fn service_account(project: &AppProject, app: &Application, server: &str) -> Result<Option<String>, String> {
+pub fn service_account(
+    project: &AppProject,
+    app: &Application,
+    server: &str,
+) -> Result<Option<String>, String> {
     let destination = &app.spec.destination.namespace;
     for rule in &project.spec.destination_service_accounts {
         let fits = |pattern: &str, text: &str, what: &str| {
-            let pattern = Glob::new(pattern, &[]).map_err(|e| format!("invalid glob pattern for destination {what}: {e}"))?;
+            let pattern = Glob::new(pattern, &[])
+                .map_err(|e| format!("invalid glob pattern for destination {what}: {e}"))?;
             Ok::<bool, String>(pattern.matches(text))
         };
         let here = fits(&rule.server, server, "server")?;
@@ -101,12 +148,18 @@ pub fn service_account(project: &AppProject, app: &Application, server: &str) ->
         }
         let account = &rule.default_service_account;
         if account.trim_matches(' ').is_empty() || account.contains(DISALLOWED) {
-            return Err(format!("default service account contains invalid chars '{account}'"));
+            return Err(format!(
+                "default service account contains invalid chars '{account}'"
+            ));
         }
         if account.contains(':') {
             return Ok(Some(format!("system:serviceaccount:{account}")));
         }
-        let namespace = if destination.is_empty() { &app.metadata.namespace } else { destination };
+        let namespace = if destination.is_empty() {
+            &app.metadata.namespace
+        } else {
+            destination
+        };
         return Ok(Some(format!("system:serviceaccount:{namespace}:{account}")));
     }
     Ok(None)
@@ -144,22 +197,58 @@ mod tests {
         };
         let of = |labels: Value| {
             let found = globals(&project("p", labels, json!({})), &rules, known);
-            found.iter().map(|g| g.metadata.name.clone()).collect::<Vec<_>>()
+            found
+                .iter()
+                .map(|g| g.metadata.name.clone())
+                .collect::<Vec<_>>()
         };
-        assert_eq!(of(json!({"tier": "x"})), ["base", "second", "every"], "one that is not there ends them");
+        assert_eq!(
+            of(json!({"tier": "x"})),
+            ["base", "second", "every"],
+            "one that is not there ends them"
+        );
         assert_eq!(of(json!({"tier": "z"})), ["second", "every"]);
         assert_eq!(of(json!({})), ["every"]);
-        assert!(globals(&base, &rules, known).iter().all(|g| g.metadata.name != "base"), "never its own");
+        assert!(
+            globals(&base, &rules, known)
+                .iter()
+                .all(|g| g.metadata.name != "base"),
+            "never its own"
+        );
 
-        let own = project("p", json!({}), json!({"sourceRepos": ["mine"], "destinations": [{"server": "s", "namespace": "mine"}]}));
+        let own = project(
+            "p",
+            json!({}),
+            json!({"sourceRepos": ["mine"], "destinations": [{"server": "s", "namespace": "mine"}]}),
+        );
         let all = effective(&own, std::slice::from_ref(&base), Scoped::default());
         let (spec, other) = (&all.spec, &base.spec);
         assert_eq!(spec.source_repos, ["mine", "r"]);
-        assert_eq!(spec.destinations.iter().map(|d| d.namespace.as_str()).collect::<Vec<_>>(), ["mine", "n"]);
-        assert_eq!(spec.cluster_resource_whitelist, other.cluster_resource_whitelist);
-        assert_eq!(spec.namespace_resource_blacklist, other.namespace_resource_blacklist);
-        assert_eq!((&spec.sync_windows, &spec.destination_service_accounts), (&other.sync_windows, &other.destination_service_accounts));
-        assert!(spec.source_namespaces.is_empty() && spec.roles.is_empty() && spec.orphaned_resources.is_none(), "these are not shared");
+        assert_eq!(
+            spec.destinations
+                .iter()
+                .map(|d| d.namespace.as_str())
+                .collect::<Vec<_>>(),
+            ["mine", "n"]
+        );
+        assert_eq!(
+            spec.cluster_resource_whitelist,
+            other.cluster_resource_whitelist
+        );
+        assert_eq!(
+            spec.namespace_resource_blacklist,
+            other.namespace_resource_blacklist
+        );
+        assert_eq!(
+            (&spec.sync_windows, &spec.destination_service_accounts),
+            (&other.sync_windows, &other.destination_service_accounts)
+        );
+        assert!(
+            spec.source_namespaces.is_empty()
+                && spec.roles.is_empty()
+                && spec.orphaned_resources.is_none(),
+            "these are not shared"
+        );
     }
 
     #[test]
@@ -168,11 +257,19 @@ mod tests {
             ("", 0, ""),
             ("a: b", 0, "argocd-cm: globalProjects: it must be a list"),
             ("- [", 0, "argocd-cm: globalProjects: "),
-            ("- projectName: a\n- labelSelector: {matchExpressions: [{key: a, operator: Near}]}\n- projectName: b", 1, "Near"),
+            (
+                "- projectName: a\n- labelSelector: {matchExpressions: [{key: a, operator: Near}]}\n- projectName: b",
+                1,
+                "Near",
+            ),
         ] {
             let (rules, told) = GlobalProject::parse(text);
             assert_eq!(rules.len(), count, "{text}");
-            assert!(told.as_deref().unwrap_or_default().contains(problem) && told.is_some() != problem.is_empty(), "{text}: {told:?}");
+            assert!(
+                told.as_deref().unwrap_or_default().contains(problem)
+                    && told.is_some() != problem.is_empty(),
+                "{text}: {told:?}"
+            );
         }
     }
 
@@ -181,11 +278,19 @@ mod tests {
         let own = project("p", json!({}), json!({"sourceRepos": ["mine"]}));
         let scoped = Scoped {
             repositories: vec!["theirs".into()],
-            clusters: vec![("one".into(), Vec::new()), ("two".into(), vec!["a".into(), "b".into()])],
+            clusters: vec![
+                ("one".into(), Vec::new()),
+                ("two".into(), vec!["a".into(), "b".into()]),
+            ],
         };
         let all = effective(&own, &[], scoped);
         assert_eq!(all.spec.source_repos, ["mine", "theirs"]);
-        let places: Vec<String> = all.spec.destinations.iter().map(|d| format!("{}/{}", d.server, d.namespace)).collect();
+        let places: Vec<String> = all
+            .spec
+            .destinations
+            .iter()
+            .map(|d| format!("{}/{}", d.server, d.namespace))
+            .collect();
         assert_eq!(places, ["one/*", "two/a", "two/b"]);
     }
 
@@ -196,35 +301,117 @@ mod tests {
         let found = |rules: &[Value], server: &str, namespace: &str| {
             let project = project("p", json!({}), json!({"destinationServiceAccounts": rules}));
             let app = json!({"metadata": {"name": "a", "namespace": "argocd"}, "spec": {"destination": {"namespace": namespace}}});
-            service_account(&project, &serde_json::from_value(app).expect("an Application"), server).map(Option::unwrap_or_default)
+            service_account(
+                &project,
+                &serde_json::from_value(app).expect("an Application"),
+                server,
+            )
+            .map(Option::unwrap_or_default)
         };
-        let two = [rule(OWN, "guestbook", "guestbook-sa"), rule(OWN, "guestbook-test", "test-sa")];
+        let two = [
+            rule(OWN, "guestbook", "guestbook-sa"),
+            rule(OWN, "guestbook-test", "test-sa"),
+        ];
         for (rules, server, namespace, expected) in [
             (&[][..], OWN, "n", ""),
-            (&two[..1], OWN, "guestbook", "system:serviceaccount:guestbook:guestbook-sa"),
-            (&two, OWN, "guestbook-test", "system:serviceaccount:guestbook-test:test-sa"),
+            (
+                &two[..1],
+                OWN,
+                "guestbook",
+                "system:serviceaccount:guestbook:guestbook-sa",
+            ),
+            (
+                &two,
+                OWN,
+                "guestbook-test",
+                "system:serviceaccount:guestbook-test:test-sa",
+            ),
             (&two, OWN, "other", ""),
             (&two, "https://other", "guestbook", ""),
-            (&[rule(OWN, "guest*", "a"), rule(OWN, "guestbook", "b")], OWN, "guestbook", "system:serviceaccount:guestbook:a"),
-            (&[rule(OWN, "guestbook", "b"), rule(OWN, "*", "a")], OWN, "guestbook", "system:serviceaccount:guestbook:b"),
-            (&[rule("*", "*", "a")], "https://other", "n", "system:serviceaccount:n:a"),
-            (&[rule("https://*.example", "n", "a")], "https://c.example", "n", "system:serviceaccount:n:a"),
-            (&[rule("https://?.example", "n", "a")], "https://cd.example", "n", ""),
-            (&[rule(OWN, "{a,b}", "x")], OWN, "b", "system:serviceaccount:b:x"),
+            (
+                &[rule(OWN, "guest*", "a"), rule(OWN, "guestbook", "b")],
+                OWN,
+                "guestbook",
+                "system:serviceaccount:guestbook:a",
+            ),
+            (
+                &[rule(OWN, "guestbook", "b"), rule(OWN, "*", "a")],
+                OWN,
+                "guestbook",
+                "system:serviceaccount:guestbook:b",
+            ),
+            (
+                &[rule("*", "*", "a")],
+                "https://other",
+                "n",
+                "system:serviceaccount:n:a",
+            ),
+            (
+                &[rule("https://*.example", "n", "a")],
+                "https://c.example",
+                "n",
+                "system:serviceaccount:n:a",
+            ),
+            (
+                &[rule("https://?.example", "n", "a")],
+                "https://cd.example",
+                "n",
+                "",
+            ),
+            (
+                &[rule(OWN, "{a,b}", "x")],
+                OWN,
+                "b",
+                "system:serviceaccount:b:x",
+            ),
             (&[rule(OWN, "[!a]", "x")], OWN, "a", ""),
-            (&[rule(OWN, "", "a")], OWN, "", "system:serviceaccount:argocd:a"),
-            (&[rule(OWN, "*", "a")], OWN, "", "system:serviceaccount:argocd:a"),
+            (
+                &[rule(OWN, "", "a")],
+                OWN,
+                "",
+                "system:serviceaccount:argocd:a",
+            ),
+            (
+                &[rule(OWN, "*", "a")],
+                OWN,
+                "",
+                "system:serviceaccount:argocd:a",
+            ),
             (&[rule(OWN, "", "a")], OWN, "n", ""),
-            (&[rule(OWN, "n", "team:deployer")], OWN, "n", "system:serviceaccount:team:deployer"),
+            (
+                &[rule(OWN, "n", "team:deployer")],
+                OWN,
+                "n",
+                "system:serviceaccount:team:deployer",
+            ),
         ] {
-            assert_eq!(found(rules, server, namespace).as_deref(), Ok(expected), "{rules:?} {server} {namespace}");
+            assert_eq!(
+                found(rules, server, namespace).as_deref(),
+                Ok(expected),
+                "{rules:?} {server} {namespace}"
+            );
         }
         for (rule, expected) in [
-            (rule(OWN, "n", "bad*"), "default service account contains invalid chars 'bad*'"),
-            (rule(OWN, "n", "a/b"), "default service account contains invalid chars 'a/b'"),
-            (rule(OWN, "n", "  "), "default service account contains invalid chars '  '"),
-            (rule(OWN, "n[]", "a"), "invalid glob pattern for destination namespace: "),
-            (rule("[]", "n", "a"), "invalid glob pattern for destination server: "),
+            (
+                rule(OWN, "n", "bad*"),
+                "default service account contains invalid chars 'bad*'",
+            ),
+            (
+                rule(OWN, "n", "a/b"),
+                "default service account contains invalid chars 'a/b'",
+            ),
+            (
+                rule(OWN, "n", "  "),
+                "default service account contains invalid chars '  '",
+            ),
+            (
+                rule(OWN, "n[]", "a"),
+                "invalid glob pattern for destination namespace: ",
+            ),
+            (
+                rule("[]", "n", "a"),
+                "invalid glob pattern for destination server: ",
+            ),
         ] {
             let error = found(&[rule], OWN, "n").expect_err("no service account");
             assert!(error.starts_with(expected), "{error}");

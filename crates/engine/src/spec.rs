@@ -34,16 +34,27 @@ pub struct Destination {
 ///
 /// # Errors
 /// The reason, as the condition's text.
-pub fn destination(destination: &ApplicationDestination, clusters: &[Destination]) -> Result<Destination, String> {
+pub fn destination(
+    destination: &ApplicationDestination,
+    clusters: &[Destination],
+) -> Result<Destination, String> {
     let (server, name) = (destination.server.as_str(), destination.name.as_str());
     if !server.is_empty() && !name.is_empty() {
-        return Err(format!("application destination can't have both name and server defined: {name} {server}"));
+        return Err(format!(
+            "application destination can't have both name and server defined: {name} {server}"
+        ));
     }
     if !server.is_empty() {
         let wanted = server.trim_end_matches('/');
-        let found = clusters.iter().find(|c| c.server.trim_end_matches('/') == wanted);
+        let found = clusters
+            .iter()
+            .find(|c| c.server.trim_end_matches('/') == wanted);
         // The cluster of the control plane itself is known unless `cluster.inClusterEnabled` says otherwise.
-        let what = if wanted == IN_CLUSTER { "is disabled" } else { "not found" };
+        let what = if wanted == IN_CLUSTER {
+            "is disabled"
+        } else {
+            "not found"
+        };
         return found.cloned().ok_or_else(|| {
             format!("error getting cluster by server \"{server}\": rpc error: code = NotFound desc = cluster \"{server}\" {what}")
         });
@@ -56,8 +67,16 @@ pub fn destination(destination: &ApplicationDestination, clusters: &[Destination
         (Some(one), None) => Ok(one.clone()),
         (None, _) => Err(format!("there are no clusters with this name: {name}")),
         (Some(_), Some(_)) => {
-            let servers: Vec<_> = clusters.iter().filter(|c| c.name == name).map(|c| c.server.as_str()).collect();
-            Err(format!("there are {} clusters with the same name: [{}]", servers.len(), servers.join(" ")))
+            let servers: Vec<_> = clusters
+                .iter()
+                .filter(|c| c.name == name)
+                .map(|c| c.server.as_str())
+                .collect();
+            Err(format!(
+                "there are {} clusters with the same name: [{}]",
+                servers.len(),
+                servers.join(" ")
+            ))
         }
     }
 }
@@ -67,23 +86,35 @@ pub fn destination(destination: &ApplicationDestination, clusters: &[Destination
 pub fn names_no_cluster(destination: &ApplicationDestination, clusters: &[Destination]) -> bool {
     let server = destination.server.trim_end_matches('/');
     let is_named = |c: &Destination| {
-        (!server.is_empty() && c.server.trim_end_matches('/') == server) || (!destination.name.is_empty() && c.name == destination.name)
+        (!server.is_empty() && c.server.trim_end_matches('/') == server)
+            || (!destination.name.is_empty() && c.name == destination.name)
     };
     !clusters.iter().any(is_named)
 }
 
 /// The sources of a specification: `sources`, or the one `source`.
 pub fn sources(spec: &ApplicationSpec) -> Vec<&ApplicationSource> {
-    if spec.sources.is_empty() { spec.source.iter().collect() } else { spec.sources.iter().collect() }
+    if spec.sources.is_empty() {
+        spec.source.iter().collect()
+    } else {
+        spec.sources.iter().collect()
+    }
 }
 
 /// What is wrong with the specification, given its project and the clusters known. Empty: nothing.
-pub fn validate(spec: &ApplicationSpec, project: &AppProject, clusters: &[Destination]) -> Vec<Condition> {
+pub fn validate(
+    spec: &ApplicationSpec,
+    project: &AppProject,
+    clusters: &[Destination],
+) -> Vec<Condition> {
     let invalid = |message: String| Condition::new(ConditionType::InvalidSpecError, message);
     let mut conditions = Vec::new();
     let several = !spec.sources.is_empty();
     if sources(spec).is_empty() {
-        return vec![invalid("spec.source.repoURL and either spec.source.path or spec.source.chart are required".to_owned())];
+        return vec![invalid(
+            "spec.source.repoURL and either spec.source.path or spec.source.chart are required"
+                .to_owned(),
+        )];
     }
     if let Some(message) = unverifiable(project) {
         return vec![invalid(message)];
@@ -92,7 +123,11 @@ pub fn validate(spec: &ApplicationSpec, project: &AppProject, clusters: &[Destin
         if let Some(message) = incomplete(source, several) {
             return vec![invalid(message)];
         }
-        let at = if several { format!("spec.sources[{n}]") } else { "spec.source".to_owned() };
+        let at = if several {
+            format!("spec.sources[{n}]")
+        } else {
+            "spec.source".to_owned()
+        };
         if let Some(message) = badly_addressed(source, &at) {
             return vec![invalid(message)];
         }
@@ -107,8 +142,17 @@ pub fn validate(spec: &ApplicationSpec, project: &AppProject, clusters: &[Destin
             return conditions;
         }
     };
-    if !permit::destination(&project_rules_for(project, &cluster), &cluster.server, &cluster.name, &spec.destination.namespace) {
-        let shown = if spec.destination.name.is_empty() { &cluster.server } else { &cluster.name };
+    if !permit::destination(
+        &project_rules_for(project, &cluster),
+        &cluster.server,
+        &cluster.name,
+        &spec.destination.namespace,
+    ) {
+        let shown = if spec.destination.name.is_empty() {
+            &cluster.server
+        } else {
+            &cluster.name
+        };
         conditions.push(invalid(format!(
             "application destination server '{shown}' and namespace '{}' do not match any of the allowed destinations in project '{}'",
             spec.destination.namespace, project.metadata.name
@@ -121,13 +165,19 @@ pub fn validate(spec: &ApplicationSpec, project: &AppProject, clusters: &[Destin
 /// Application may write any of them.
 pub fn refused_sources(sources: &[ApplicationSource], project: &AppProject) -> Option<String> {
     sources.iter().enumerate().find_map(|(n, source)| {
-        badly_addressed(source, &format!("sources[{n}]"))
-            .or_else(|| (!source_permitted(project, &source.repo_url)).then(|| not_permitted(project, &source.repo_url)))
+        badly_addressed(source, &format!("sources[{n}]")).or_else(|| {
+            (!source_permitted(project, &source.repo_url))
+                .then(|| not_permitted(project, &source.repo_url))
+        })
     })
 }
 
 /// The condition of an Application whose project does not exist, or does not take Applications from its namespace.
-pub fn project_condition(app: &Application, project: Option<&AppProject>, control_namespace: &str) -> Option<Condition> {
+pub fn project_condition(
+    app: &Application,
+    project: Option<&AppProject>,
+    control_namespace: &str,
+) -> Option<Condition> {
     let name = project_name(app);
     let Some(project) = project else {
         return Some(Condition::new(
@@ -137,19 +187,29 @@ pub fn project_condition(app: &Application, project: Option<&AppProject>, contro
     };
     let namespace = app.metadata.namespace.as_str();
     (!namespace_permitted(project, namespace, control_namespace)).then(|| {
-        let message = format!("application '{}' in namespace '{namespace}' is not permitted to use project '{name}'", app.metadata.name);
+        let message = format!(
+            "application '{}' in namespace '{namespace}' is not permitted to use project '{name}'",
+            app.metadata.name
+        );
         Condition::new(ConditionType::UnknownError, message)
     })
 }
 
 /// Whether a project takes Applications from a namespace: from the control plane's always.
 pub fn namespace_permitted(project: &AppProject, namespace: &str, control_namespace: &str) -> bool {
-    namespace == control_namespace || permit::listed(&project.spec.source_namespaces, |pattern| patterns::fits(pattern, namespace))
+    namespace == control_namespace
+        || permit::listed(&project.spec.source_namespaces, |pattern| {
+            patterns::fits(pattern, namespace)
+        })
 }
 
 /// An empty project means `default`.
 pub fn project_name(app: &Application) -> &str {
-    if app.spec.project.is_empty() { "default" } else { &app.spec.project }
+    if app.spec.project.is_empty() {
+        "default"
+    } else {
+        &app.spec.project
+    }
 }
 
 fn incomplete(source: &ApplicationSource, several: bool) -> Option<String> {
@@ -161,20 +221,28 @@ fn incomplete(source: &ApplicationSource, several: bool) -> Option<String> {
         ));
     }
     if !several && (source.repo_url.is_empty() || nothing) {
-        return Some("spec.source.repoURL and either spec.source.path or spec.source.chart are required".to_owned());
+        return Some(
+            "spec.source.repoURL and either spec.source.path or spec.source.chart are required"
+                .to_owned(),
+        );
     }
-    (!source.chart.is_empty() && source.target_revision.is_empty())
-        .then(|| "spec.source.targetRevision is required if the manifest source is a helm chart".to_owned())
+    (!source.chart.is_empty() && source.target_revision.is_empty()).then(|| {
+        "spec.source.targetRevision is required if the manifest source is a helm chart".to_owned()
+    })
 }
 
 /// Whether a project permits a repository: a pattern without `!` fits it, and no `!pattern` does. An address that could be read in two
 /// ways is not permitted.
 pub fn source_permitted(project: &AppProject, url: &str) -> bool {
-    let Ok(url) = RepoUrl::parse(url) else { return false };
+    let Ok(url) = RepoUrl::parse(url) else {
+        return false;
+    };
     let url = url.canonical();
     permit::listed(&project.spec.source_repos, |pattern| match pattern {
         "*" => Some(true),
-        pattern => Glob::new(&canonical_pattern(pattern), &['/']).ok().map(|pattern| pattern.matches(&url)),
+        pattern => Glob::new(&canonical_pattern(pattern), &['/'])
+            .ok()
+            .map(|pattern| pattern.matches(&url)),
     })
 }
 
@@ -195,50 +263,100 @@ pub fn unverifiable(project: &AppProject) -> Option<String> {
 /// What is wrong with the addresses of a source, by the name of the field: `at` is `spec.source` or `spec.sources[1]`.
 fn badly_addressed(source: &ApplicationSource, at: &str) -> Option<String> {
     if let Err(fault) = RepoUrl::parse(&source.repo_url) {
-        return Some(format!("{at}.repoURL: {} is not the address of a repository: {fault}", shown_url(&source.repo_url)));
+        return Some(format!(
+            "{at}.repoURL: {} is not the address of a repository: {fault}",
+            shown_url(&source.repo_url)
+        ));
     }
     let unreadable = |text: &str| text.contains(|c: char| c.is_control() || c == '\\');
-    let says = |field: String, text: &str| format!("{at}.{field}: {text:?} has a backslash or a control character");
-    let fields = [("path", &source.path), ("chart", &source.chart), ("targetRevision", &source.target_revision), ("ref", &source.ref_)];
+    let says = |field: String, text: &str| {
+        format!("{at}.{field}: {text:?} has a backslash or a control character")
+    };
+    let fields = [
+        ("path", &source.path),
+        ("chart", &source.chart),
+        ("targetRevision", &source.target_revision),
+        ("ref", &source.ref_),
+    ];
     if let Some((field, text)) = fields.into_iter().find(|(_, text)| unreadable(text)) {
         return Some(says(field.to_owned(), text));
     }
     // A chart's name is joined to the address of its registry.
-    if source.chart.split('/').any(|segment| matches!(segment, "." | "..")) {
-        return Some(format!("{at}.chart: {:?} has a '.' or '..' segment", source.chart));
+    if source
+        .chart
+        .split('/')
+        .any(|segment| matches!(segment, "." | ".."))
+    {
+        return Some(format!(
+            "{at}.chart: {:?} has a '.' or '..' segment",
+            source.chart
+        ));
     }
     // A path that leads out of the repository is refused by what reads it, with Argo CD's text.
-    let mut files = source.helm.iter().flat_map(|helm| &helm.value_files).enumerate();
-    files.find(|(_, file)| unreadable(file)).map(|(n, file)| says(format!("helm.valueFiles[{n}]"), file))
+    let mut files = source
+        .helm
+        .iter()
+        .flat_map(|helm| &helm.value_files)
+        .enumerate();
+    files
+        .find(|(_, file)| unreadable(file))
+        .map(|(n, file)| says(format!("helm.valueFiles[{n}]"), file))
 }
 
 /// The text for a repository that the project does not permit.
 pub fn not_permitted(project: &AppProject, url: &str) -> String {
-    format!("application repo {} is not permitted in project '{}'", shown_url(url), project.metadata.name)
+    format!(
+        "application repo {} is not permitted in project '{}'",
+        shown_url(url),
+        project.metadata.name
+    )
 }
 
 /// A project's rules as the comparison takes them.
 pub fn project_rules(project: &AppProject) -> ProjectRules {
     let spec = &project.spec;
     let kinds = |list: &[tiphys_api::meta::GroupKind]| -> Vec<KindRule> {
-        list.iter().map(|k| KindRule { group: k.group.clone(), kind: k.kind.clone(), name: String::new() }).collect()
+        list.iter()
+            .map(|k| KindRule {
+                group: k.group.clone(),
+                kind: k.kind.clone(),
+                name: String::new(),
+            })
+            .collect()
     };
     let named = |list: &[tiphys_api::project::ClusterResourceRestrictionItem]| -> Vec<KindRule> {
-        list.iter().map(|k| KindRule { group: k.group.clone(), kind: k.kind.clone(), name: k.name.clone() }).collect()
+        list.iter()
+            .map(|k| KindRule {
+                group: k.group.clone(),
+                kind: k.kind.clone(),
+                name: k.name.clone(),
+            })
+            .collect()
     };
-    let place =
-        |d: &ApplicationDestination| DestinationRule { server: d.server.clone(), name: d.name.clone(), namespace: d.namespace.clone() };
+    let place = |d: &ApplicationDestination| DestinationRule {
+        server: d.server.clone(),
+        name: d.name.clone(),
+        namespace: d.namespace.clone(),
+    };
     ProjectRules {
         name: project.metadata.name.clone(),
         cluster_whitelist: named(&spec.cluster_resource_whitelist),
         cluster_blacklist: named(&spec.cluster_resource_blacklist),
-        namespace_whitelist: (!spec.namespace_resource_whitelist.is_empty()).then(|| kinds(&spec.namespace_resource_whitelist)),
+        namespace_whitelist: (!spec.namespace_resource_whitelist.is_empty())
+            .then(|| kinds(&spec.namespace_resource_whitelist)),
         namespace_blacklist: kinds(&spec.namespace_resource_blacklist),
         destinations: spec.destinations.iter().map(place).collect(),
         cluster_permitted: true,
         orphans: spec.orphaned_resources.as_ref().map(|o| {
-            let ignore = o.ignore.iter().map(|k| KindRule { group: k.group.clone(), kind: k.kind.clone(), name: k.name.clone() });
-            OrphanRules { warn: o.warn.unwrap_or(true), ignore: ignore.collect() }
+            let ignore = o.ignore.iter().map(|k| KindRule {
+                group: k.group.clone(),
+                kind: k.kind.clone(),
+                name: k.name.clone(),
+            });
+            OrphanRules {
+                warn: o.warn.unwrap_or(true),
+                ignore: ignore.collect(),
+            }
         }),
     }
 }
@@ -246,12 +364,19 @@ pub fn project_rules(project: &AppProject) -> ProjectRules {
 /// As [`project_rules`], for one cluster: some projects permit only those that are scoped to them.
 pub fn project_rules_for(project: &AppProject, cluster: &Destination) -> ProjectRules {
     let own = !project.metadata.name.is_empty() && cluster.project == project.metadata.name;
-    ProjectRules { cluster_permitted: own || !project.spec.permit_only_project_scoped_clusters, ..project_rules(project) }
+    ProjectRules {
+        cluster_permitted: own || !project.spec.permit_only_project_scoped_clusters,
+        ..project_rules(project)
+    }
 }
 
 /// The cluster that the control plane runs in.
 pub fn in_cluster() -> Destination {
-    Destination { server: IN_CLUSTER.to_owned(), name: "in-cluster".to_owned(), project: String::new() }
+    Destination {
+        server: IN_CLUSTER.to_owned(),
+        name: "in-cluster".to_owned(),
+        project: String::new(),
+    }
 }
 
 #[cfg(test)]
@@ -275,14 +400,23 @@ mod tests {
         let good = json!({"project": "team", "source": {"repoURL": "https://example.org/team/a.git", "path": "p"}, "destination": {"server": IN_CLUSTER, "namespace": "team-a"}});
         for (change, expected) in [
             (json!({}), None),
-            (json!({"source": {"path": null}}), Some("spec.source.repoURL and either spec.source.path or spec.source.chart are required")),
+            (
+                json!({"source": {"path": null}}),
+                Some(
+                    "spec.source.repoURL and either spec.source.path or spec.source.chart are required",
+                ),
+            ),
             (
                 json!({"source": {"path": null, "chart": "c"}}),
-                Some("spec.source.targetRevision is required if the manifest source is a helm chart"),
+                Some(
+                    "spec.source.targetRevision is required if the manifest source is a helm chart",
+                ),
             ),
             (
                 json!({"source": {"repoURL": "https://example.org/team/secret"}}),
-                Some("application repo https://example.org/team/secret is not permitted in project 'team'"),
+                Some(
+                    "application repo https://example.org/team/secret is not permitted in project 'team'",
+                ),
             ),
             (
                 json!({"destination": {"namespace": "b"}}),
@@ -290,43 +424,82 @@ mod tests {
                     "application destination server 'https://kubernetes.default.svc' and namespace 'b' do not match any of the allowed destinations in project 'team'",
                 ),
             ),
-            (json!({"destination": {"server": null}}), Some("Destination server missing from app spec")),
+            (
+                json!({"destination": {"server": null}}),
+                Some("Destination server missing from app spec"),
+            ),
             (
                 json!({"destination": {"name": "x"}}),
-                Some("application destination can't have both name and server defined: x https://kubernetes.default.svc"),
+                Some(
+                    "application destination can't have both name and server defined: x https://kubernetes.default.svc",
+                ),
             ),
-            (json!({"destination": {"server": null, "name": "x"}}), Some("there are no clusters with this name: x")),
+            (
+                json!({"destination": {"server": null, "name": "x"}}),
+                Some("there are no clusters with this name: x"),
+            ),
         ] {
-            let spec = spec(tiphys_apimachinery::patch::json_merge::apply(&good, &change).expect("maps"));
-            let found: Vec<_> = validate(&spec, &project(), &[in_cluster()]).into_iter().map(|c| c.message).collect();
+            let spec =
+                spec(tiphys_apimachinery::patch::json_merge::apply(&good, &change).expect("maps"));
+            let found: Vec<_> = validate(&spec, &project(), &[in_cluster()])
+                .into_iter()
+                .map(|c| c.message)
+                .collect();
             assert_eq!(found, expected.into_iter().collect::<Vec<_>>(), "{change}");
         }
     }
 
     #[test]
     fn fact_55_a_name_that_several_clusters_have_is_none() {
-        let cluster = |server: &str, name: &str| Destination { server: server.into(), name: name.into(), project: String::new() };
-        let clusters = [cluster("https://a", "twin"), cluster("https://b", "twin"), cluster("https://c", "c")];
+        let cluster = |server: &str, name: &str| Destination {
+            server: server.into(),
+            name: name.into(),
+            project: String::new(),
+        };
+        let clusters = [
+            cluster("https://a", "twin"),
+            cluster("https://b", "twin"),
+            cluster("https://c", "c"),
+        ];
         let named = |server: &str, name: &str| {
-            let wanted = ApplicationDestination { server: server.into(), name: name.into(), ..Default::default() };
+            let wanted = ApplicationDestination {
+                server: server.into(),
+                name: name.into(),
+                ..Default::default()
+            };
             destination(&wanted, &clusters).map(|found| found.server)
         };
-        assert_eq!(named("", "twin"), Err("there are 2 clusters with the same name: [https://a https://b]".to_owned()));
-        assert_eq!((named("", "c"), named("https://b/", "")), (Ok("https://c".to_owned()), Ok("https://b".to_owned())));
+        assert_eq!(
+            named("", "twin"),
+            Err("there are 2 clusters with the same name: [https://a https://b]".to_owned())
+        );
+        assert_eq!(
+            (named("", "c"), named("https://b/", "")),
+            (Ok("https://c".to_owned()), Ok("https://b".to_owned()))
+        );
         let unknown = "error getting cluster by server \"https://d\": rpc error: code = NotFound desc = cluster \"https://d\" not found";
         assert_eq!(named("https://d", ""), Err(unknown.to_owned()));
         let both = "application destination can't have both name and server defined: another-cluster https://localhost:6443";
-        assert_eq!(named("https://localhost:6443", "another-cluster"), Err(both.to_owned()));
+        assert_eq!(
+            named("https://localhost:6443", "another-cluster"),
+            Err(both.to_owned())
+        );
     }
 
     #[test]
     fn a_project_may_permit_only_the_clusters_that_are_scoped_to_it() {
         let mut project = project();
-        let of = |project: &str| Destination { project: project.into(), ..in_cluster() };
+        let of = |project: &str| Destination {
+            project: project.into(),
+            ..in_cluster()
+        };
         assert!(project_rules_for(&project, &of("")).cluster_permitted);
         project.spec.permit_only_project_scoped_clusters = true;
         let permitted = |owner: &str| project_rules_for(&project, &of(owner)).cluster_permitted;
-        assert_eq!((permitted(""), permitted("other"), permitted("team")), (false, false, true));
+        assert_eq!(
+            (permitted(""), permitted("other"), permitted("team")),
+            (false, false, true)
+        );
     }
 
     #[test]
@@ -334,7 +507,11 @@ mod tests {
         // Patterns, what they permit, what they do not.
         let table: &[(&[&str], &[&str], &[&str])] = &[
             (&[], &[], &["https://h/a"]),
-            (&["*"], &["https://h/a", "git@h:a", "/srv/a"], &["https://h/a/../b", "https://h/a\nb", ""]),
+            (
+                &["*"],
+                &["https://h/a", "git@h:a", "/srv/a"],
+                &["https://h/a/../b", "https://h/a\nb", ""],
+            ),
             (&["!https://h/x"], &[], &["https://h/x", "https://h/a"]),
             (&["!*"], &[], &["https://h/a"]),
             (&["*", "!*"], &[], &["https://h/a"]),
@@ -355,10 +532,18 @@ mod tests {
                     "https://h/secret\\x",
                 ],
             ),
-            (&["!https://h/secret/*", "*"], &["https://h/a"], &["https://h/secret/x"]),
+            (
+                &["!https://h/secret/*", "*"],
+                &["https://h/a"],
+                &["https://h/secret/x"],
+            ),
             (
                 &["https://h/team/*"],
-                &["https://h/team/a", "https://h/team/A.git", "https://h:443/team/a/"],
+                &[
+                    "https://h/team/a",
+                    "https://h/team/A.git",
+                    "https://h:443/team/a/",
+                ],
                 &[
                     "https://h/team/a/b",
                     "https://h/team/..\\other",
@@ -377,26 +562,51 @@ mod tests {
             (
                 &["https://h/team/**"],
                 &["https://h/team/a/b"],
-                &["https://h/team/a/../../other", "https://h/team/%2e%2e/other", "https://h/team/a\0"],
+                &[
+                    "https://h/team/a/../../other",
+                    "https://h/team/%2e%2e/other",
+                    "https://h/team/a\0",
+                ],
             ),
             (
                 &["git@h:team/*"],
                 &["git@h:team/a", "ssh://git@h/team/a.git"],
-                &["git@h:team/../other", "git@h:other/a", "x@h:team/a", "ssh://git@h:2222/team/a"],
+                &[
+                    "git@h:team/../other",
+                    "git@h:other/a",
+                    "x@h:team/a",
+                    "ssh://git@h:2222/team/a",
+                ],
             ),
-            (&["/srv/team/*"], &["/srv/team/a", "file:///srv/team/a"], &["/srv/team/../other", "file:///srv/team/%2e%2e/other"]),
-            (&["ghcr.io/team/*"], &["ghcr.io/team/a"], &["ghcr.io/team/../other/a", "ghcr.io/other/a"]),
+            (
+                &["/srv/team/*"],
+                &["/srv/team/a", "file:///srv/team/a"],
+                &["/srv/team/../other", "file:///srv/team/%2e%2e/other"],
+            ),
+            (
+                &["ghcr.io/team/*"],
+                &["ghcr.io/team/a"],
+                &["ghcr.io/team/../other/a", "ghcr.io/other/a"],
+            ),
             // One that cannot be read permits nothing, and denies everything.
             (&["https://h/[a"], &[], &["https://h/[a", "https://h/a"]),
             (&["*", "!https://h/[a"], &[], &["https://h/b"]),
         ];
         for (patterns, yes, no) in table {
-            let project: AppProject = serde_json::from_value(json!({"spec": {"sourceRepos": patterns}})).expect("a project");
+            let project: AppProject =
+                serde_json::from_value(json!({"spec": {"sourceRepos": patterns}}))
+                    .expect("a project");
             for url in *yes {
-                assert!(source_permitted(&project, url), "{patterns:?} permits {url}");
+                assert!(
+                    source_permitted(&project, url),
+                    "{patterns:?} permits {url}"
+                );
             }
             for url in *no {
-                assert!(!source_permitted(&project, url), "{patterns:?} does not permit {url}");
+                assert!(
+                    !source_permitted(&project, url),
+                    "{patterns:?} does not permit {url}"
+                );
             }
         }
     }
@@ -416,7 +626,10 @@ mod tests {
                 json!([{"repoURL": "https://h/r", "path": "p"}, {"repoURL": "https://h/t\\o", "path": "p"}]),
                 "spec.sources[1].repoURL: https://h/t\\o is not the address of a repository: it has a backslash",
             ),
-            (json!([{"repoURL": "https://h/r", "path": "a\0b"}]), "spec.sources[0].path: \"a\\0b\" has a backslash or a control character"),
+            (
+                json!([{"repoURL": "https://h/r", "path": "a\0b"}]),
+                "spec.sources[0].path: \"a\\0b\" has a backslash or a control character",
+            ),
             (
                 json!([{"repoURL": "https://h/r", "path": "..\\other"}]),
                 "spec.sources[0].path: \"..\\\\other\" has a backslash or a control character",
@@ -434,8 +647,13 @@ mod tests {
                 "spec.sources[0].helm.valueFiles[1]: \"a\\rb\" has a backslash or a control character",
             ),
         ] {
-            let spec = spec(json!({"project": "p", "sources": sources, "destination": {"server": IN_CLUSTER, "namespace": "a"}}));
-            let found: Vec<_> = validate(&spec, &everything, &[in_cluster()]).into_iter().map(|c| c.message).collect();
+            let spec = spec(
+                json!({"project": "p", "sources": sources, "destination": {"server": IN_CLUSTER, "namespace": "a"}}),
+            );
+            let found: Vec<_> = validate(&spec, &everything, &[in_cluster()])
+                .into_iter()
+                .map(|c| c.message)
+                .collect();
             assert_eq!(found, [expected]);
         }
         let fine = spec(
@@ -457,7 +675,10 @@ mod tests {
             let mut demanding = serde_json::to_value(project()).expect("JSON");
             demanding["spec"][field] = value;
             let demanding: AppProject = serde_json::from_value(demanding).expect("a project");
-            let found: Vec<_> = validate(&good, &demanding, &[in_cluster()]).into_iter().map(|c| c.message).collect();
+            let found: Vec<_> = validate(&good, &demanding, &[in_cluster()])
+                .into_iter()
+                .map(|c| c.message)
+                .collect();
             assert_eq!(
                 found,
                 [format!(
@@ -469,14 +690,20 @@ mod tests {
 
     #[test]
     fn namespaces_of_applications_may_be_denied() {
-        let project: AppProject =
-            serde_json::from_value(json!({"spec": {"sourceNamespaces": ["*", "!kube-*", "!/^secret/"]}})).expect("a project");
+        let project: AppProject = serde_json::from_value(
+            json!({"spec": {"sourceNamespaces": ["*", "!kube-*", "!/^secret/"]}}),
+        )
+        .expect("a project");
         let permitted = |namespace| namespace_permitted(&project, namespace, "argocd");
         assert!(permitted("team") && permitted("argocd"));
         assert!(!permitted("kube-system") && !permitted("secret-team"));
-        let only_denied: AppProject = serde_json::from_value(json!({"spec": {"sourceNamespaces": ["!kube-*"]}})).expect("a project");
+        let only_denied: AppProject =
+            serde_json::from_value(json!({"spec": {"sourceNamespaces": ["!kube-*"]}}))
+                .expect("a project");
         assert!(!namespace_permitted(&only_denied, "team", "argocd"));
-        let broken: AppProject = serde_json::from_value(json!({"spec": {"sourceNamespaces": ["*", "!/(/"]}})).expect("a project");
+        let broken: AppProject =
+            serde_json::from_value(json!({"spec": {"sourceNamespaces": ["*", "!/(/"]}}))
+                .expect("a project");
         assert!(!namespace_permitted(&broken, "team", "argocd"));
     }
 }

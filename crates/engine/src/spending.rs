@@ -19,7 +19,11 @@ pub struct Spending {
 
 impl Spending {
     pub fn new(steps: u64) -> Self {
-        Self { all: steps, left: Cell::new(steps), refused: RefCell::default() }
+        Self {
+            all: steps,
+            left: Cell::new(steps),
+            refused: RefCell::default(),
+        }
     }
 
     pub fn of_objects(objects: usize) -> Self {
@@ -38,7 +42,11 @@ impl Spending {
     /// Notes that a program could not be run to its end; what else there is of this comparison will not be run either.
     pub fn refuse(&self, program: impl FnOnce() -> String) -> String {
         self.left.set(0);
-        let text = format!("{}: the programs of this comparison take more than {} steps together", program(), self.all);
+        let text = format!(
+            "{}: the programs of this comparison take more than {} steps together",
+            program(),
+            self.all
+        );
         self.refused.replace(Some(text.clone()));
         text
     }

@@ -38,9 +38,18 @@ impl<'a> TrackingId<'a> {
     pub fn parse(text: &'a str) -> Option<Self> {
         let mut parts = text.splitn(3, ':');
         let (app_name, gk, ns_name) = (parts.next()?, parts.next()?, parts.next()?);
-        let pair = |text: &'a str| text.split_once('/').filter(|(_, second)| !second.contains('/'));
+        let pair = |text: &'a str| {
+            text.split_once('/')
+                .filter(|(_, second)| !second.contains('/'))
+        };
         let ((group, kind), (namespace, name)) = (pair(gk)?, pair(ns_name)?);
-        Some(Self { app_name, group, kind, namespace, name })
+        Some(Self {
+            app_name,
+            group,
+            kind,
+            namespace,
+            name,
+        })
     }
 
     /// Whether the id was made for this object and not copied from another. An id keeps the destination's namespace also for
@@ -55,8 +64,17 @@ impl<'a> TrackingId<'a> {
 
 /// The tracking id of an object; `default_namespace` is used when it has none.
 pub fn id(object: &Object, app_name: &str, default_namespace: &str) -> String {
-    let namespace = if object.namespace().is_empty() { default_namespace } else { object.namespace() };
-    format!("{app_name}:{}/{}:{namespace}/{}", object.group(), object.kind(), object.name())
+    let namespace = if object.namespace().is_empty() {
+        default_namespace
+    } else {
+        object.namespace()
+    };
+    format!(
+        "{app_name}:{}/{}:{namespace}/{}",
+        object.group(),
+        object.kind(),
+        object.name()
+    )
 }
 
 /// Marks an object as part of the Application. CRDs are left alone, as they are often shared, and what has an [`obstacle`].
@@ -75,7 +93,9 @@ pub fn set(object: &mut Object, tracking: &Tracking, dest_namespace: &str) {
     }
     match tracking.method {
         TrackingMethod::Annotation => {}
-        TrackingMethod::AnnotationAndLabel => object.set_label(&tracking.label_key, truncate_label(&tracking.app_name)),
+        TrackingMethod::AnnotationAndLabel => {
+            object.set_label(&tracking.label_key, truncate_label(&tracking.app_name))
+        }
         // The label is the name here, and a shortened name is another Application's: the API server's refusal is clearer.
         TrackingMethod::Label => object.set_label(&tracking.label_key, &tracking.app_name),
     }
@@ -85,9 +105,15 @@ pub fn set(object: &mut Object, tracking: &Tracking, dest_namespace: &str) {
 pub fn obstacle(object: &Object, tracking: &Tracking) -> Option<String> {
     let annotated = (tracking.method != TrackingMethod::Label).then_some("annotations");
     let labelled = (tracking.method != TrackingMethod::Annotation).then_some("labels");
-    let (map, why) = [annotated, labelled].into_iter().flatten().find_map(|map| Some((map, not_texts(object.metadata(map)?, map)?)))?;
+    let (map, why) = [annotated, labelled]
+        .into_iter()
+        .flatten()
+        .find_map(|map| Some((map, not_texts(object.metadata(map)?, map)?)))?;
     let (namespace, name) = (object.namespace(), object.name());
-    Some(format!("failed to get {map} from target object {} {namespace}/{name}: {why}", object.gvk()))
+    Some(format!(
+        "failed to get {map} from target object {} {namespace}/{name}: {why}",
+        object.gvk()
+    ))
 }
 
 /// What is wrong with a map of the metadata whose values must be text.
@@ -155,7 +181,14 @@ pub fn is_marked_for_itself(live: &Object, desired: Option<&Object>, tracking: &
         // The desired object decides: its group may be newer than that in the live mark (extensions and networking.k8s.io).
         Some(desired) => {
             let (group, kind) = (desired.group(), desired.kind());
-            TrackingId { app_name: "", group, kind, namespace: desired.namespace(), name: desired.name() }.is_of(live)
+            TrackingId {
+                app_name: "",
+                group,
+                kind,
+                namespace: desired.namespace(),
+                name: desired.name(),
+            }
+            .is_of(live)
         }
         None => mark(live, tracking).is_none_or(|id| id.is_of(live)),
     }
@@ -168,19 +201,31 @@ pub fn names(live: &Object, tracking: &Tracking) -> bool {
         return true;
     }
     // What was applied when its kind was in the group `extensions` is the same object in the group that it has now.
-    let moved = |id: &TrackingId| id.group == "extensions" && MOVED.contains(&(live.group(), live.kind()));
+    let moved =
+        |id: &TrackingId| id.group == "extensions" && MOVED.contains(&(live.group(), live.kind()));
     // A hook that has only `generateName` was marked before it got its name.
     let named_later = |id: &TrackingId| id.name.is_empty() && marks::is_hook(live);
     mark(live, tracking).is_some_and(|id| {
         let group = if moved(&id) { live.group() } else { id.group };
-        let name = if named_later(&id) { live.name() } else { id.name };
-        TrackingId { group, name, ..id.clone() }.is_of(live)
+        let name = if named_later(&id) {
+            live.name()
+        } else {
+            id.name
+        };
+        TrackingId {
+            group,
+            name,
+            ..id.clone()
+        }
+        .is_of(live)
     })
 }
 
 /// Whether [`forgive_method_change`] could have something to do; it needs a copy of the live object.
 pub fn needs_forgiveness(live: &Object, tracking: &Tracking) -> bool {
-    let labelled = live.label(&tracking.label_key).is_some_and(|l| !l.is_empty());
+    let labelled = live
+        .label(&tracking.label_key)
+        .is_some_and(|l| !l.is_empty());
     tracking.method != TrackingMethod::Label && labelled && !is_crd(live)
 }
 
@@ -222,7 +267,10 @@ fn truncate_label(value: &str) -> &str {
     if value.len() <= LABEL_LIMIT {
         return value;
     }
-    let end = (0..=LABEL_LIMIT).rev().find(|end| value.is_char_boundary(*end)).unwrap_or(0);
+    let end = (0..=LABEL_LIMIT)
+        .rev()
+        .find(|end| value.is_char_boundary(*end))
+        .unwrap_or(0);
     value[..end].trim_end_matches(|c: char| !c.is_ascii_alphanumeric())
 }
 
@@ -232,7 +280,10 @@ mod tests {
     use serde_json::json;
 
     fn object(namespace: &str) -> Object {
-        let mut o = Object::from_value(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}})).expect("a map");
+        let mut o = Object::from_value(
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}),
+        )
+        .expect("a map");
         o.set_namespace(namespace);
         o
     }
@@ -241,31 +292,58 @@ mod tests {
     fn the_mark_is_what_argo_cd_writes() {
         let mut o = object("");
         set(&mut o, &Tracking::annotation("argocd_guestbook"), "prod");
-        assert_eq!(o.annotation(TRACKING_ID), Some("argocd_guestbook:apps/Deployment:prod/web"));
-        assert_eq!(owner(&o, &Tracking::annotation("other")).as_deref(), Some("argocd_guestbook"));
+        assert_eq!(
+            o.annotation(TRACKING_ID),
+            Some("argocd_guestbook:apps/Deployment:prod/web")
+        );
+        assert_eq!(
+            owner(&o, &Tracking::annotation("other")).as_deref(),
+            Some("argocd_guestbook")
+        );
     }
 
     #[test]
     fn each_method_writes_its_own_marks() {
         let long = "a".repeat(62) + "-b";
-        let mut tracking = Tracking { method: TrackingMethod::AnnotationAndLabel, ..Tracking::annotation(&long) };
+        let mut tracking = Tracking {
+            method: TrackingMethod::AnnotationAndLabel,
+            ..Tracking::annotation(&long)
+        };
         let mut o = object("prod");
         set(&mut o, &tracking, "prod");
-        assert_eq!(o.label("app.kubernetes.io/instance"), Some("a".repeat(62).as_str()));
+        assert_eq!(
+            o.label("app.kubernetes.io/instance"),
+            Some("a".repeat(62).as_str())
+        );
         assert_eq!(owner(&o, &tracking), Some(long.clone()));
         tracking.method = TrackingMethod::Label;
         let mut o = object("prod");
         set(&mut o, &tracking, "prod");
-        assert_eq!((o.annotation(TRACKING_ID), o.label("app.kubernetes.io/instance")), (None, Some(long.as_str())));
+        assert_eq!(
+            (
+                o.annotation(TRACKING_ID),
+                o.label("app.kubernetes.io/instance")
+            ),
+            (None, Some(long.as_str()))
+        );
     }
 
     #[test]
     fn another_installation_is_another_owner() {
-        let mine = Tracking { installation_id: "one".into(), ..Tracking::annotation("app") };
-        let theirs = Tracking { installation_id: "two".into(), ..Tracking::annotation("app") };
+        let mine = Tracking {
+            installation_id: "one".into(),
+            ..Tracking::annotation("app")
+        };
+        let theirs = Tracking {
+            installation_id: "two".into(),
+            ..Tracking::annotation("app")
+        };
         let mut o = object("prod");
         set(&mut o, &theirs, "prod");
-        assert_eq!((owner(&o, &mine), owner(&o, &theirs)), (None, Some("app".to_owned())));
+        assert_eq!(
+            (owner(&o, &mine), owner(&o, &theirs)),
+            (None, Some("app".to_owned()))
+        );
     }
 
     #[test]
@@ -276,7 +354,11 @@ mod tests {
         assert!(is_marked_for_itself(&copy, None, &tracking));
         copy.set_name("web-copy");
         assert!(!is_marked_for_itself(&copy, None, &tracking));
-        assert!(!is_marked_for_itself(&copy, Some(&object("prod")), &tracking));
+        assert!(!is_marked_for_itself(
+            &copy,
+            Some(&object("prod")),
+            &tracking
+        ));
     }
 
     #[test]
@@ -302,9 +384,21 @@ mod tests {
         ] {
             let live = marked(id, namespace);
             assert_eq!(names(&live, &tracking), expected, "{id} in {namespace:?}");
-            let both = Tracking { method: TrackingMethod::AnnotationAndLabel, ..tracking.clone() };
+            let both = Tracking {
+                method: TrackingMethod::AnnotationAndLabel,
+                ..tracking.clone()
+            };
             assert_eq!(names(&live, &both), expected, "the annotation decides");
-            assert!(names(&live, &Tracking { method: TrackingMethod::Label, ..tracking.clone() }), "a label has no id");
+            assert!(
+                names(
+                    &live,
+                    &Tracking {
+                        method: TrackingMethod::Label,
+                        ..tracking.clone()
+                    }
+                ),
+                "a label has no id"
+            );
         }
     }
 
@@ -321,21 +415,40 @@ mod tests {
         };
         let id = "app:apps/Deployment:prod/";
         for hook in ["Sync", "PreDelete", "PostDelete"] {
-            assert!(named(id, Some(("argocd.argoproj.io/hook", hook)), "prod"), "{hook}");
+            assert!(
+                named(id, Some(("argocd.argoproj.io/hook", hook)), "prod"),
+                "{hook}"
+            );
         }
         assert!(named(id, Some(("helm.sh/hook", "post-install")), "prod"));
         assert!(!named(id, None, "prod"), "it is no hook");
         let hook = Some(("argocd.argoproj.io/hook", "Sync"));
-        assert!(!named(id, hook, "other") && !named("app:batch/Job:prod/", hook, "prod"), "of another namespace or kind");
-        assert!(!named("app:apps/Deployment:prod/else", hook, "prod"), "it was made for another one");
+        assert!(
+            !named(id, hook, "other") && !named("app:batch/Job:prod/", hook, "prod"),
+            "of another namespace or kind"
+        );
+        assert!(
+            !named("app:apps/Deployment:prod/else", hook, "prod"),
+            "it was made for another one"
+        );
     }
 
     #[test]
     fn broken_ids_are_nobody_s() {
-        for text in ["", "app", "app:apps/Deployment", "app:apps:ns/name", "app:apps/Deployment:ns/na/me", "app:a/b/c:ns/name"] {
+        for text in [
+            "",
+            "app",
+            "app:apps/Deployment",
+            "app:apps:ns/name",
+            "app:apps/Deployment:ns/na/me",
+            "app:a/b/c:ns/name",
+        ] {
             assert_eq!(TrackingId::parse(text), None, "{text}");
         }
         let id = TrackingId::parse("app:/Service:ns/name").expect("an id");
-        assert_eq!((id.group, id.kind, id.namespace, id.name), ("", "Service", "ns", "name"));
+        assert_eq!(
+            (id.group, id.kind, id.namespace, id.name),
+            ("", "Service", "ns", "name")
+        );
     }
 }

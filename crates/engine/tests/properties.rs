@@ -42,11 +42,22 @@ impl KindInfo for NoKinds {
 }
 
 fn rules() -> CompareRules {
-    CompareRules::new(Tracking::annotation("app"), "argocd", "app", "https://kubernetes.default.svc", "prod")
+    CompareRules::new(
+        Tracking::annotation("app"),
+        "argocd",
+        "app",
+        "https://kubernetes.default.svc",
+        "prod",
+    )
 }
 
 fn request() -> SyncRequest {
-    SyncRequest { operation_id: "op".into(), prune: true, dest_namespace: "prod".into(), ..SyncRequest::default() }
+    SyncRequest {
+        operation_id: "op".into(),
+        prune: true,
+        dest_namespace: "prod".into(),
+        ..SyncRequest::default()
+    }
 }
 
 /// What makes an object of a kind differ from another.
@@ -54,9 +65,13 @@ fn body(kind: &str, number: u8) -> Value {
     let template = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"restartPolicy": "Never",
         "containers": [{"name": "c", "image": format!("image:{number}"), "resources": {"limits": {"cpu": format!("{}m", u32::from(number) * 100)}}}]}});
     match kind {
-        "Deployment" => json!({"spec": {"replicas": number, "selector": {"matchLabels": {"app": "a"}}, "template": template}}),
+        "Deployment" => {
+            json!({"spec": {"replicas": number, "selector": {"matchLabels": {"app": "a"}}, "template": template}})
+        }
         "Job" => json!({"spec": {"template": template}}),
-        "Service" => json!({"spec": {"ports": [{"port": u32::from(number) + 1}], "selector": null}}),
+        "Service" => {
+            json!({"spec": {"ports": [{"port": u32::from(number) + 1}], "selector": null}})
+        }
         "ConfigMap" => json!({"data": {"number": number.to_string()}}),
         "Secret" => json!({"data": {"number": "bnVtYmVy"}, "type": "Opaque"}),
         _ => json!({"spec": {"number": number, "list": [1, {"deep": [number]}], "nothing": {}}}),
@@ -92,8 +107,10 @@ fn live(object: &Object, number: usize) -> Object {
     let mut o = object.clone();
     o.set_namespace("prod");
     track::set(&mut o, &rules().tracking, "prod");
-    o.metadata_mut().insert("uid".into(), format!("uid-{number}").into());
-    o.metadata_mut().insert("resourceVersion".into(), number.to_string().into());
+    o.metadata_mut()
+        .insert("uid".into(), format!("uid-{number}").into());
+    o.metadata_mut()
+        .insert("resourceVersion".into(), number.to_string().into());
     o
 }
 
@@ -102,8 +119,19 @@ fn cluster(objects: &[Object]) -> BTreeMap<ResourceKey, Arc<Kept>> {
     all.map(|o| (o.key(), Arc::new(o.into()))).collect()
 }
 
-fn compared(desired: Vec<Object>, live: &BTreeMap<ResourceKey, Arc<Kept>>, previous: Option<&Comparison>) -> Comparison {
-    compare(desired.into(), live, &rules(), &Kinds, previous, &DryRuns::new())
+fn compared(
+    desired: Vec<Object>,
+    live: &BTreeMap<ResourceKey, Arc<Kept>>,
+    previous: Option<&Comparison>,
+) -> Comparison {
+    compare(
+        desired.into(),
+        live,
+        &rules(),
+        &Kinds,
+        previous,
+        &DryRuns::new(),
+    )
 }
 
 /// What is seen of one entry of a comparison.
@@ -111,13 +139,23 @@ type Verdict = (ResourceKey, Option<SyncStatus>, bool, PackedText);
 
 /// What is seen of a comparison.
 fn verdicts(c: &Comparison) -> (SyncStatus, Vec<Verdict>) {
-    let entries = c.entries.iter().map(|e| (e.key.clone(), e.status, e.requires_pruning, e.diff.predicted_live.clone()));
+    let entries = c.entries.iter().map(|e| {
+        (
+            e.key.clone(),
+            e.status,
+            e.requires_pruning,
+            e.diff.predicted_live.clone(),
+        )
+    });
     (c.sync, entries.collect())
 }
 
 /// All that a comparison says, as text.
 fn everything(c: &Comparison) -> String {
-    format!("{} {:?}\n{:#?}\n{:#?}\n{:?} {:?}", c.sync, c.health, c.conditions, c.entries, c.hooks, c.delete_hooks)
+    format!(
+        "{} {:?}\n{:#?}\n{:#?}\n{:?} {:?}",
+        c.sync, c.health, c.conditions, c.entries, c.hooks, c.delete_hooks
+    )
 }
 
 /// Carries a plan out on a cluster where everything succeeds at once, and gives the last decision.
@@ -126,40 +164,74 @@ fn carried_out(plan: &SyncPlan, live: &mut BTreeMap<ResourceKey, Arc<Kept>>) -> 
     let healthy = |_: &Object| Ok(None);
     for turn in 1000.. {
         let seen = live.clone();
-        let observed = Observed { live: &|key| seen.get(key).map(|o| o.object()), health: &healthy };
+        let observed = Observed {
+            live: &|key| seen.get(key).map(|o| o.object()),
+            health: &healthy,
+        };
         let decision = sync::next(plan, observed, &progress, &request, request.started_at);
         if decision.phase.completed() || turn > 1200 {
             return decision;
         }
         let carry_out = |(i, effect): (usize, &Effect)| carry_out(live, turn * 100 + i, i, effect);
         let outcomes: Vec<Outcome> = decision.effects.iter().enumerate().map(carry_out).collect();
-        progress = record(plan, decision.progress, &decision.effects, &outcomes, &healthy, request.started_at);
+        progress = record(
+            plan,
+            decision.progress,
+            &decision.effects,
+            &outcomes,
+            &healthy,
+            request.started_at,
+        );
     }
     unreachable!("the loop returns")
 }
 
-fn carry_out(live: &mut BTreeMap<ResourceKey, Arc<Kept>>, version: usize, index: usize, effect: &Effect) -> Outcome {
+fn carry_out(
+    live: &mut BTreeMap<ResourceKey, Arc<Kept>>,
+    version: usize,
+    index: usize,
+    effect: &Effect,
+) -> Outcome {
     let key = &effect.step().key;
     let result = match effect {
         Effect::DryRun(_) => None,
         Effect::Apply(write) | Effect::RunHook(write) => {
-            let mut object = write.step.target.as_deref().cloned().expect("a write has a target");
-            let uid = live.get(key).map_or_else(|| format!("uid-{version}"), |o| o.uid().to_owned());
+            let mut object = write
+                .step
+                .target
+                .as_deref()
+                .cloned()
+                .expect("a write has a target");
+            let uid = live
+                .get(key)
+                .map_or_else(|| format!("uid-{version}"), |o| o.uid().to_owned());
             object.metadata_mut().insert("uid".into(), uid.into());
-            object.metadata_mut().insert("resourceVersion".into(), version.to_string().into());
+            object
+                .metadata_mut()
+                .insert("resourceVersion".into(), version.to_string().into());
             live.insert(key.clone(), Arc::new(object.clone().into()));
             Some(object)
         }
-        Effect::Prune { .. } | Effect::DeleteHook { .. } => live.remove(key).map(|_| None).unwrap_or_default(),
+        Effect::Prune { .. } | Effect::DeleteHook { .. } => {
+            live.remove(key).map(|_| None).unwrap_or_default()
+        }
         Effect::RemoveFinalizer { finalizer, .. } => live.get_mut(key).map(|o| {
             let mut object = Object::clone(&o.object());
-            let rest = object.finalizers().into_iter().filter(|f| f != finalizer).collect();
+            let rest = object
+                .finalizers()
+                .into_iter()
+                .filter(|f| f != finalizer)
+                .collect();
             object.set_finalizers(rest);
-            object.metadata_mut().insert("resourceVersion".into(), version.to_string().into());
+            object
+                .metadata_mut()
+                .insert("resourceVersion".into(), version.to_string().into());
             *o = Arc::new(object.clone().into());
             object
         }),
-        Effect::MigrateManagers { .. } | Effect::Read { .. } => live.get(key).map(|o| Object::clone(&o.object())),
+        Effect::MigrateManagers { .. } | Effect::Read { .. } => {
+            live.get(key).map(|o| Object::clone(&o.object()))
+        }
     };
     Outcome::ok(index, result, "")
 }

@@ -35,9 +35,17 @@ const STAR: u64 = 1 << 63;
 /// A field: its least and greatest number, and names for numbers.
 struct Bounds(u64, u64, &'static [&'static str]);
 
-const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const MONTHS: [&str; 12] = [
+    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+];
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
-const FIELDS: [Bounds; 5] = [Bounds(0, 59, &[]), Bounds(0, 23, &[]), Bounds(1, 31, &[]), Bounds(1, 12, &MONTHS), Bounds(0, 6, &DAYS)];
+const FIELDS: [Bounds; 5] = [
+    Bounds(0, 59, &[]),
+    Bounds(0, 23, &[]),
+    Bounds(1, 31, &[]),
+    Bounds(1, 12, &MONTHS),
+    Bounds(0, 6, &DAYS),
+];
 /// How far ahead a time is looked for.
 const YEARS: i16 = 5;
 
@@ -58,7 +66,9 @@ impl Schedule {
         }
         let (zone, text) = split_zone(text)?;
         let rule = match text.strip_prefix('@') {
-            Some(_) if !descriptors => return Err(format!("parser does not accept descriptors: {text}")),
+            Some(_) if !descriptors => {
+                return Err(format!("parser does not accept descriptors: {text}"));
+            }
             Some(_) => descriptor(text)?,
             None => Rule::Fields(fields(text)?),
         };
@@ -69,7 +79,10 @@ impl Schedule {
     pub fn next(&self, time: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let zone = self.zone.as_ref().unwrap_or(zone);
         match &self.rule {
-            Rule::Every(delay) => Timestamp::from_second(time.as_second()).ok()?.checked_add(*delay).ok(),
+            Rule::Every(delay) => Timestamp::from_second(time.as_second())
+                .ok()?
+                .checked_add(*delay)
+                .ok(),
             Rule::Fields(fields) => fields.next(time, zone),
         }
     }
@@ -80,7 +93,11 @@ impl Fields {
         let day = self.days >> date.day() & 1 == 1;
         let weekday = self.weekdays >> date.weekday().to_sunday_zero_offset() & 1 == 1;
         let either = (self.days | self.weekdays) & STAR == 0;
-        let fits = if either { day || weekday } else { day && weekday };
+        let fits = if either {
+            day || weekday
+        } else {
+            day && weekday
+        };
         fits && self.months >> date.month() & 1 == 1
     }
 
@@ -110,21 +127,32 @@ impl Fields {
 pub fn time_zone(name: &str) -> Option<TimeZone> {
     match name {
         "" | "UTC" => Some(TimeZone::UTC),
-        _ => TimeZone::get(name).ok().filter(|zone| zone.iana_name() == Some(name)),
+        _ => TimeZone::get(name)
+            .ok()
+            .filter(|zone| zone.iana_name() == Some(name)),
     }
 }
 
 fn split_zone(text: &str) -> Result<(Option<TimeZone>, &str), String> {
-    let Some(rest) = text.strip_prefix("TZ=").or_else(|| text.strip_prefix("CRON_TZ=")) else { return Ok((None, text)) };
+    let Some(rest) = text
+        .strip_prefix("TZ=")
+        .or_else(|| text.strip_prefix("CRON_TZ="))
+    else {
+        return Ok((None, text));
+    };
     let Some((name, spec)) = rest.split_once(' ') else {
         // The library panics on this; whoever calls it says how.
         let start = text.len() - rest.len();
-        return Err(format!("invalid schedule format: runtime error: slice bounds out of range [{start}:-1]"));
+        return Err(format!(
+            "invalid schedule format: runtime error: slice bounds out of range [{start}:-1]"
+        ));
     };
     match time_zone(name) {
         Some(zone) => Ok((Some(zone), spec.trim())),
         None if name == "Local" => Ok((None, spec.trim())),
-        None => Err(format!("provided bad location {name}: unknown time zone {name}")),
+        None => Err(format!(
+            "provided bad location {name}: unknown time zone {name}"
+        )),
     }
 }
 
@@ -141,15 +169,25 @@ fn descriptor(text: &str) -> Result<Rule, String> {
 }
 
 fn every(text: &str) -> Result<Rule, String> {
-    let written = text.strip_prefix("@every ").ok_or_else(|| format!("unrecognized descriptor: {text}"))?;
-    let delay = duration::parse(written).map_err(|_| format!("failed to parse duration {text}: time: invalid duration \"{written}\""))?;
-    Ok(Rule::Every(SignedDuration::from_secs((delay / 1_000_000_000).max(1))))
+    let written = text
+        .strip_prefix("@every ")
+        .ok_or_else(|| format!("unrecognized descriptor: {text}"))?;
+    let delay = duration::parse(written).map_err(|_| {
+        format!("failed to parse duration {text}: time: invalid duration \"{written}\"")
+    })?;
+    Ok(Rule::Every(SignedDuration::from_secs(
+        (delay / 1_000_000_000).max(1),
+    )))
 }
 
 fn fields(text: &str) -> Result<Fields, String> {
     let parts: Vec<&str> = text.split_whitespace().collect();
     if parts.len() != FIELDS.len() {
-        return Err(format!("expected exactly 5 fields, found {}: [{}]", parts.len(), parts.join(" ")));
+        return Err(format!(
+            "expected exactly 5 fields, found {}: [{}]",
+            parts.len(),
+            parts.join(" ")
+        ));
     }
     let mut bits = [0; FIELDS.len()];
     for ((bits, part), bounds) in bits.iter_mut().zip(parts).zip(&FIELDS) {
@@ -158,7 +196,13 @@ fn fields(text: &str) -> Result<Fields, String> {
         }
     }
     let [minutes, hours, days, months, weekdays] = bits;
-    Ok(Fields { minutes, hours, days, months, weekdays })
+    Ok(Fields {
+        minutes,
+        hours,
+        days,
+        months,
+        weekdays,
+    })
 }
 
 fn number(text: &str) -> Result<u64, String> {
@@ -167,16 +211,24 @@ fn number(text: &str) -> Result<u64, String> {
         Ok(n) => Ok(n.unsigned_abs()),
         Err(error) => {
             let why = match error.kind() {
-                std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => "value out of range",
+                std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => {
+                    "value out of range"
+                }
                 _ => "invalid syntax",
             };
-            Err(format!("failed to parse int from {text}: strconv.Atoi: parsing \"{text}\": {why}"))
+            Err(format!(
+                "failed to parse int from {text}: strconv.Atoi: parsing \"{text}\": {why}"
+            ))
         }
     }
 }
 
 fn named(text: &str, bounds: &Bounds) -> Result<u64, String> {
-    match bounds.2.iter().position(|name| text.eq_ignore_ascii_case(name)) {
+    match bounds
+        .2
+        .iter()
+        .position(|name| text.eq_ignore_ascii_case(name))
+    {
         Some(i) => Ok(i as u64 + bounds.0),
         None => number(text),
     }
@@ -208,9 +260,17 @@ fn range_bits(text: &str, bounds: &Bounds) -> Result<u64, String> {
         _ => return Err(format!("too many slashes: {text}")),
     };
     match () {
-        () if start < bounds.0 => Err(format!("beginning of range ({start}) below minimum ({}): {text}", bounds.0)),
-        () if end > bounds.1 => Err(format!("end of range ({end}) above maximum ({}): {text}", bounds.1)),
-        () if start > end => Err(format!("beginning of range ({start}) beyond end of range ({end}): {text}")),
+        () if start < bounds.0 => Err(format!(
+            "beginning of range ({start}) below minimum ({}): {text}",
+            bounds.0
+        )),
+        () if end > bounds.1 => Err(format!(
+            "end of range ({end}) above maximum ({}): {text}",
+            bounds.1
+        )),
+        () if start > end => Err(format!(
+            "beginning of range ({start}) beyond end of range ({end}): {text}"
+        )),
         () if step == 0 => Err(format!("step of range should be a positive number: {text}")),
         () => {
             let step = usize::try_from(step).unwrap_or(usize::MAX);
@@ -231,28 +291,81 @@ mod tests {
     #[test]
     fn the_next_time_of_a_schedule() {
         for (schedule, from, want) in [
-            ("* * * * *", "2026-03-01T10:00:30Z", Some("2026-03-01T10:01:00Z")),
-            ("* * * * *", "2026-03-01T10:00:00Z", Some("2026-03-01T10:01:00Z")),
-            ("* * * * *", "2026-03-01T09:59:59.5Z", Some("2026-03-01T10:00:00Z")),
-            ("*/15 * * * *", "2026-03-01T10:46:00Z", Some("2026-03-01T11:00:00Z")),
-            ("30 2 * * mon-fri", "2026-03-06T03:00:00Z", Some("2026-03-09T02:30:00Z")),
-            ("0 0 29 2 *", "2026-03-01T00:00:00Z", Some("2028-02-29T00:00:00Z")),
-            ("0 0 13 * 5", "2026-03-01T00:00:00Z", Some("2026-03-06T00:00:00Z")),
+            (
+                "* * * * *",
+                "2026-03-01T10:00:30Z",
+                Some("2026-03-01T10:01:00Z"),
+            ),
+            (
+                "* * * * *",
+                "2026-03-01T10:00:00Z",
+                Some("2026-03-01T10:01:00Z"),
+            ),
+            (
+                "* * * * *",
+                "2026-03-01T09:59:59.5Z",
+                Some("2026-03-01T10:00:00Z"),
+            ),
+            (
+                "*/15 * * * *",
+                "2026-03-01T10:46:00Z",
+                Some("2026-03-01T11:00:00Z"),
+            ),
+            (
+                "30 2 * * mon-fri",
+                "2026-03-06T03:00:00Z",
+                Some("2026-03-09T02:30:00Z"),
+            ),
+            (
+                "0 0 29 2 *",
+                "2026-03-01T00:00:00Z",
+                Some("2028-02-29T00:00:00Z"),
+            ),
+            (
+                "0 0 13 * 5",
+                "2026-03-01T00:00:00Z",
+                Some("2026-03-06T00:00:00Z"),
+            ),
             // A star with a step is no star: one of the two days is enough.
-            ("0 0 */31 * 1", "2026-03-01T00:00:00Z", Some("2026-03-02T00:00:00Z")),
-            ("@hourly", "2026-12-31T23:00:00Z", Some("2027-01-01T00:00:00Z")),
-            ("@every 90s", "2026-03-01T00:00:00Z", Some("2026-03-01T00:01:30Z")),
-            ("TZ=Asia/Tokyo 0 12 * * *", "2026-03-01T00:00:00Z", Some("2026-03-01T03:00:00Z")),
+            (
+                "0 0 */31 * 1",
+                "2026-03-01T00:00:00Z",
+                Some("2026-03-02T00:00:00Z"),
+            ),
+            (
+                "@hourly",
+                "2026-12-31T23:00:00Z",
+                Some("2027-01-01T00:00:00Z"),
+            ),
+            (
+                "@every 90s",
+                "2026-03-01T00:00:00Z",
+                Some("2026-03-01T00:01:30Z"),
+            ),
+            (
+                "TZ=Asia/Tokyo 0 12 * * *",
+                "2026-03-01T00:00:00Z",
+                Some("2026-03-01T03:00:00Z"),
+            ),
             ("0 0 31 2 *", "2026-03-01T00:00:00Z", None),
         ] {
-            let next = Schedule::parse(schedule).expect(schedule).next(at(from), &TimeZone::UTC);
+            let next = Schedule::parse(schedule)
+                .expect(schedule)
+                .next(at(from), &TimeZone::UTC);
             assert_eq!(next, want.map(at), "{schedule} after {from}");
         }
     }
 
     #[test]
     fn schedules_are_refused_in_the_words_of_the_library() {
-        for good in ["*/5 * * * *", "@daily", "@every 1h", "0 0 1 jan sun-fri", "?,1 2-4/2 * * *", "CRON_TZ=UTC * * * * *"] {
+        for good in [
+            "*/5 * * * *",
+            "@daily",
+            "@every 1h",
+            "0 0 1 jan sun-fri",
+            "?,1 2-4/2 * * *",
+            "CRON_TZ=UTC * * * * *",
+        ] {
             assert!(Schedule::parse(good).is_ok(), "{good}");
         }
         let table = [
@@ -260,15 +373,27 @@ mod tests {
             ("* * * *", "expected exactly 5 fields, found 4: [* * * *]"),
             ("60 * * * *", "end of range (60) above maximum (59): 60"),
             ("* * * * 7", "end of range (7) above maximum (6): 7"),
-            ("x * * * *", "failed to parse int from x: strconv.Atoi: parsing \"x\": invalid syntax"),
+            (
+                "x * * * *",
+                "failed to parse int from x: strconv.Atoi: parsing \"x\": invalid syntax",
+            ),
             ("* * 0 * *", "beginning of range (0) below minimum (1): 0"),
-            ("*/0 * * * *", "step of range should be a positive number: */0"),
+            (
+                "*/0 * * * *",
+                "step of range should be a positive number: */0",
+            ),
             ("@often", "unrecognized descriptor: @often"),
-            ("TZ=Mars/Olympus * * * * *", "provided bad location Mars/Olympus: unknown time zone Mars/Olympus"),
+            (
+                "TZ=Mars/Olympus * * * * *",
+                "provided bad location Mars/Olympus: unknown time zone Mars/Olympus",
+            ),
         ];
         for (text, why) in table {
             assert_eq!(Schedule::parse(text).expect_err(text), why);
         }
-        assert_eq!(Schedule::parse_fields("@daily").expect_err("a descriptor"), "parser does not accept descriptors: @daily");
+        assert_eq!(
+            Schedule::parse_fields("@daily").expect_err("a descriptor"),
+            "parser does not accept descriptors: @daily"
+        );
     }
 }

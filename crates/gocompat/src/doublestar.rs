@@ -40,7 +40,9 @@ impl<E> From<BadPattern> for GlobError<E> {
 pub fn glob<E>(pattern: &str, list: List<'_, E>) -> Result<Vec<String>, GlobError<E>> {
     let alternatives = alternatives(pattern)?;
     for pattern in &alternatives {
-        pattern.split('/').try_for_each(|segment| matches_with(segment, "", &['!', '^']).map(|_| ()))?;
+        pattern
+            .split('/')
+            .try_for_each(|segment| matches_with(segment, "", &['!', '^']).map(|_| ()))?;
     }
     let mut found = Vec::new();
     for pattern in &alternatives {
@@ -54,7 +56,11 @@ pub fn glob<E>(pattern: &str, list: List<'_, E>) -> Result<Vec<String>, GlobErro
 }
 
 fn join(folder: &str, name: &str) -> String {
-    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+    if folder.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{folder}/{name}")
+    }
 }
 
 fn expand<E>(pattern: &str, list: List<'_, E>) -> Result<Vec<String>, GlobError<E>> {
@@ -86,7 +92,12 @@ fn expand<E>(pattern: &str, list: List<'_, E>) -> Result<Vec<String>, GlobError<
 
 /// The folder itself and the folders below it; with `files` the files, too. Without recursion: folders may be inside each other as deeply
 /// as somebody likes.
-fn everything<E>(place: &str, files: bool, list: List<'_, E>, found: &mut Vec<String>) -> Result<(), GlobError<E>> {
+fn everything<E>(
+    place: &str,
+    files: bool,
+    list: List<'_, E>,
+    found: &mut Vec<String>,
+) -> Result<(), GlobError<E>> {
     let mut open: Vec<(String, std::vec::IntoIter<Entry>)> = Vec::new();
     let mut next = Some(place.to_owned());
     loop {
@@ -96,7 +107,9 @@ fn everything<E>(place: &str, files: bool, list: List<'_, E>, found: &mut Vec<St
             found.push(folder.clone());
             open.push((folder, entries.into_iter()));
         }
-        let Some((folder, entries)) = open.last_mut() else { return Ok(()) };
+        let Some((folder, entries)) = open.last_mut() else {
+            return Ok(());
+        };
         match entries.next() {
             None => drop(open.pop()),
             Some(entry) if entry.is_dir => next = Some(join(folder, &entry.name)),
@@ -121,7 +134,14 @@ fn alternatives(pattern: &str) -> Result<Vec<String>, BadPattern> {
         let starts = [open].into_iter().chain(commas.iter().copied());
         let mut parts: Vec<String> = starts
             .zip(ends)
-            .map(|(start, end)| format!("{}{}{}", &pattern[..open], &pattern[start + 1..end], &pattern[close + 1..]))
+            .map(|(start, end)| {
+                format!(
+                    "{}{}{}",
+                    &pattern[..open],
+                    &pattern[start + 1..end],
+                    &pattern[close + 1..]
+                )
+            })
             .collect();
         parts.reverse();
         todo.extend(parts);
@@ -165,20 +185,37 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    const FILES: [&str; 8] =
-        ["a.yaml", "b.yaml", "env/dev.yaml", "env/eu/prod.yaml", "env/prod.yaml", "env/x.json", "z.yaml", "env/[odd].yaml"];
+    const FILES: [&str; 8] = [
+        "a.yaml",
+        "b.yaml",
+        "env/dev.yaml",
+        "env/eu/prod.yaml",
+        "env/prod.yaml",
+        "env/x.json",
+        "z.yaml",
+        "env/[odd].yaml",
+    ];
 
     fn found(pattern: &str) -> Result<Vec<String>, GlobError<()>> {
         let mut list = |folder: &str| {
             let mut entries = BTreeMap::new();
             for file in FILES {
-                let Some(rest) = (if folder.is_empty() { Some(file) } else { file.strip_prefix(folder).and_then(|r| r.strip_prefix('/')) })
-                else {
+                let Some(rest) = (if folder.is_empty() {
+                    Some(file)
+                } else {
+                    file.strip_prefix(folder).and_then(|r| r.strip_prefix('/'))
+                }) else {
                     continue;
                 };
-                entries.insert(rest.split('/').next().unwrap_or(rest).to_owned(), rest.contains('/'));
+                entries.insert(
+                    rest.split('/').next().unwrap_or(rest).to_owned(),
+                    rest.contains('/'),
+                );
             }
-            let entries: Vec<Entry> = entries.into_iter().map(|(name, is_dir)| Entry { name, is_dir }).collect();
+            let entries: Vec<Entry> = entries
+                .into_iter()
+                .map(|(name, is_dir)| Entry { name, is_dir })
+                .collect();
             Ok((!entries.is_empty()).then_some(entries))
         };
         glob(pattern, &mut list)
@@ -193,9 +230,15 @@ mod tests {
             ("[!a].yaml", "b.yaml z.yaml"),
             ("?.yaml", "a.yaml b.yaml z.yaml"),
             ("env/*.yaml", "env/[odd].yaml env/dev.yaml env/prod.yaml"),
-            ("**/*.yaml", "a.yaml b.yaml z.yaml env/[odd].yaml env/dev.yaml env/prod.yaml env/eu/prod.yaml"),
+            (
+                "**/*.yaml",
+                "a.yaml b.yaml z.yaml env/[odd].yaml env/dev.yaml env/prod.yaml env/eu/prod.yaml",
+            ),
             ("**/prod.yaml", "env/prod.yaml env/eu/prod.yaml"),
-            ("env/**", "env env/[odd].yaml env/dev.yaml env/eu env/eu/prod.yaml env/prod.yaml env/x.json"),
+            (
+                "env/**",
+                "env env/[odd].yaml env/dev.yaml env/eu env/eu/prod.yaml env/prod.yaml env/x.json",
+            ),
             ("env/**.yaml", "env/[odd].yaml env/dev.yaml env/prod.yaml"),
             ("{z,a}.*", "a.yaml z.yaml"),
             ("env/{eu/*,prod}*", "env/eu env/eu/prod.yaml env/prod.yaml"),
@@ -203,7 +246,11 @@ mod tests {
             ("no/*", ""),
             ("*/*/*", "env/eu/prod.yaml"),
         ] {
-            assert_eq!(found(pattern).map(|f| f.join(" ")), Ok(want.to_owned()), "{pattern}");
+            assert_eq!(
+                found(pattern).map(|f| f.join(" ")),
+                Ok(want.to_owned()),
+                "{pattern}"
+            );
         }
         for bad in ["[", "{a", "a/[b", &"{a,b}".repeat(20)] {
             assert_eq!(found(bad), Err(GlobError::Pattern(BadPattern)), "{bad}");

@@ -43,17 +43,31 @@ pub fn parse(text: &str) -> Result<i64, DurationError> {
         if whole.is_empty() && fraction.is_empty() {
             return Err(invalid());
         }
-        let unit_len = after_fraction.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(after_fraction.len());
+        let unit_len = after_fraction
+            .find(|c: char| c == '.' || c.is_ascii_digit())
+            .unwrap_or(after_fraction.len());
         let (unit, next) = after_fraction.split_at(unit_len);
         if unit.is_empty() {
             return Err(DurationError::MissingUnit(text.to_owned()));
         }
         let Some((_, scale)) = UNITS.iter().find(|(name, _)| *name == unit) else {
-            return Err(DurationError::UnknownUnit { unit: unit.to_owned(), text: text.to_owned() });
+            return Err(DurationError::UnknownUnit {
+                unit: unit.to_owned(),
+                text: text.to_owned(),
+            });
         };
-        let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| invalid())? };
-        let part = whole.checked_mul(*scale).and_then(|n| n.checked_add(fraction_nanos(fraction, *scale)));
-        total = part.and_then(|part| total.checked_add(part)).filter(|t| *t <= 1 << 63).ok_or_else(invalid)?;
+        let whole: u64 = if whole.is_empty() {
+            0
+        } else {
+            whole.parse().map_err(|_| invalid())?
+        };
+        let part = whole
+            .checked_mul(*scale)
+            .and_then(|n| n.checked_add(fraction_nanos(fraction, *scale)));
+        total = part
+            .and_then(|part| total.checked_add(part))
+            .filter(|t| *t <= 1 << 63)
+            .ok_or_else(invalid)?;
         rest = next;
     }
     match (negative, i64::try_from(total)) {

@@ -49,14 +49,24 @@ enum Step {
 
 impl Glob {
     pub fn new(pattern: &str, separators: &[char]) -> Result<Self, GlobError> {
-        let error = |message| GlobError { pattern: pattern.chars().take(80).collect(), message };
+        let error = |message| GlobError {
+            pattern: pattern.chars().take(80).collect(),
+            message,
+        };
         if pattern.len() > MAX_PATTERN {
             return Err(error("the pattern is too long"));
         }
-        let mut compiler = Compiler { chars: pattern.chars().collect(), at: 0, program: Vec::new() };
+        let mut compiler = Compiler {
+            chars: pattern.chars().collect(),
+            at: 0,
+            program: Vec::new(),
+        };
         compiler.pattern(0).map_err(error)?;
         compiler.program.push(Step::End);
-        Ok(Self { program: compiler.program, separators: separators.to_vec() })
+        Ok(Self {
+            program: compiler.program,
+            separators: separators.to_vec(),
+        })
     }
 
     pub fn matches(&self, text: &str) -> bool {
@@ -76,7 +86,10 @@ impl Glob {
             states.clear();
             std::mem::swap(&mut states, &mut next);
         }
-        states.list.iter().any(|at| matches!(self.program.get(*at), Some(Step::End)))
+        states
+            .list
+            .iter()
+            .any(|at| matches!(self.program.get(*at), Some(Step::End)))
     }
 
     fn accepts(&self, at: usize, c: char) -> bool {
@@ -120,7 +133,10 @@ struct States {
 
 impl States {
     fn new(len: usize) -> Self {
-        Self { list: Vec::new(), member: vec![false; len] }
+        Self {
+            list: Vec::new(),
+            member: vec![false; len],
+        }
     }
 
     fn insert(&mut self, at: usize) -> bool {
@@ -231,7 +247,11 @@ impl Compiler {
                 None => Err(UNEXPECTED_END),
                 Some(']') if high < first => Err("hi character should be greater than lo"),
                 Some(']') => {
-                    self.program.push(Step::Range { low: first, high, not });
+                    self.program.push(Step::Range {
+                        low: first,
+                        high,
+                        not,
+                    });
                     Ok(())
                 }
                 Some(_) => Err("expected close range character"),

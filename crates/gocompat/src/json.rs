@@ -97,7 +97,9 @@ fn write_text(text: &str, out: &mut String) {
             '\t' => out.push_str("\\t"),
             '\u{8}' => out.push_str("\\b"),
             '\u{c}' => out.push_str("\\f"),
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                out.push_str(&format!("\\u{:04x}", u32::from(c)))
+            }
             c if c < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
             c => out.push(c),
         }
@@ -110,7 +112,11 @@ pub(crate) fn float(f: f64) -> String {
     let size = f.abs();
     if size != 0.0 && !(1e-6..1e21).contains(&size) {
         let text = format!("{f:e}");
-        if text.contains("e-") { text } else { text.replace('e', "e+") }
+        if text.contains("e-") {
+            text
+        } else {
+            text.replace('e', "e+")
+        }
     } else {
         f.to_string()
     }
@@ -124,16 +130,25 @@ mod tests {
     #[test]
     fn as_go_prints_it() {
         for (value, want) in [
-            (json!({"b": [], "a": {"x": "1 < 2 && 3 > 2"}, "c": {}}), r#"{"a":{"x":"1 \u003c 2 \u0026\u0026 3 \u003e 2"},"b":[],"c":{}}"#),
+            (
+                json!({"b": [], "a": {"x": "1 < 2 && 3 > 2"}, "c": {}}),
+                r#"{"a":{"x":"1 \u003c 2 \u0026\u0026 3 \u003e 2"},"b":[],"c":{}}"#,
+            ),
             (
                 json!([1, 1.0, -0.5, 1e21, 1e20, 1e-7, 0.000_001, u64::MAX]),
                 "[1,1,-0.5,1e+21,100000000000000000000,1e-7,0.000001,18446744073709551615]",
             ),
-            (json!("\"\\\n\t\u{1}\u{8}\u{2028}\u{7f}ü"), "\"\\\"\\\\\\n\\t\\u0001\\b\\u2028\u{7f}ü\""),
+            (
+                json!("\"\\\n\t\u{1}\u{8}\u{2028}\u{7f}ü"),
+                "\"\\\"\\\\\\n\\t\\u0001\\b\\u2028\u{7f}ü\"",
+            ),
             (json!([null, true]), "[null,true]"),
         ] {
             assert_eq!(to_string(&value), want);
         }
-        assert_eq!(to_string_pretty(&json!({"a": [1, {}], "b": {}}), "  "), "{\n  \"a\": [\n    1,\n    {}\n  ],\n  \"b\": {}\n}");
+        assert_eq!(
+            to_string_pretty(&json!({"a": [1, {}], "b": {}}), "  "),
+            "{\n  \"a\": [\n    1,\n    {}\n  ],\n  \"b\": {}\n}"
+        );
     }
 }

@@ -13,7 +13,11 @@ pub fn matches(pattern: &str, name: &str) -> Result<bool, BadPattern> {
 }
 
 /// The same with these characters for "not" in `[^a]`.
-pub(crate) fn matches_with(pattern: &str, name: &str, negations: &[char]) -> Result<bool, BadPattern> {
+pub(crate) fn matches_with(
+    pattern: &str,
+    name: &str,
+    negations: &[char],
+) -> Result<bool, BadPattern> {
     let tokens = tokens(pattern, negations)?;
     let name: Vec<char> = name.chars().collect();
     Ok(run(&tokens, &name))
@@ -23,7 +27,10 @@ enum Token {
     Char(char),
     Any,
     Star,
-    Class { negated: bool, ranges: Vec<(char, char)> },
+    Class {
+        negated: bool,
+        ranges: Vec<(char, char)>,
+    },
 }
 
 impl Token {
@@ -32,7 +39,9 @@ impl Token {
             Self::Char(want) => *want == c,
             Self::Any => c != '/',
             Self::Star => false,
-            Self::Class { negated, ranges } => ranges.iter().any(|(low, high)| (*low..=*high).contains(&c)) != *negated,
+            Self::Class { negated, ranges } => {
+                ranges.iter().any(|(low, high)| (*low..=*high).contains(&c)) != *negated
+            }
         }
     }
 }
@@ -90,7 +99,11 @@ fn class(chars: &mut Chars<'_>, negations: &[char]) -> Result<Token, BadPattern>
             return Ok(Token::Class { negated, ranges });
         }
         let low = class_char(chars)?;
-        let high = if chars.next_if_eq(&'-').is_some() { class_char(chars)? } else { low };
+        let high = if chars.next_if_eq(&'-').is_some() {
+            class_char(chars)?
+        } else {
+            low
+        };
         chars.peek().ok_or(BadPattern)?;
         ranges.push((low, high));
     }

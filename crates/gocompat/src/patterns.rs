@@ -11,7 +11,9 @@ const BACKTRACKS: usize = 100_000;
 
 /// Whether one of the patterns is of this text. A broken pattern is of no text.
 pub fn any(patterns: &[String], text: &str) -> bool {
-    patterns.iter().any(|pattern| fits(pattern, text).unwrap_or(false))
+    patterns
+        .iter()
+        .any(|pattern| fits(pattern, text).unwrap_or(false))
 }
 
 /// Whether the pattern is of this text; `None` for one that cannot be read. An expression may match anywhere in the text; a glob
@@ -29,7 +31,12 @@ pub fn fits(pattern: &str, text: &str) -> Option<bool> {
 
 /// `None`: the expression is broken, or took too long.
 fn finds(expression: &str, text: &str) -> Option<bool> {
-    RegexBuilder::new(expression).backtrack_limit(BACKTRACKS).build().ok()?.is_match(text).ok()
+    RegexBuilder::new(expression)
+        .backtrack_limit(BACKTRACKS)
+        .build()
+        .ok()?
+        .is_match(text)
+        .ok()
 }
 
 #[cfg(test)]
@@ -56,8 +63,16 @@ mod tests {
             (&["/"], "x", false),
             (&["//"], "x", true),
             (&["[a"], "[a", false),
-            (&["/^(a+)+$/"], "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", false),
-            (&["/^(?=(a+)+$)b/"], "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", false),
+            (
+                &["/^(a+)+$/"],
+                "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab",
+                false,
+            ),
+            (
+                &["/^(?=(a+)+$)b/"],
+                "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab",
+                false,
+            ),
         ] {
             let patterns: Vec<String> = patterns.iter().map(|p| (*p).to_owned()).collect();
             assert_eq!(any(&patterns, text), expected, "{patterns:?} {text}");

@@ -8,7 +8,8 @@ use crate::template::format;
 use regex::Regex;
 use std::sync::LazyLock;
 
-static PRINTABLE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^[\pL\pM\pN\pP\pS]$").expect("a constant pattern"));
+static PRINTABLE: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"^[\pL\pM\pN\pP\pS]$").expect("a constant pattern"));
 
 /// `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the ASCII space.
 pub fn is_print(c: char) -> bool {
@@ -49,7 +50,11 @@ fn exponent(scientific: &str, plain: String) -> String {
         };
     };
     match power.parse::<i32>() {
-        Ok(power) if !(-4..6).contains(&power) => format!("{digits}e{}{:02}", if power < 0 { '-' } else { '+' }, power.abs()),
+        Ok(power) if !(-4..6).contains(&power) => format!(
+            "{digits}e{}{:02}",
+            if power < 0 { '-' } else { '+' },
+            power.abs()
+        ),
         _ => plain,
     }
 }
@@ -76,7 +81,13 @@ mod tests {
 
     #[test]
     fn quotes_as_go_does() {
-        assert_eq!(quote("a\"\\\n\u{7}\u{1b}é\u{200b}\u{10ffff} "), "\"a\\\"\\\\\\n\\a\\x1bé\\u200b\\U0010ffff \"");
-        assert_eq!((quote_rune('\''), quote_rune('"'), quote_rune('\n')), ("'\\''".into(), "'\"'".into(), "'\\n'".into()));
+        assert_eq!(
+            quote("a\"\\\n\u{7}\u{1b}é\u{200b}\u{10ffff} "),
+            "\"a\\\"\\\\\\n\\a\\x1bé\\u200b\\U0010ffff \""
+        );
+        assert_eq!(
+            (quote_rune('\''), quote_rune('"'), quote_rune('\n')),
+            ("'\\''".into(), "'\"'".into(), "'\\n'".into())
+        );
     }
 }

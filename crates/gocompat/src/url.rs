@@ -15,7 +15,9 @@ enum Place {
 fn plain(byte: u8, place: Place) -> bool {
     match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => true,
-        b'!' | b'(' | b')' | b'*' | b'\'' => matches!(place, Place::Host | Place::Zone | Place::Fragment),
+        b'!' | b'(' | b')' | b'*' | b'\'' => {
+            matches!(place, Place::Host | Place::Zone | Place::Fragment)
+        }
         b'"' | b'<' | b'>' | b'[' | b']' => matches!(place, Place::Host | Place::Zone),
         b'$' | b'&' | b'+' | b'=' | b',' | b';' => true,
         b':' => place != Place::User,
@@ -27,7 +29,11 @@ fn plain(byte: u8, place: Place) -> bool {
 fn escape(text: &[u8], place: Place) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     for b in text {
-        if plain(*b, place) { out.push(*b) } else { out.extend(format!("%{b:02X}").bytes()) }
+        if plain(*b, place) {
+            out.push(*b)
+        } else {
+            out.extend(format!("%{b:02X}").bytes())
+        }
     }
     out
 }
@@ -37,16 +43,30 @@ fn unescape(text: &[u8], place: Place) -> Result<Vec<u8>, String> {
     let mut rest = text;
     while let Some((&byte, after)) = rest.split_first() {
         if byte != b'%' {
-            if matches!(place, Place::Host | Place::Zone) && byte.is_ascii() && !plain(byte, place) {
-                return Err(format!("invalid character {} in host name", quoted(&[byte])));
+            if matches!(place, Place::Host | Place::Zone) && byte.is_ascii() && !plain(byte, place)
+            {
+                return Err(format!(
+                    "invalid character {} in host name",
+                    quoted(&[byte])
+                ));
             }
             out.push(byte);
             rest = after;
             continue;
         }
-        let wrong = |len: usize| Err(format!("invalid URL escape {}", quoted(&rest[..rest.len().min(len)])));
-        let digits = after.get(..2).and_then(|d| std::str::from_utf8(d).ok()).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
-        let Some(code) = digits.and_then(|d| u8::from_str_radix(d, 16).ok()) else { return wrong(3) };
+        let wrong = |len: usize| {
+            Err(format!(
+                "invalid URL escape {}",
+                quoted(&rest[..rest.len().min(len)])
+            ))
+        };
+        let digits = after
+            .get(..2)
+            .and_then(|d| std::str::from_utf8(d).ok())
+            .filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
+        let Some(code) = digits.and_then(|d| u8::from_str_radix(d, 16).ok()) else {
+            return wrong(3);
+        };
         let percent = code == b'%';
         let refused = match place {
             Place::Host => code < 0x80 && !percent,
@@ -94,7 +114,8 @@ impl Url {
         let (front, fragment) = cut(text, b'#');
         let words = |whole: &[u8], why: String| format!("parse {}: {why}", quoted(whole));
         let mut url = Self::without_fragment(front).map_err(|why| words(front, why))?;
-        url.fragment = unescape(fragment.unwrap_or_default(), Place::Fragment).map_err(|why| words(text, why))?;
+        url.fragment = unescape(fragment.unwrap_or_default(), Place::Fragment)
+            .map_err(|why| words(text, why))?;
         Ok(url)
     }
 
@@ -121,7 +142,10 @@ impl Url {
             }
         }
         if rest.starts_with(b"//") && (!url.scheme.is_empty() || !rest.starts_with(b"///")) {
-            let end = rest[2..].iter().position(|b| *b == b'/').map_or(rest.len(), |at| at + 2);
+            let end = rest[2..]
+                .iter()
+                .position(|b| *b == b'/')
+                .map_or(rest.len(), |at| at + 2);
             url.authority(&rest[2..end])?;
             rest = &rest[end..];
         }
@@ -132,8 +156,13 @@ impl Url {
     fn authority(&mut self, text: &[u8]) -> Result<(), String> {
         let at = text.iter().rposition(|b| *b == b'@');
         self.host = host(&text[at.map_or(0, |at| at + 1)..], &self.scheme)?;
-        let Some(user) = at.map(|at| &text[..at]) else { return Ok(()) };
-        if !user.iter().all(|b| b.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(b)) {
+        let Some(user) = at.map(|at| &text[..at]) else {
+            return Ok(());
+        };
+        if !user
+            .iter()
+            .all(|b| b.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(b))
+        {
             return Err("net/url: invalid userinfo".to_owned());
         }
         let (name, password) = cut(user, b':');
@@ -144,7 +173,9 @@ impl Url {
 
     /// Name and password as they are written before an `@`.
     pub fn userinfo(&self) -> Vec<u8> {
-        let Some((name, password)) = &self.user else { return Vec::new() };
+        let Some((name, password)) = &self.user else {
+            return Vec::new();
+        };
         let mut out = escape(name, Place::User);
         if let Some(password) = password {
             out.push(b':');
@@ -159,7 +190,9 @@ impl Url {
             Some(colon) if port(&self.host[colon..]) => &self.host[..colon],
             _ => &self.host,
         };
-        host.strip_prefix(b"[").and_then(|inner| inner.strip_suffix(b"]")).unwrap_or(host)
+        host.strip_prefix(b"[")
+            .and_then(|inner| inner.strip_suffix(b"]"))
+            .unwrap_or(host)
     }
 
     /// The URL as text.
@@ -195,7 +228,11 @@ impl Url {
             out.push(b'@');
         }
         out.extend(escape(&self.host, Place::Host));
-        let path = if self.path == b"*" { self.path.clone() } else { escape(&self.path, Place::Path) };
+        let path = if self.path == b"*" {
+            self.path.clone()
+        } else {
+            escape(&self.path, Place::Path)
+        };
         if !path.is_empty() && path[0] != b'/' && !self.host.is_empty() {
             out.push(b'/');
         }
@@ -221,11 +258,16 @@ fn scheme(text: &[u8]) -> Result<(&[u8], &[u8]), String> {
 
 /// Nothing, or a colon and digits.
 fn port(text: &[u8]) -> bool {
-    text.split_first().is_none_or(|(colon, digits)| *colon == b':' && digits.iter().all(u8::is_ascii_digit))
+    text.split_first()
+        .is_none_or(|(colon, digits)| *colon == b':' && digits.iter().all(u8::is_ascii_digit))
 }
 
 fn checked_port(text: &[u8]) -> Result<(), String> {
-    if port(text) { Ok(()) } else { Err(format!("invalid port {} after host", quoted(text))) }
+    if port(text) {
+        Ok(())
+    } else {
+        Err(format!("invalid port {} after host", quoted(text)))
+    }
 }
 
 fn host(text: &[u8], scheme: &[u8]) -> Result<Vec<u8>, String> {
@@ -235,9 +277,11 @@ fn host(text: &[u8], scheme: &[u8]) -> Result<Vec<u8>, String> {
         None => {}
     }
     let web = matches!(scheme, b"http" | b"https");
-    let colon = text.iter().position(|b| *b == b':').map(|first| match text.iter().rposition(|b| *b == b':') {
-        Some(last) if !web => last,
-        _ => first,
+    let colon = text.iter().position(|b| *b == b':').map(|first| {
+        match text.iter().rposition(|b| *b == b':') {
+            Some(last) if !web => last,
+            _ => first,
+        }
     });
     checked_port(&text[colon.unwrap_or(text.len())..])?;
     unescape(text, Place::Host)
@@ -245,17 +289,29 @@ fn host(text: &[u8], scheme: &[u8]) -> Result<Vec<u8>, String> {
 
 /// An address in brackets.
 fn literal(text: &[u8]) -> Result<Vec<u8>, String> {
-    let Some(close) = text.iter().rposition(|b| *b == b']') else { return Err("missing ']' in host".to_owned()) };
+    let Some(close) = text.iter().rposition(|b| *b == b']') else {
+        return Err("missing ']' in host".to_owned());
+    };
     let (inner, after) = (&text[1..close], &text[close + 1..]);
     checked_port(after)?;
-    let zone = inner.windows(3).position(|w| w == b"%25").unwrap_or(inner.len());
+    let zone = inner
+        .windows(3)
+        .position(|w| w == b"%25")
+        .unwrap_or(inner.len());
     let mut address = unescape(&inner[..zone], Place::Host)?;
     address.extend(unescape(&inner[zone..], Place::Zone)?);
     let shown = String::from_utf8_lossy(&address).into_owned();
-    let plain = shown.split_once('%').map_or(shown.as_str(), |(plain, _)| plain);
+    let plain = shown
+        .split_once('%')
+        .map_or(shown.as_str(), |(plain, _)| plain);
     match plain.parse::<std::net::IpAddr>() {
-        Ok(std::net::IpAddr::V6(_)) => Ok([&b"["[..], &address, b"]", &unescape(after, Place::Host)?].concat()),
+        Ok(std::net::IpAddr::V6(_)) => {
+            Ok([&b"["[..], &address, b"]", &unescape(after, Place::Host)?].concat())
+        }
         Ok(_) => Err("invalid IP-literal".to_owned()),
-        Err(_) => Err(format!("invalid host: ParseAddr({}): unable to parse IP", quoted(&address))),
+        Err(_) => Err(format!(
+            "invalid host: ParseAddr({}): unable to parse IP",
+            quoted(&address)
+        )),
     }
 }

@@ -4,16 +4,35 @@ use serde_json::Value;
 use tiphys_gocompat::{duration, glob::Glob};
 
 fn baseline(text: &str) -> Vec<Value> {
-    text.lines().skip(1).map(|line| serde_json::from_str(line).expect("a baseline line is JSON")).collect()
+    text.lines()
+        .skip(1)
+        .map(|line| serde_json::from_str(line).expect("a baseline line is JSON"))
+        .collect()
 }
 
 /// Defects of gobwas v0.2.3 that we do not repeat: pattern, text (None: any), what it does.
 const KNOWN: &[(&str, Option<&str>, &str)] = &[
     ("?", Some(""), "one character also matches no character"),
-    ("[!abc]", Some(""), "a negated class also matches no character"),
-    ("[!a-c]", Some(""), "a negated class also matches no character"),
-    ("{*,a}b", None, "an alternative that starts with * hides the others"),
-    ("?本", Some("日本"), "? in front of a character of several bytes"),
+    (
+        "[!abc]",
+        Some(""),
+        "a negated class also matches no character",
+    ),
+    (
+        "[!a-c]",
+        Some(""),
+        "a negated class also matches no character",
+    ),
+    (
+        "{*,a}b",
+        None,
+        "an alternative that starts with * hides the others",
+    ),
+    (
+        "?本",
+        Some("日本"),
+        "? in front of a character of several bytes",
+    ),
 ];
 
 #[test]
@@ -21,13 +40,21 @@ fn globs_match_as_gobwas() {
     let mut wrong = Vec::new();
     for case in baseline(include_str!("baseline/glob.jsonl")) {
         let pattern = case["pattern"].as_str().expect("pattern");
-        let separators: Vec<char> = case["separators"].as_str().expect("separators").chars().collect();
+        let separators: Vec<char> = case["separators"]
+            .as_str()
+            .expect("separators")
+            .chars()
+            .collect();
         match (Glob::new(pattern, &separators), case["matches"].as_object()) {
             (Ok(glob), Some(matches)) => {
                 for (text, want) in matches {
-                    let known = KNOWN.iter().any(|(p, on, _)| *p == pattern && on.is_none_or(|on| on == text));
+                    let known = KNOWN
+                        .iter()
+                        .any(|(p, on, _)| *p == pattern && on.is_none_or(|on| on == text));
                     if glob.matches(text) != *want && !known {
-                        wrong.push(format!("{pattern:?} {separators:?} on {text:?}: want {want}"));
+                        wrong.push(format!(
+                            "{pattern:?} {separators:?} on {text:?}: want {want}"
+                        ));
                     }
                 }
             }
@@ -35,7 +62,12 @@ fn globs_match_as_gobwas() {
             (got, _) => wrong.push(format!("{pattern:?}: {got:?}, want {}", case["error"])),
         }
     }
-    assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} differences:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]
@@ -54,9 +86,17 @@ fn durations_as_go() {
         match (duration::parse(text), case["nanos"].as_str()) {
             (Ok(nanos), Some(want)) => {
                 assert_eq!(nanos.to_string(), want, "{text:?}");
-                assert_eq!(duration::to_string(nanos), case["out"].as_str().expect("out"), "{text:?}");
+                assert_eq!(
+                    duration::to_string(nanos),
+                    case["out"].as_str().expect("out"),
+                    "{text:?}"
+                );
             }
-            (Err(e), None) => assert_eq!(e.to_string(), case["error"].as_str().expect("error"), "{text:?}"),
+            (Err(e), None) => assert_eq!(
+                e.to_string(),
+                case["error"].as_str().expect("error"),
+                "{text:?}"
+            ),
             (got, _) => panic!("{text:?}: {got:?}, want {case}"),
         }
     }

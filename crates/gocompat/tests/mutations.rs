@@ -13,14 +13,18 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         usize::try_from((self.0 >> 33) % limit.max(1) as u64).expect("below a usize")
     }
 }
 
 const PIECES: &[&str] = &[
-    "\n", "  ", "- ", ": ", "? ", "|", ">", "\t", "'", "\"", "{", "}", "[", "]", ",", "&a ", "*a", "<<: ", "!!str ", "!x ", "%", "@", "#",
-    "---\n", "...\n", "\\", "é", "\u{2028}", "0x", "1e9", "~", "yes", "\u{FEFF}", "|2-\n", ">+\n",
+    "\n", "  ", "- ", ": ", "? ", "|", ">", "\t", "'", "\"", "{", "}", "[", "]", ",", "&a ", "*a",
+    "<<: ", "!!str ", "!x ", "%", "@", "#", "---\n", "...\n", "\\", "é", "\u{2028}", "0x", "1e9",
+    "~", "yes", "\u{FEFF}", "|2-\n", ">+\n",
 ];
 
 fn mutate(text: &str, random: &mut Random) -> String {
@@ -49,14 +53,20 @@ fn mutate(text: &str, random: &mut Random) -> String {
 }
 
 fn seeds() -> Vec<String> {
-    let parse = include_str!("baseline/yaml_parse.jsonl").lines().skip(1).map(|line| {
-        let case: Value = serde_json::from_str(line).expect("a baseline line is JSON");
-        case["in"].as_str().expect("in").to_owned()
-    });
-    let emit = include_str!("baseline/yaml_emit.jsonl").lines().skip(1).filter_map(|line| {
-        let case: Value = serde_json::from_str(line).expect("a baseline line is JSON");
-        case["out"].as_str().map(str::to_owned)
-    });
+    let parse = include_str!("baseline/yaml_parse.jsonl")
+        .lines()
+        .skip(1)
+        .map(|line| {
+            let case: Value = serde_json::from_str(line).expect("a baseline line is JSON");
+            case["in"].as_str().expect("in").to_owned()
+        });
+    let emit = include_str!("baseline/yaml_emit.jsonl")
+        .lines()
+        .skip(1)
+        .filter_map(|line| {
+            let case: Value = serde_json::from_str(line).expect("a baseline line is JSON");
+            case["out"].as_str().map(str::to_owned)
+        });
     parse.chain(emit).collect()
 }
 
@@ -64,8 +74,15 @@ fn seeds() -> Vec<String> {
 fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) => x == y || x.as_f64() == y.as_f64(),
-        (Value::Array(x), Value::Array(y)) => x.len() == y.len() && x.iter().zip(y).all(|(x, y)| equal(x, y)),
-        (Value::Object(x), Value::Object(y)) => x.len() == y.len() && x.iter().zip(y).all(|((k, x), (l, y))| k == l && equal(x, y)),
+        (Value::Array(x), Value::Array(y)) => {
+            x.len() == y.len() && x.iter().zip(y).all(|(x, y)| equal(x, y))
+        }
+        (Value::Object(x), Value::Object(y)) => {
+            x.len() == y.len()
+                && x.iter()
+                    .zip(y)
+                    .all(|((k, x), (l, y))| k == l && equal(x, y))
+        }
         _ => a == b,
     }
 }
@@ -74,7 +91,12 @@ fn equal(a: &Value, b: &Value) -> bool {
 fn damaged_yaml() {
     let seeds = seeds();
     let mut random = Random(1);
-    let limits = Limits { depth: 50, nodes: 5_000, aliases: 500, ..Limits::default() };
+    let limits = Limits {
+        depth: 50,
+        nodes: 5_000,
+        aliases: 500,
+        ..Limits::default()
+    };
     let (mut good, mut bad) = (0, 0);
     for _ in 0..rounds(20_000) {
         let seed = &seeds[random.below(seeds.len())];
@@ -89,14 +111,21 @@ fn damaged_yaml() {
                     if printed.contains(['\u{2028}', '\u{2029}']) || printed.contains("<<") {
                         continue;
                     }
-                    let back = yaml::parse_documents(&printed, &limits).unwrap_or_else(|e| panic!("{text:?}\n{printed:?}: {e}"));
+                    let back = yaml::parse_documents(&printed, &limits)
+                        .unwrap_or_else(|e| panic!("{text:?}\n{printed:?}: {e}"));
                     let back = back.into_iter().next().map_or(Value::Null, |d| d.value);
-                    assert!(equal(&back, &document.value), "{text:?} printed as {printed:?}");
+                    assert!(
+                        equal(&back, &document.value),
+                        "{text:?} printed as {printed:?}"
+                    );
                 }
             }
         }
     }
-    assert!(good > 1000.min(bad) && bad > 0, "{good} read, {bad} refused");
+    assert!(
+        good > 1000.min(bad) && bad > 0,
+        "{good} read, {bad} refused"
+    );
 }
 
 #[test]
@@ -115,5 +144,8 @@ fn damaged_globs_and_durations() {
 
 /// More with TIPHYS_ROUNDS.
 fn rounds(default: usize) -> usize {
-    std::env::var("TIPHYS_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(default)
+    std::env::var("TIPHYS_ROUNDS")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(default)
 }

@@ -22,7 +22,10 @@ fn form(name: &str) -> Form<'static> {
 }
 
 /// Lines where we differ on purpose.
-const KNOWN: &[(&str, &str)] = &[("a=\"\\ud800\"", "half of a surrogate pair is refused, Go writes U+FFFD")];
+const KNOWN: &[(&str, &str)] = &[(
+    "a=\"\\ud800\"",
+    "half of a surrogate pair is refused, Go writes U+FFFD",
+)];
 
 /// How Go's JSON errors begin.
 const JSON_FAULTS: &[&str] = &["invalid character ", "unexpected EOF", "json: "];
@@ -31,15 +34,25 @@ const JSON_FAULTS: &[&str] = &["invalid character ", "unexpected EOF", "json: "]
 fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) => x == y || x.as_f64() == y.as_f64(),
-        (Value::Array(x), Value::Array(y)) => x.len() == y.len() && x.iter().zip(y).all(|(x, y)| equal(x, y)),
-        (Value::Object(x), Value::Object(y)) => x.len() == y.len() && x.iter().zip(y).all(|((k, x), (l, y))| k == l && equal(x, y)),
+        (Value::Array(x), Value::Array(y)) => {
+            x.len() == y.len() && x.iter().zip(y).all(|(x, y)| equal(x, y))
+        }
+        (Value::Object(x), Value::Object(y)) => {
+            x.len() == y.len()
+                && x.iter()
+                    .zip(y)
+                    .all(|((k, x), (l, y))| k == l && equal(x, y))
+        }
         _ => a == b,
     }
 }
 
 #[test]
 fn lines_are_read_as_helm_does() {
-    let mut lines = include_str!("baseline/strvals.jsonl").lines().skip(1).map(|l| serde_json::from_str::<Value>(l).expect("JSON"));
+    let mut lines = include_str!("baseline/strvals.jsonl")
+        .lines()
+        .skip(1)
+        .map(|l| serde_json::from_str::<Value>(l).expect("JSON"));
     // the generator decodes it with encoding/json, so its numbers are floats
     let into = lines.next().expect("the values to write into")["into"]
         .to_string()
@@ -50,19 +63,44 @@ fn lines_are_read_as_helm_does() {
     let mut wrong = Vec::new();
     for line in lines {
         let text = line["in"].as_str().expect("in");
-        let mut data = if line["into"] == true { into.clone() } else { Map::new() };
-        let got = apply(form(line["form"].as_str().expect("form")), text, &mut data, &Limits::default());
+        let mut data = if line["into"] == true {
+            into.clone()
+        } else {
+            Map::new()
+        };
+        let got = apply(
+            form(line["form"].as_str().expect("form")),
+            text,
+            &mut data,
+            &Limits::default(),
+        );
         let same = match (&got, line["error"].as_str()) {
             // Helm does not show what is wrong with the JSON
-            (Err(e), Some(want)) => e.to_string() == want || JSON_FAULTS.iter().any(|fault| want.starts_with(fault)),
-            (Ok(()), None) => line["long"] == true || equal(&Value::Object(data.clone()), &line["out"]),
+            (Err(e), Some(want)) => {
+                e.to_string() == want || JSON_FAULTS.iter().any(|fault| want.starts_with(fault))
+            }
+            (Ok(()), None) => {
+                line["long"] == true || equal(&Value::Object(data.clone()), &line["out"])
+            }
             _ => false,
         };
-        if same == KNOWN.iter().any(|(known, _)| *known == text && line["form"] == "json") {
-            wrong.push(format!("got {got:?} {}\n  want {line}", Value::Object(data)));
+        if same
+            == KNOWN
+                .iter()
+                .any(|(known, _)| *known == text && line["form"] == "json")
+        {
+            wrong.push(format!(
+                "got {got:?} {}\n  want {line}",
+                Value::Object(data)
+            ));
         }
     }
-    assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} differences:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]
@@ -81,6 +119,10 @@ fn hostile_lines_are_refused() {
         (0..1000).map(|i| format!("k{i}[65536]=1,")).collect(),
         "a[65536][65536]".repeat(50),
     ] {
-        assert!(apply(Form::Set, &line, &mut Map::new(), &Limits::default()).is_err(), "{}", &line[..30]);
+        assert!(
+            apply(Form::Set, &line, &mut Map::new(), &Limits::default()).is_err(),
+            "{}",
+            &line[..30]
+        );
     }
 }

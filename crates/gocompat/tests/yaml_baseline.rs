@@ -4,7 +4,10 @@ use serde_json::Value;
 use tiphys_gocompat::yaml::{self, Duplicates, Limits};
 
 fn baseline(text: &str) -> Vec<Value> {
-    text.lines().skip(1).map(|line| serde_json::from_str(line).expect("a baseline line is JSON")).collect()
+    text.lines()
+        .skip(1)
+        .map(|line| serde_json::from_str(line).expect("a baseline line is JSON"))
+        .collect()
 }
 
 #[test]
@@ -12,7 +15,11 @@ fn reads_as_sigs_yaml() {
     let mut wrong = Vec::new();
     for case in baseline(include_str!("baseline/yaml_parse.jsonl")) {
         let input = case["in"].as_str().expect("in");
-        let duplicates = if case["strict"] == Value::Bool(true) { Duplicates::Refuse } else { Duplicates::LastWins };
+        let duplicates = if case["strict"] == Value::Bool(true) {
+            Duplicates::Refuse
+        } else {
+            Duplicates::LastWins
+        };
         let got = yaml::parse_document(input, &Limits::default(), duplicates);
         let same = match (&got, case.get("out")) {
             (Ok(got), Some(want)) => equal(got, want),
@@ -20,18 +27,35 @@ fn reads_as_sigs_yaml() {
             _ => false,
         };
         if !same {
-            wrong.push(format!("{input:?} strict={}\n   got {got:?}\n  want {case}", case["strict"]));
+            wrong.push(format!(
+                "{input:?} strict={}\n   got {got:?}\n  want {case}",
+                case["strict"]
+            ));
         }
     }
-    assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} differences:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 /// Numbers by value: Go prints 1e20 as digits, serde_json reads those as a float.
 fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
-        (Value::Number(x), Value::Number(y)) => x == y || ((x.is_f64() || y.is_f64()) && x.as_f64() == y.as_f64()),
-        (Value::Array(x), Value::Array(y)) => x.len() == y.len() && x.iter().zip(y).all(|(x, y)| equal(x, y)),
-        (Value::Object(x), Value::Object(y)) => x.len() == y.len() && x.iter().zip(y).all(|((k, x), (l, y))| k == l && equal(x, y)),
+        (Value::Number(x), Value::Number(y)) => {
+            x == y || ((x.is_f64() || y.is_f64()) && x.as_f64() == y.as_f64())
+        }
+        (Value::Array(x), Value::Array(y)) => {
+            x.len() == y.len() && x.iter().zip(y).all(|(x, y)| equal(x, y))
+        }
+        (Value::Object(x), Value::Object(y)) => {
+            x.len() == y.len()
+                && x.iter()
+                    .zip(y)
+                    .all(|((k, x), (l, y))| k == l && equal(x, y))
+        }
         _ => a == b,
     }
 }
@@ -40,13 +64,20 @@ fn equal(a: &Value, b: &Value) -> bool {
 fn prints_as_sigs_yaml() {
     let mut wrong = Vec::new();
     for case in baseline(include_str!("baseline/yaml_emit.jsonl")) {
-        let Some(want) = case["out"].as_str() else { continue };
+        let Some(want) = case["out"].as_str() else {
+            continue;
+        };
         let got = yaml::to_string(&case["in"]);
         if got != want {
             wrong.push(format!("{}\n   got {got:?}\n  want {want:?}", case["in"]));
         }
     }
-    assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} differences:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]

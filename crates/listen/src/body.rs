@@ -51,9 +51,22 @@ pub struct Received {
 
 impl Received {
     pub(crate) fn new(inner: Incoming, place: &Arc<Place>, limit: Duration) -> (Self, Open) {
-        let turn = if inner.is_end_stream() { Turn::Ours } else { Turn::Receiving };
+        let turn = if inner.is_end_stream() {
+            Turn::Ours
+        } else {
+            Turn::Receiving
+        };
         let open = Open::new(place.clone(), turn);
-        (Self { inner, place: place.clone(), id: open.id, limit, deadline: None }, open)
+        (
+            Self {
+                inner,
+                place: place.clone(),
+                id: open.id,
+                limit,
+                deadline: None,
+            },
+            open,
+        )
     }
 }
 
@@ -61,7 +74,10 @@ impl Body for Received {
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(cx) {
             if !matches!(frame, Some(Ok(_))) || self.inner.is_end_stream() {
                 self.place.set(self.id, Turn::Ours);
@@ -93,7 +109,10 @@ pub struct Sent<B> {
 impl<B> Sent<B> {
     pub(crate) fn new(inner: B, open: Open) -> Self {
         open.place.set(open.id, Turn::Ours);
-        Self { inner: Box::pin(inner), open }
+        Self {
+            inner: Box::pin(inner),
+            open,
+        }
     }
 }
 
@@ -101,7 +120,10 @@ impl<B: Body> Body for Sent<B> {
     type Data = B::Data;
     type Error = B::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         // Whoever asks for more has room for it.
         self.open.place.set(self.open.id, Turn::Ours);
         let frame = ready!(self.inner.as_mut().poll_frame(cx));

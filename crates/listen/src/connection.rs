@@ -30,10 +30,27 @@ pub struct Setting {
 }
 
 impl Setting {
-    pub fn new(mut builder: Builder, acceptor: Option<TlsAcceptor>, limits: Limits, stop: CancellationToken) -> Self {
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.headers);
-        builder.http2().timer(TokioTimer::new()).keep_alive_interval(limits.ping).keep_alive_timeout(limits.ping);
-        Self { builder, acceptor, limits, stop }
+    pub fn new(
+        mut builder: Builder,
+        acceptor: Option<TlsAcceptor>,
+        limits: Limits,
+        stop: CancellationToken,
+    ) -> Self {
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.headers);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .keep_alive_interval(limits.ping)
+            .keep_alive_timeout(limits.ping);
+        Self {
+            builder,
+            acceptor,
+            limits,
+            stop,
+        }
     }
 
     pub async fn run<F, Fut, B>(&self, stream: TcpStream, seat: Seat, answer: F)
@@ -45,7 +62,9 @@ impl Setting {
         B::Error: Into<BoxError>,
     {
         let (place, peer) = (seat.place.clone(), seat.place.peer);
-        let Some(acceptor) = &self.acceptor else { return self.speak(stream, &place, answer).await };
+        let Some(acceptor) = &self.acceptor else {
+            return self.speak(stream, &place, answer).await;
+        };
         let handshake = timeout(self.limits.handshake, acceptor.accept(stream));
         let shaken = tokio::select! {
             shaken = handshake => shaken,
@@ -118,6 +137,8 @@ impl Setting {
     fn next_check(&self, place: &Place) -> Instant {
         let limits = &self.limits;
         let again = Instant::now() + limits.idle.min(limits.stalled).min(limits.headers);
-        place.deadline(limits).map_or(again, |deadline| deadline.min(again))
+        place
+            .deadline(limits)
+            .map_or(again, |deadline| deadline.min(again))
     }
 }

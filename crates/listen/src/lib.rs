@@ -18,7 +18,9 @@ use connection::Setting;
 use http::{Request, Response};
 use http_body::Body;
 use hyper_util::{rt::TokioExecutor, server::conn::auto};
-use std::{convert::Infallible, error::Error, future::Future, io, net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible, error::Error, future::Future, io, net::IpAddr, sync::Arc, time::Duration,
+};
 use tokio::{
     net::{TcpListener, TcpStream},
     task::JoinSet,
@@ -96,7 +98,12 @@ pub async fn serve<F, Fut, B>(
     B::Data: Send,
     B::Error: Into<BoxError>,
 {
-    let setting = Arc::new(Setting::new(builder, acceptor, connections.limits(), stop.clone()));
+    let setting = Arc::new(Setting::new(
+        builder,
+        acceptor,
+        connections.limits(),
+        stop.clone(),
+    ));
     let mut tasks = JoinSet::new();
     loop {
         let (stream, peer) = tokio::select! {
@@ -118,7 +125,11 @@ pub async fn serve<F, Fut, B>(
         };
         prepare(&stream);
         let (setting, answer) = (setting.clone(), answer.clone());
-        tasks.spawn(async move { setting.run(stream, place, move |request| answer(request, peer)).await });
+        tasks.spawn(async move {
+            setting
+                .run(stream, place, move |request| answer(request, peer))
+                .await
+        });
     }
     drop(listener);
     let limit = connections.limits().drain;
@@ -135,14 +146,23 @@ pub async fn serve_router<S, B>(
     connections: Connections,
     stop: CancellationToken,
 ) where
-    S: tower::Service<Request<Received>, Response = Response<B>, Error = Infallible, Future: Send> + Clone + Send + Sync + 'static,
+    S: tower::Service<Request<Received>, Response = Response<B>, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
     B: Body + Send + 'static,
     B::Data: Send,
     B::Error: Into<BoxError>,
 {
     let answer = move |request, _| {
         let router = router.clone();
-        async move { router.oneshot(request).await.unwrap_or_else(|never| match never {}) }
+        async move {
+            router
+                .oneshot(request)
+                .await
+                .unwrap_or_else(|never| match never {})
+        }
     };
     serve(listener, acceptor, builder, answer, connections, stop).await;
 }
@@ -150,8 +170,12 @@ pub async fn serve_router<S, B>(
 /// Small messages must not wait for more, and a peer that is gone must be noticed when neither side has anything to say.
 fn prepare(stream: &TcpStream) {
     let (time, interval) = KEEP_ALIVE;
-    let keep_alive = socket2::TcpKeepalive::new().with_time(time).with_interval(interval);
-    let set = stream.set_nodelay(true).and_then(|()| socket2::SockRef::from(stream).set_tcp_keepalive(&keep_alive));
+    let keep_alive = socket2::TcpKeepalive::new()
+        .with_time(time)
+        .with_interval(interval);
+    let set = stream
+        .set_nodelay(true)
+        .and_then(|()| socket2::SockRef::from(stream).set_tcp_keepalive(&keep_alive));
     if let Err(error) = set {
         tracing::debug!(%error, "cannot set the options of a connection");
     }
@@ -159,7 +183,10 @@ fn prepare(stream: &TcpStream) {
 
 /// Out of file descriptors, or a client that has gone already. The next accept may work, if something is given back.
 async fn after_failure(error: &io::Error, connections: &Connections) {
-    if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
+    if matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset
+    ) {
         return;
     }
     let ended = connections.make_room();

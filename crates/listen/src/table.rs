@@ -71,8 +71,17 @@ impl Connections {
     pub fn new(limits: Limits) -> Self {
         let files = rlimit::Resource::NOFILE.get_soft().unwrap_or(1024);
         let quarter = usize::try_from(files / 4).unwrap_or(usize::MAX).max(1);
-        let limits = Limits { total: limits.total.clamp(1, quarter), per_peer: limits.per_peer.max(1), ..limits };
-        let shared = Shared { limits, table: Mutex::default(), begun: Instant::now(), warned: AtomicU64::new(0) };
+        let limits = Limits {
+            total: limits.total.clamp(1, quarter),
+            per_peer: limits.per_peer.max(1),
+            ..limits
+        };
+        let shared = Shared {
+            limits,
+            table: Mutex::default(),
+            begun: Instant::now(),
+            warned: AtomicU64::new(0),
+        };
         Self(Arc::new(shared))
     }
 
@@ -92,19 +101,37 @@ impl Connections {
     /// A place, for which another connection may have to end; none when all that could make room are in use.
     pub(crate) fn admit(&self, peer: IpAddr) -> Option<Seat> {
         let (mut table, limits) = (self.lock(), self.0.limits);
-        if table.peers.get(&peer).is_some_and(|count| *count >= limits.per_peer) && !table.end_one(Some(peer)) {
+        if table
+            .peers
+            .get(&peer)
+            .is_some_and(|count| *count >= limits.per_peer)
+            && !table.end_one(Some(peer))
+        {
             return None;
         }
         if table.all.len() >= limits.total && !table.end_one(None) {
             return None;
         }
         let now = Instant::now();
-        let state = State { requests: BTreeMap::new(), next: 0, idle: now, taken: now };
+        let state = State {
+            requests: BTreeMap::new(),
+            next: 0,
+            idle: now,
+            taken: now,
+        };
         table.next += 1;
-        let place = Arc::new(Place { id: table.next, peer, end: CancellationToken::new(), state: Mutex::new(state) });
+        let place = Arc::new(Place {
+            id: table.next,
+            peer,
+            end: CancellationToken::new(),
+            state: Mutex::new(state),
+        });
         table.all.insert(place.id, place.clone());
         *table.peers.entry(peer).or_default() += 1;
-        Some(Seat { connections: self.clone(), place })
+        Some(Seat {
+            connections: self.clone(),
+            place,
+        })
     }
 
     /// Ends the connection that waits longest, if one does.
@@ -127,8 +154,13 @@ impl Connections {
 impl Table {
     /// The place counts as free at once; the file descriptor follows when its task has seen the end.
     fn end_one(&mut self, peer: Option<IpAddr>) -> bool {
-        let of_peer = self.all.values().filter(|place| peer.is_none_or(|peer| place.peer == peer));
-        let longest = of_peer.filter_map(|place| Some((place.waiting_since()?, place.id))).min();
+        let of_peer = self
+            .all
+            .values()
+            .filter(|place| peer.is_none_or(|peer| place.peer == peer));
+        let longest = of_peer
+            .filter_map(|place| Some((place.waiting_since()?, place.id)))
+            .min();
         let Some((_, id)) = longest else { return false };
         if let Some(place) = self.remove(id) {
             tracing::debug!(peer = %place.peer, "a connection that was not in use makes room");
@@ -209,17 +241,30 @@ impl Place {
             return Some(state.idle);
         }
         let ours = state.requests.values().any(|(turn, _)| *turn == Turn::Ours);
-        if ours { None } else { state.requests.values().map(|(_, since)| *since).max() }
+        if ours {
+            None
+        } else {
+            state.requests.values().map(|(_, since)| *since).max()
+        }
     }
 
     /// When the client will have made the connection wait too long, if nothing changes. Bodies have a limit of their own.
     pub fn deadline(&self, limits: &Limits) -> Option<Instant> {
         let state = self.state();
         if state.requests.is_empty() {
-            let limit = if state.next == 0 { limits.headers } else { limits.idle };
+            let limit = if state.next == 0 {
+                limits.headers
+            } else {
+                limits.idle
+            };
             return Some(state.idle.max(state.taken) + limit);
         }
-        let sending = state.requests.values().filter(|(turn, _)| *turn == Turn::Sending).map(|(_, since)| *since).min();
+        let sending = state
+            .requests
+            .values()
+            .filter(|(turn, _)| *turn == Turn::Sending)
+            .map(|(_, since)| *since)
+            .min();
         sending.map(|since| since.max(state.taken) + limits.stalled)
     }
 }

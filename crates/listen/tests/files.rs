@@ -12,7 +12,9 @@ use tokio::{
 };
 
 fn files() -> u64 {
-    std::fs::read_dir("/proc/self/fd").expect("the system tells").count() as u64
+    std::fs::read_dir("/proc/self/fd")
+        .expect("the system tells")
+        .count() as u64
 }
 
 #[tokio::test]
@@ -22,14 +24,30 @@ async fn without_file_descriptors_silent_connections_make_room() {
     // All wait in the queue of the socket, the one that asks something as the last.
     let silent = join_all((0..60).map(|_| TcpStream::connect(address))).await;
     let mut client = TcpStream::connect(address).await.expect("a connection");
-    client.write_all(b"GET /small HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.expect("it is sent");
-    let connections = Connections::new(Limits { total: 100, per_peer: 100, ..patient() });
+    client
+        .write_all(b"GET /small HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+        .await
+        .expect("it is sent");
+    let connections = Connections::new(Limits {
+        total: 100,
+        per_peer: 100,
+        ..patient()
+    });
     let (_, hard) = Resource::NOFILE.get().expect("a limit");
-    Resource::NOFILE.set(files() + 8, hard).expect("a lower limit");
+    Resource::NOFILE
+        .set(files() + 8, hard)
+        .expect("a lower limit");
     let world = World::serve(listener, connections, None);
     let mut answer = Vec::new();
-    tokio::time::timeout(common::HANGS, client.read_to_end(&mut answer)).await.expect("an answer").expect("it is read");
-    assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
+    tokio::time::timeout(common::HANGS, client.read_to_end(&mut answer))
+        .await
+        .expect("an answer")
+        .expect("it is read");
+    assert!(
+        answer.starts_with(b"HTTP/1.1 200"),
+        "{}",
+        String::from_utf8_lossy(&answer)
+    );
     drop(silent);
     world.until_open(0).await;
 }

@@ -13,8 +13,15 @@ fn acceptor() -> TlsAcceptor {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let key = rustls::pki_types::PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().expect("versions");
-    TlsAcceptor::from(Arc::new(config.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key).expect("it is used")))
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions");
+    TlsAcceptor::from(Arc::new(
+        config
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)
+            .expect("it is used"),
+    ))
 }
 
 #[tokio::test]
@@ -32,9 +39,21 @@ async fn silent_connections_make_room() {
 
 #[tokio::test]
 async fn a_connection_must_ask_something() {
-    let world = World::start(Limits { headers: SOON, ..patient() }, None).await;
+    let world = World::start(
+        Limits {
+            headers: SOON,
+            ..patient()
+        },
+        None,
+    )
+    .await;
     // Nothing; the beginning of a request; the beginning of HTTP/2, with and without an end.
-    let says = ["", "GET / HT", "PRI * HTTP/2.0\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"];
+    let says = [
+        "",
+        "GET / HT",
+        "PRI * HTTP/2.0\r\n",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    ];
     let silent = join_all(says.iter().cycle().take(16).map(|text| world.say(text))).await;
     world.is_well().await;
     world.until_open(0).await;
@@ -43,7 +62,14 @@ async fn a_connection_must_ask_something() {
 
 #[tokio::test]
 async fn headers_may_not_come_byte_by_byte() {
-    let world = World::start(Limits { headers: SOON, ..patient() }, None).await;
+    let world = World::start(
+        Limits {
+            headers: SOON,
+            ..patient()
+        },
+        None,
+    )
+    .await;
     let drip = |mut stream: tokio::net::TcpStream| async move {
         let request = format!("GET / HTTP/1.1\r\nhost: a\r\nx: {}", "y".repeat(100_000));
         for byte in request.bytes() {
@@ -54,23 +80,51 @@ async fn headers_may_not_come_byte_by_byte() {
         }
         panic!("all of it was taken");
     };
-    let dripping: Vec<_> = join_all((0..10).map(|_| world.connect())).await.into_iter().map(|s| tokio::spawn(drip(s))).collect();
+    let dripping: Vec<_> = join_all((0..10).map(|_| world.connect()))
+        .await
+        .into_iter()
+        .map(|s| tokio::spawn(drip(s)))
+        .collect();
     world.is_well().await;
     for one in dripping {
-        tokio::time::timeout(HANGS, one).await.expect("it is ended").expect("it was not taken");
+        tokio::time::timeout(HANGS, one)
+            .await
+            .expect("it is ended")
+            .expect("it was not taken");
     }
     world.until_open(0).await;
 }
 
 #[tokio::test]
 async fn a_handshake_must_end() {
-    let world = World::start(Limits { handshake: SOON, ..patient() }, Some(acceptor())).await;
+    let world = World::start(
+        Limits {
+            handshake: SOON,
+            ..patient()
+        },
+        Some(acceptor()),
+    )
+    .await;
     // Nothing, and the beginning of a ClientHello.
-    let silent = join_all(["", "\x16\x03\x01\x02\x00\x01"].iter().cycle().take(16).map(|text| world.say(text))).await;
+    let silent = join_all(
+        ["", "\x16\x03\x01\x02\x00\x01"]
+            .iter()
+            .cycle()
+            .take(16)
+            .map(|text| world.say(text)),
+    )
+    .await;
     world.until_open(0).await;
     drop(silent);
     // Handshakes make room, too.
-    let world = World::start(Limits { total: 4, ..patient() }, Some(acceptor())).await;
+    let world = World::start(
+        Limits {
+            total: 4,
+            ..patient()
+        },
+        Some(acceptor()),
+    )
+    .await;
     let silent = join_all((0..30).map(|_| world.connect())).await;
     world.until_open(4).await;
     drop(silent);
@@ -79,13 +133,26 @@ async fn a_handshake_must_end() {
 
 #[tokio::test]
 async fn a_body_must_come() {
-    let world = World::start(Limits { body: SOON, ..patient() }, None).await;
+    let world = World::start(
+        Limits {
+            body: SOON,
+            ..patient()
+        },
+        None,
+    )
+    .await;
     let part = "POST /read HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\nsome";
     let answers = join_all((0..10).map(|_| world.ask(part))).await;
     for answer in answers {
-        assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("the body was not received within"), "{answer:?}");
+        assert!(
+            answer.starts_with("HTTP/1.1 408")
+                && answer.contains("the body was not received within"),
+            "{answer:?}"
+        );
     }
-    let whole = world.ask("POST /read HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 4\r\n\r\nsome").await;
+    let whole = world
+        .ask("POST /read HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 4\r\n\r\nsome")
+        .await;
     assert!(whole.starts_with("HTTP/1.1 200"), "{whole:?}");
     world.until_open(0).await;
 }
@@ -102,8 +169,16 @@ async fn incomplete_bodies_make_room() {
 
 #[tokio::test]
 async fn an_answer_must_be_read() {
-    let world = World::start(Limits { stalled: SOON, ..patient() }, None).await;
-    let mut readers = join_all((0..10).map(|_| world.say("GET /endless HTTP/1.1\r\nhost: a\r\n\r\n"))).await;
+    let world = World::start(
+        Limits {
+            stalled: SOON,
+            ..patient()
+        },
+        None,
+    )
+    .await;
+    let mut readers =
+        join_all((0..10).map(|_| world.say("GET /endless HTTP/1.1\r\nhost: a\r\n\r\n"))).await;
     for reader in &mut readers {
         reader.read_exact(&mut [0; 100]).await.expect("a beginning");
     }
@@ -114,7 +189,14 @@ async fn an_answer_must_be_read() {
 #[tokio::test]
 async fn who_reads_slowly_goes_on() {
     let stalled = Duration::from_secs(3);
-    let world = World::start(Limits { stalled, ..patient() }, None).await;
+    let world = World::start(
+        Limits {
+            stalled,
+            ..patient()
+        },
+        None,
+    )
+    .await;
     let mut slow = world.say("GET /endless HTTP/1.1\r\nhost: a\r\n\r\n").await;
     let mut buffer = vec![0; 1 << 20];
     // Longer than the limit, all in all.
@@ -127,22 +209,40 @@ async fn who_reads_slowly_goes_on() {
 
 #[tokio::test]
 async fn unused_connections_end_and_quiet_streams_do_not() {
-    let limits = Limits { headers: SOON, idle: SOON, stalled: SOON, total: 2, ..patient() };
+    let limits = Limits {
+        headers: SOON,
+        idle: SOON,
+        stalled: SOON,
+        total: 2,
+        ..patient()
+    };
     let world = World::start(limits, None).await;
     let mut quiet = world.say("GET /quiet HTTP/1.1\r\nhost: a\r\n\r\n").await;
-    quiet.read_exact(&mut [0; 12]).await.expect("the headers come at once");
+    quiet
+        .read_exact(&mut [0; 12])
+        .await
+        .expect("the headers come at once");
     for _ in 0..5 {
         let mut unused = world.say("GET /small HTTP/1.1\r\nhost: a\r\n\r\n").await;
         let mut answer = Vec::new();
         // It ends though the client would keep it.
-        tokio::time::timeout(HANGS, unused.read_to_end(&mut answer)).await.expect("an end").expect("it is not reset");
+        tokio::time::timeout(HANGS, unused.read_to_end(&mut answer))
+            .await
+            .expect("an end")
+            .expect("it is not reset");
         assert!(answer.starts_with(b"HTTP/1.1 200"));
     }
     world.until_open(1).await;
     // A connection in use makes no room.
     let mut second = world.say("GET /quiet HTTP/1.1\r\nhost: a\r\n\r\n").await;
-    second.read_exact(&mut [0; 12]).await.expect("the headers come at once");
-    assert_eq!(world.ask("GET /small HTTP/1.1\r\nhost: a\r\n\r\n").await, "");
+    second
+        .read_exact(&mut [0; 12])
+        .await
+        .expect("the headers come at once");
+    assert_eq!(
+        world.ask("GET /small HTTP/1.1\r\nhost: a\r\n\r\n").await,
+        ""
+    );
     drop((quiet, second));
     world.until_open(0).await;
     world.is_well().await;
@@ -150,10 +250,22 @@ async fn unused_connections_end_and_quiet_streams_do_not() {
 
 #[tokio::test]
 async fn shutting_down_ends_what_is_silent_and_what_does_not_end() {
-    let world = World::start(Limits { drain: SOON, ..patient() }, None).await;
-    let open = [world.connect().await, world.say("GET /quiet HTTP/1.1\r\nhost: a\r\n\r\n").await];
+    let world = World::start(
+        Limits {
+            drain: SOON,
+            ..patient()
+        },
+        None,
+    )
+    .await;
+    let open = [
+        world.connect().await,
+        world.say("GET /quiet HTTP/1.1\r\nhost: a\r\n\r\n").await,
+    ];
     world.until_open(2).await;
-    let World { connections, stop, .. } = world;
+    let World {
+        connections, stop, ..
+    } = world;
     drop(stop);
     let ended = async {
         while connections.open() > 0 {

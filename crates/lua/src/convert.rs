@@ -35,7 +35,14 @@ pub fn to_lua(lua: &Lua, value: &Value) -> mlua::Result<Lv> {
 pub fn returned(value: Lv, meter: &Meter) -> mlua::Result<Returned> {
     Ok(match value {
         Lv::Nil => Returned::Nil,
-        Lv::Table(table) => Returned::Table(Reader { meter, seen: HashSet::new(), depth: 0 }.table(&table)?),
+        Lv::Table(table) => Returned::Table(
+            Reader {
+                meter,
+                seen: HashSet::new(),
+                depth: 0,
+            }
+            .table(&table)?,
+        ),
         other => Returned::Other(type_name(&other)),
     })
 }
@@ -64,7 +71,9 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn table(&mut self, table: &Table) -> mlua::Result<Value> {
         if self.depth == DEPTH || !self.seen.insert(table.to_pointer() as usize) {
-            return Err(Error::runtime("cannot encode recursively nested tables to JSON"));
+            return Err(Error::runtime(
+                "cannot encode recursively nested tables to JSON",
+            ));
         }
         self.depth += 1;
         let (mut fields, mut items) = (Map::new(), Vec::new());
@@ -93,11 +102,18 @@ impl Reader<'_> {
             Lv::Integer(n) => n.into(),
             Lv::Number(n) => number(n)?,
             Lv::String(s) => {
-                self.meter.charge(s.as_bytes().len() as u64 / 64).map_err(Error::external)?;
+                self.meter
+                    .charge(s.as_bytes().len() as u64 / 64)
+                    .map_err(Error::external)?;
                 s.to_string_lossy().into()
             }
             Lv::Table(t) => self.table(&t)?,
-            other => return Err(Error::runtime(format!("cannot encode {} to JSON", type_name(&other)))),
+            other => {
+                return Err(Error::runtime(format!(
+                    "cannot encode {} to JSON",
+                    type_name(&other)
+                )));
+            }
         })
     }
 }
@@ -108,7 +124,11 @@ fn mixed() -> Error {
 
 fn list(mut items: Vec<(f64, Value)>) -> mlua::Result<Value> {
     items.sort_by(|a, b| a.0.total_cmp(&b.0));
-    if items.iter().zip(1u32..).any(|((key, _), expected)| *key != f64::from(expected)) {
+    if items
+        .iter()
+        .zip(1u32..)
+        .any(|((key, _), expected)| *key != f64::from(expected))
+    {
         return Err(Error::runtime("cannot encode sparse array"));
     }
     Ok(items.into_iter().map(|(_, item)| item).collect())
@@ -119,5 +139,7 @@ fn number(n: f64) -> mlua::Result<Value> {
     if n.fract() == 0.0 && n.abs() < 9.2e18 {
         return Ok((n as i64).into());
     }
-    Number::from_f64(n).map(Value::Number).ok_or_else(|| Error::runtime(format!("json: unsupported value: {n}")))
+    Number::from_f64(n)
+        .map(Value::Number)
+        .ok_or_else(|| Error::runtime(format!("json: unsupported value: {n}")))
 }

@@ -28,7 +28,9 @@ pub fn format(args: &Args<'_>) -> Result<Vec<u8>, Fault> {
             continue;
         }
         let directive = Directive::parse(&mut rest)?;
-        let Some((conversion, after)) = rest.split_first() else { return Err(invalid(b' ')) };
+        let Some((conversion, after)) = rest.split_first() else {
+            return Err(invalid(b' '));
+        };
         rest = after;
         argument += 1;
         let text = directive.convert(*conversion, args, argument)?;
@@ -40,7 +42,10 @@ pub fn format(args: &Args<'_>) -> Result<Vec<u8>, Fault> {
 }
 
 fn invalid(conversion: u8) -> Fault {
-    Fault::text(format!("invalid option '%{}' to 'format'", char::from(conversion)))
+    Fault::text(format!(
+        "invalid option '%{}' to 'format'",
+        char::from(conversion)
+    ))
 }
 
 impl Directive {
@@ -68,12 +73,32 @@ impl Directive {
         Ok(match conversion {
             b'd' | b'i' => {
                 let value = args.number(n)? as i64;
-                self.pad(self.sign(value < 0), self.digits(value.unsigned_abs().to_string()), self.precision.is_none())
+                self.pad(
+                    self.sign(value < 0),
+                    self.digits(value.unsigned_abs().to_string()),
+                    self.precision.is_none(),
+                )
             }
-            b'u' => self.pad("", self.digits((args.number(n)? as i64 as u64).to_string()), self.precision.is_none()),
-            b'o' => self.pad(self.prefix("0"), self.digits(format!("{:o}", args.number(n)? as i64)), self.precision.is_none()),
-            b'x' => self.pad(self.prefix("0x"), self.digits(format!("{:x}", args.number(n)? as i64)), self.precision.is_none()),
-            b'X' => self.pad(self.prefix("0X"), self.digits(format!("{:X}", args.number(n)? as i64)), self.precision.is_none()),
+            b'u' => self.pad(
+                "",
+                self.digits((args.number(n)? as i64 as u64).to_string()),
+                self.precision.is_none(),
+            ),
+            b'o' => self.pad(
+                self.prefix("0"),
+                self.digits(format!("{:o}", args.number(n)? as i64)),
+                self.precision.is_none(),
+            ),
+            b'x' => self.pad(
+                self.prefix("0x"),
+                self.digits(format!("{:x}", args.number(n)? as i64)),
+                self.precision.is_none(),
+            ),
+            b'X' => self.pad(
+                self.prefix("0X"),
+                self.digits(format!("{:X}", args.number(n)? as i64)),
+                self.precision.is_none(),
+            ),
             b'c' => self.pad_text(vec![args.number(n)? as i64 as u8]),
             b'e' | b'E' | b'f' | b'F' | b'g' | b'G' => self.float(conversion, args.number(n)?),
             b's' => {
@@ -115,7 +140,15 @@ impl Directive {
             b'e' => exponent(value, precision),
             _ => general(value, precision.max(1), self.alternate),
         };
-        self.pad(sign, if conversion.is_ascii_uppercase() { text.to_uppercase() } else { text }, true)
+        self.pad(
+            sign,
+            if conversion.is_ascii_uppercase() {
+                text.to_uppercase()
+            } else {
+                text
+            },
+            true,
+        )
     }
 
     /// Zeros stand between the sign and the digits.
@@ -129,7 +162,11 @@ impl Directive {
 
     fn pad_text(&self, text: Vec<u8>) -> Vec<u8> {
         let padding = vec![b' '; self.width.saturating_sub(text.len())];
-        if self.left { [text, padding].concat() } else { [padding, text].concat() }
+        if self.left {
+            [text, padding].concat()
+        } else {
+            [padding, text].concat()
+        }
     }
 }
 
@@ -141,14 +178,18 @@ fn number(rest: &mut &[u8]) -> Result<Option<usize>, Fault> {
         return Ok(None);
     }
     let number = text.parse().ok().filter(|n| *n <= WIDTH);
-    number.map(Some).ok_or_else(|| Fault::text("invalid format (width or precision too long)".into()))
+    number
+        .map(Some)
+        .ok_or_else(|| Fault::text("invalid format (width or precision too long)".into()))
 }
 
 /// As C's `%e`: at least two digits of exponent.
 fn exponent(value: f64, precision: usize) -> String {
     let text = format!("{value:.precision$e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |e| ('-', e));
+    let (sign, exponent) = exponent
+        .strip_prefix('-')
+        .map_or(('+', exponent), |e| ('-', e));
     format!("{digits}e{sign}{exponent:0>2}")
 }
 
@@ -158,14 +199,21 @@ fn general(value: f64, precision: usize, alternate: bool) -> String {
     let (digits, power) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let power: i32 = power.parse().unwrap_or(0);
     let trim = |digits: &str| match digits.contains('.') && !alternate {
-        true => digits.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        true => digits
+            .trim_end_matches('0')
+            .trim_end_matches('.')
+            .to_owned(),
         false => digits.to_owned(),
     };
     match usize::try_from(power) {
-        Ok(large) if large >= precision => format!("{}e{}", trim(digits), &scientific[digits.len() + 1..]),
+        Ok(large) if large >= precision => {
+            format!("{}e{}", trim(digits), &scientific[digits.len() + 1..])
+        }
         _ if power < -4 => format!("{}e{}", trim(digits), &scientific[digits.len() + 1..]),
         _ => {
-            let decimals = usize::try_from(i32::try_from(precision).unwrap_or(i32::MAX) - 1 - power).unwrap_or(0);
+            let decimals =
+                usize::try_from(i32::try_from(precision).unwrap_or(i32::MAX) - 1 - power)
+                    .unwrap_or(0);
             trim(&format!("{value:.decimals$}"))
         }
     }

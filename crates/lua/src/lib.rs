@@ -36,7 +36,12 @@ pub struct Limits {
 impl Limits {
     /// Ten million steps, 64 MiB, a second.
     pub const fn new(clock: Clock) -> Self {
-        Self { steps: 10_000_000, memory: 64 << 20, time: Duration::from_secs(1), clock }
+        Self {
+            steps: 10_000_000,
+            memory: 64 << 20,
+            time: Duration::from_secs(1),
+            clock,
+        }
     }
 }
 

@@ -89,13 +89,20 @@ impl<'a> Args<'a> {
         match self.get(n) {
             Value::Number(number) => Ok(*number),
             Value::Integer(number) => Ok(*number as f64),
-            text @ Value::String(_) => self.lua.coerce_number(text.clone())?.ok_or_else(|| self.wrong(n, "number", text)),
+            text @ Value::String(_) => self
+                .lua
+                .coerce_number(text.clone())?
+                .ok_or_else(|| self.wrong(n, "number", text)),
             other => Err(self.wrong(n, "number", other)),
         }
     }
 
     pub fn integer_or(&self, n: usize, default: i64) -> Result<i64, Fault> {
-        if self.is_none(n) { Ok(default) } else { Ok(self.number(n)? as i64) }
+        if self.is_none(n) {
+            Ok(default)
+        } else {
+            Ok(self.number(n)? as i64)
+        }
     }
 
     pub fn text(&self, bytes: &[u8]) -> Result<Answer, Fault> {
@@ -104,7 +111,11 @@ impl<'a> Args<'a> {
     }
 
     pub fn wrong(&self, n: usize, expected: &str, got: &Value) -> Fault {
-        Fault::text(format!("bad argument #{n} to {} ({expected} expected, got {})", self.name, type_name(got)))
+        Fault::text(format!(
+            "bad argument #{n} to {} ({expected} expected, got {})",
+            self.name,
+            type_name(got)
+        ))
     }
 }
 
@@ -118,15 +129,23 @@ const FUNCTIONS: [(&str, Body); 16] = [
     ("find", strings::find),
     ("format", |args| args.text(&format::format(args)?)),
     ("gsub", strings::gsub),
-    ("len", |args| Ok(vec![Value::Number(args.bytes(1)?.len() as f64)])),
-    ("lower", |args| args.text(&args.bytes(1)?.to_ascii_lowercase())),
+    ("len", |args| {
+        Ok(vec![Value::Number(args.bytes(1)?.len() as f64)])
+    }),
+    ("lower", |args| {
+        args.text(&args.bytes(1)?.to_ascii_lowercase())
+    }),
     ("match", strings::first_match),
     ("match_at", strings::match_at),
     ("rep", strings::rep),
-    ("reverse", |args| args.text(&args.bytes(1)?.iter().rev().copied().collect::<Vec<_>>())),
+    ("reverse", |args| {
+        args.text(&args.bytes(1)?.iter().rev().copied().collect::<Vec<_>>())
+    }),
     ("sub", strings::sub),
     ("time", os::time),
-    ("upper", |args| args.text(&args.bytes(1)?.to_ascii_uppercase())),
+    ("upper", |args| {
+        args.text(&args.bytes(1)?.to_ascii_uppercase())
+    }),
 ];
 
 /// The function that makes the globals of a run.
@@ -135,7 +154,12 @@ pub fn environment(lua: &Lua, meter: &Rc<Meter>) -> mlua::Result<Function> {
     for (name, body) in FUNCTIONS {
         let meter = meter.clone();
         let function = lua.create_function(move |lua, values: MultiValue| {
-            let args = Args { lua, meter: &meter, name, values: &values };
+            let args = Args {
+                lua,
+                meter: &meter,
+                name,
+                values: &values,
+            };
             answer(args.charge(CALL).and_then(|()| body(&args)), lua)
         })?;
         raw.raw_set(name, function)?;
@@ -143,30 +167,54 @@ pub fn environment(lua: &Lua, meter: &Rc<Meter>) -> mlua::Result<Function> {
     raw.raw_set("load", lua.create_function(load)?)?;
     raw.raw_set("joined", joined(lua, meter.clone())?)?;
     raw.raw_set("caught", caught(lua, meter.clone())?)?;
-    let prelude = lua.load(include_str!("prelude.lua")).set_name("=[G]").into_function()?;
+    let prelude = lua
+        .load(include_str!("prelude.lua"))
+        .set_name("=[G]")
+        .into_function()?;
     prelude.call((raw, COROUTINES))
 }
 
 /// True and results, or false and a message; limits are errors that nothing catches.
 fn answer(result: Result<Answer, Fault>, lua: &Lua) -> mlua::Result<MultiValue> {
     match result {
-        Ok(values) => Ok(std::iter::once(Value::Boolean(true)).chain(values).collect()),
-        Err(Fault::Script(message)) => Ok([Value::Boolean(false), Value::String(lua.create_string(message)?)].into_iter().collect()),
+        Ok(values) => Ok(std::iter::once(Value::Boolean(true))
+            .chain(values)
+            .collect()),
+        Err(Fault::Script(message)) => Ok([
+            Value::Boolean(false),
+            Value::String(lua.create_string(message)?),
+        ]
+        .into_iter()
+        .collect()),
         Err(Fault::Limit(limit)) => Err(Error::external(limit)),
         Err(Fault::Machine(error)) => Err(error),
     }
 }
 
 /// `loadstring(text, name)` in some globals: the function, or nil and why it does not parse.
-fn load(lua: &Lua, (globals, text, name): (Table, Value, Option<mlua::LuaString>)) -> mlua::Result<(bool, Value, Value)> {
+fn load(
+    lua: &Lua,
+    (globals, text, name): (Table, Value, Option<mlua::LuaString>),
+) -> mlua::Result<(bool, Value, Value)> {
     let Value::String(text) = text else {
-        let message = format!("bad argument #1 to loadstring (string expected, got {})", type_name(&text));
-        return Ok((false, Value::String(lua.create_string(message)?), Value::Nil));
+        let message = format!(
+            "bad argument #1 to loadstring (string expected, got {})",
+            type_name(&text)
+        );
+        return Ok((
+            false,
+            Value::String(lua.create_string(message)?),
+            Value::Nil,
+        ));
     };
     let name = name.map_or_else(|| "<string>".to_owned(), |n| n.to_string_lossy());
     match worker::compile(lua, &text.as_bytes(), &name, Some(globals)) {
         Ok(function) => Ok((true, Value::Function(function), Value::Nil)),
-        Err(error) => Ok((true, Value::Nil, Value::String(lua.create_string(worker::message(&error))?))),
+        Err(error) => Ok((
+            true,
+            Value::Nil,
+            Value::String(lua.create_string(worker::message(&error))?),
+        )),
     }
 }
 
@@ -176,7 +224,9 @@ fn joined(lua: &Lua, meter: Rc<Meter>) -> mlua::Result<Function> {
         let mut out = Vec::new();
         for piece in pieces.sequence_values::<mlua::LuaString>() {
             let piece = piece?;
-            meter.charge(1 + piece.as_bytes().len() as u64 / 16).map_err(Error::external)?;
+            meter
+                .charge(1 + piece.as_bytes().len() as u64 / 16)
+                .map_err(Error::external)?;
             out.extend_from_slice(&piece.as_bytes());
         }
         lua.create_string(out)
@@ -200,7 +250,10 @@ fn caught(lua: &Lua, meter: Rc<Meter>) -> mlua::Result<Function> {
             return Ok((true, error));
         }
         match &error {
-            Value::Error(error) => Ok((false, Value::String(lua.create_string(worker::message(error))?))),
+            Value::Error(error) => Ok((
+                false,
+                Value::String(lua.create_string(worker::message(error))?),
+            )),
             _ => Ok((false, error)),
         }
     })
@@ -208,19 +261,34 @@ fn caught(lua: &Lua, meter: Rc<Meter>) -> mlua::Result<Function> {
 
 /// `table.concat`.
 fn concat(args: &Args<'_>) -> Result<Answer, Fault> {
-    let Value::Table(table) = args.get(1) else { return Err(args.wrong(1, "table", args.get(1))) };
-    let separator = if args.is_none(2) { Vec::new() } else { args.bytes(2)? };
+    let Value::Table(table) = args.get(1) else {
+        return Err(args.wrong(1, "table", args.get(1)));
+    };
+    let separator = if args.is_none(2) {
+        Vec::new()
+    } else {
+        args.bytes(2)?
+    };
     let length = i64::try_from(table.raw_len()).unwrap_or(i64::MAX);
-    let (from, to) = (args.integer_or(3, 1)?.max(1), args.integer_or(4, length)?.min(length));
+    let (from, to) = (
+        args.integer_or(3, 1)?.max(1),
+        args.integer_or(4, length)?.min(length),
+    );
     let mut out = Vec::new();
     for i in from..=to {
         let value: Value = table.raw_get(i)?;
         let text = match &value {
             Value::String(text) => text.clone(),
-            Value::Number(_) | Value::Integer(_) => {
-                args.lua.coerce_string(value.clone())?.ok_or_else(|| args.wrong(1, "string", &value))?
+            Value::Number(_) | Value::Integer(_) => args
+                .lua
+                .coerce_string(value.clone())?
+                .ok_or_else(|| args.wrong(1, "string", &value))?,
+            other => {
+                return Err(Fault::text(format!(
+                    "invalid value ({}) at index {i} in table for concat",
+                    type_name(other)
+                )));
             }
-            other => return Err(Fault::text(format!("invalid value ({}) at index {i} in table for concat", type_name(other)))),
         };
         args.charge(1 + (text.as_bytes().len() + separator.len()) as u64 / 16)?;
         if out.len() > args.meter.memory() {

@@ -45,8 +45,12 @@ impl Meter {
         self.until_look.set(LOOK);
         self.clock.set(limits.clock);
         self.now.set(now);
-        self.deadline
-            .set(now.saturating_add(SignedDuration::try_from(limits.time).unwrap_or(SignedDuration::MAX)).unwrap_or(Timestamp::MAX));
+        self.deadline.set(
+            now.saturating_add(
+                SignedDuration::try_from(limits.time).unwrap_or(SignedDuration::MAX),
+            )
+            .unwrap_or(Timestamp::MAX),
+        );
         self.reached.set(None);
         self.leaving.set(0);
     }
@@ -84,7 +88,9 @@ impl Meter {
         if let Some(limit) = self.reached.get() {
             return Err(limit);
         }
-        let Some(left) = self.steps.get().checked_sub(steps) else { return Err(self.reach(Limit::Steps)) };
+        let Some(left) = self.steps.get().checked_sub(steps) else {
+            return Err(self.reach(Limit::Steps));
+        };
         self.steps.set(left);
         match self.until_look.get().checked_sub(steps) {
             Some(left) => {
@@ -97,7 +103,11 @@ impl Meter {
 
     /// The machine never gets more than its limit; near to it the run ends, before failing allocations can be caught and tried again.
     pub fn check_memory(&self, used: usize) -> Result<(), Limit> {
-        if used > self.memory.get() { Err(self.reach(Limit::Memory)) } else { Ok(()) }
+        if used > self.memory.get() {
+            Err(self.reach(Limit::Memory))
+        } else {
+            Ok(())
+        }
     }
 
     /// The most bytes that one value may have.
@@ -108,6 +118,10 @@ impl Meter {
     /// Looks at the clock.
     pub fn look(&self) -> Result<(), Limit> {
         self.until_look.set(LOOK);
-        if self.clock.get()() > self.deadline.get() { Err(self.reach(Limit::Time)) } else { Ok(()) }
+        if self.clock.get()() > self.deadline.get() {
+            Err(self.reach(Limit::Time))
+        } else {
+            Ok(())
+        }
     }
 }

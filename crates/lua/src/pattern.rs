@@ -144,12 +144,19 @@ impl Parser<'_> {
             }
             b'(' => Item::Open(self.capture(false)?),
             b')' => {
-                let open = self.closed.iter().rposition(|closed| !closed).ok_or(PatternError::Capture)?;
+                let open = self
+                    .closed
+                    .iter()
+                    .rposition(|closed| !closed)
+                    .ok_or(PatternError::Capture)?;
                 self.closed[open] = true;
                 Item::Close(open)
             }
             b'$' if self.rest.is_empty() => Item::End,
-            b'%' => match self.next().ok_or(PatternError::Malformed("ends with '%'"))? {
+            b'%' => match self
+                .next()
+                .ok_or(PatternError::Malformed("ends with '%'"))?
+            {
                 digit @ b'0'..=b'9' => self.back(digit)?,
                 b'b' => match (self.next(), self.next()) {
                     (Some(open), Some(close)) => Item::Balanced(open, close),
@@ -224,7 +231,11 @@ impl Parser<'_> {
 impl Pattern {
     pub fn parse(text: &[u8]) -> Result<Self, PatternError> {
         let anchored = text.first() == Some(&b'^');
-        let mut parser = Parser { rest: &text[usize::from(anchored)..], items: Vec::new(), closed: Vec::new() };
+        let mut parser = Parser {
+            rest: &text[usize::from(anchored)..],
+            items: Vec::new(),
+            closed: Vec::new(),
+        };
         while let Some(first) = parser.next() {
             let item = parser.item(first)?;
             parser.items.push(item);
@@ -232,7 +243,11 @@ impl Pattern {
         if parser.closed.contains(&false) {
             return Err(PatternError::Unfinished);
         }
-        Ok(Self { anchored, items: parser.items, captures: parser.closed.len() })
+        Ok(Self {
+            anchored,
+            items: parser.items,
+            captures: parser.closed.len(),
+        })
     }
 
     pub fn is_anchored(&self) -> bool {
@@ -240,8 +255,19 @@ impl Pattern {
     }
 
     /// The first match that begins at `from` or later. `step` is asked before each comparison and stops the search with `false`.
-    pub fn find(&self, text: &[u8], from: usize, step: &mut dyn FnMut() -> bool) -> Result<Option<Found>, PatternError> {
-        let mut search = Search { items: &self.items, text, captures: vec![(0, 0); self.captures], depth: 0, step };
+    pub fn find(
+        &self,
+        text: &[u8],
+        from: usize,
+        step: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Found>, PatternError> {
+        let mut search = Search {
+            items: &self.items,
+            text,
+            captures: vec![(0, 0); self.captures],
+            depth: 0,
+            step,
+        };
         for start in from..=text.len() {
             if let Some(end) = search.items_from(0, start)? {
                 return Ok(Some(self.found(start..end, &search.captures)));
@@ -254,11 +280,28 @@ impl Pattern {
     }
 
     fn found(&self, range: Range<usize>, captures: &[(usize, usize)]) -> Found {
-        let positions: Vec<usize> = self.items.iter().filter_map(|i| if let Item::Position(n) = i { Some(*n) } else { None }).collect();
+        let positions: Vec<usize> = self
+            .items
+            .iter()
+            .filter_map(|i| {
+                if let Item::Position(n) = i {
+                    Some(*n)
+                } else {
+                    None
+                }
+            })
+            .collect();
         let capture = |(n, (start, end)): (usize, &(usize, usize))| {
-            if positions.contains(&n) { Capture::Position(*start) } else { Capture::Text(*start..*end) }
+            if positions.contains(&n) {
+                Capture::Position(*start)
+            } else {
+                Capture::Text(*start..*end)
+            }
         };
-        Found { range, captures: captures.iter().enumerate().map(capture).collect() }
+        Found {
+            range,
+            captures: captures.iter().enumerate().map(capture).collect(),
+        }
     }
 }
 
@@ -301,7 +344,13 @@ impl Search<'_> {
                         Some(at)
                     }
                     Repeat::Many => return self.many(class, item + 1, at, at),
-                    Repeat::AtLeastOnce => return if self.is(class, at) { self.many(class, item + 1, at + 1, at + 1) } else { Ok(None) },
+                    Repeat::AtLeastOnce => {
+                        return if self.is(class, at) {
+                            self.many(class, item + 1, at + 1, at + 1)
+                        } else {
+                            Ok(None)
+                        };
+                    }
                     Repeat::Few => return self.few(class, item + 1, at),
                 },
                 Item::Open(n) => {
@@ -335,7 +384,11 @@ impl Search<'_> {
     }
 
     fn count(&mut self) -> Result<(), PatternError> {
-        if (self.step)() { Ok(()) } else { Err(PatternError::Stopped) }
+        if (self.step)() {
+            Ok(())
+        } else {
+            Err(PatternError::Stopped)
+        }
     }
 
     fn is(&self, class: &Class, at: usize) -> bool {
@@ -376,7 +429,9 @@ impl Search<'_> {
     /// What a capture holds, once more.
     fn again(&mut self, capture: usize, at: usize) -> Step {
         let (start, end) = self.captures[capture];
-        let Some(held) = self.text.get(start..end) else { return Ok(None) };
+        let Some(held) = self.text.get(start..end) else {
+            return Ok(None);
+        };
         for _ in 0..held.len() / 64 {
             self.count()?;
         }

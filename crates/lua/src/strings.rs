@@ -14,9 +14,18 @@ const BYTES: usize = 4000;
 /// Lua's indexes, from 1 and from the end, as offsets.
 fn slice(from: i64, to: i64, length: usize) -> Range<usize> {
     let length = i64::try_from(length).unwrap_or(i64::MAX);
-    let absolute = |i: i64| if i < 0 { length.saturating_add(i).saturating_add(1) } else { i };
+    let absolute = |i: i64| {
+        if i < 0 {
+            length.saturating_add(i).saturating_add(1)
+        } else {
+            i
+        }
+    };
     let (from, to) = (absolute(from).max(1) - 1, absolute(to).min(length));
-    let (from, to) = (usize::try_from(from).unwrap_or(0), usize::try_from(to).unwrap_or(0));
+    let (from, to) = (
+        usize::try_from(from).unwrap_or(0),
+        usize::try_from(to).unwrap_or(0),
+    );
     from..to.max(from)
 }
 
@@ -29,7 +38,9 @@ pub fn sub(args: &Args<'_>) -> Result<Answer, Fault> {
 pub fn byte(args: &Args<'_>) -> Result<Answer, Fault> {
     let text = args.bytes(1)?;
     let from = args.integer_or(2, 1)?;
-    let bytes = text.get(slice(from, args.integer_or(3, from)?, text.len())).unwrap_or_default();
+    let bytes = text
+        .get(slice(from, args.integer_or(3, from)?, text.len()))
+        .unwrap_or_default();
     if bytes.len() > BYTES {
         return Err(Fault::text("string slice too long".into()));
     }
@@ -37,28 +48,45 @@ pub fn byte(args: &Args<'_>) -> Result<Answer, Fault> {
 }
 
 pub fn char(args: &Args<'_>) -> Result<Answer, Fault> {
-    let bytes: Result<Vec<u8>, Fault> = (1..=args.len()).map(|n| args.number(n).map(|code| code as i64 as u8)).collect();
+    let bytes: Result<Vec<u8>, Fault> = (1..=args.len())
+        .map(|n| args.number(n).map(|code| code as i64 as u8))
+        .collect();
     args.text(&bytes?)
 }
 
 pub fn rep(args: &Args<'_>) -> Result<Answer, Fault> {
     let text = args.bytes(1)?;
     let times = usize::try_from(args.number(2)? as i64).unwrap_or(0);
-    let length = text.len().checked_mul(times).filter(|l| *l <= args.meter.memory()).ok_or_else(|| args.meter.reach(Limit::Memory))?;
+    let length = text
+        .len()
+        .checked_mul(times)
+        .filter(|l| *l <= args.meter.memory())
+        .ok_or_else(|| args.meter.reach(Limit::Memory))?;
     args.charge(length as u64 / 16)?;
-    args.text(&if length == 0 { Vec::new() } else { text.repeat(times) })
+    args.text(&if length == 0 {
+        Vec::new()
+    } else {
+        text.repeat(times)
+    })
 }
 
 pub fn find(args: &Args<'_>) -> Result<Answer, Fault> {
     let (text, pattern) = (args.bytes(1)?, args.bytes(2)?);
-    let Some(from) = start(args, 3, text.len())? else { return Ok(vec![Value::Nil]) };
+    let Some(from) = start(args, 3, text.len())? else {
+        return Ok(vec![Value::Nil]);
+    };
     let plain = !matches!(args.get(4), Value::Nil | Value::Boolean(false));
     let found = if plain {
-        plain_find(args, &text[from..], &pattern)?.map(|at| Found { range: from + at..from + at + pattern.len(), captures: Vec::new() })
+        plain_find(args, &text[from..], &pattern)?.map(|at| Found {
+            range: from + at..from + at + pattern.len(),
+            captures: Vec::new(),
+        })
     } else {
         search(args, &text, &pattern, from)?
     };
-    let Some(found) = found else { return Ok(vec![Value::Nil]) };
+    let Some(found) = found else {
+        return Ok(vec![Value::Nil]);
+    };
     let mut answer = vec![number(found.range.start + 1), number(found.range.end)];
     answer.extend(captures(args, &text, &found, false)?);
     Ok(answer)
@@ -82,7 +110,9 @@ fn plain_find(args: &Args<'_>, text: &[u8], pattern: &[u8]) -> Result<Option<usi
 
 pub fn first_match(args: &Args<'_>) -> Result<Answer, Fault> {
     let (text, pattern) = (args.bytes(1)?, args.bytes(2)?);
-    let Some(from) = start(args, 3, text.len())? else { return Ok(vec![Value::Nil]) };
+    let Some(from) = start(args, 3, text.len())? else {
+        return Ok(vec![Value::Nil]);
+    };
     match search(args, &text, &pattern, from)? {
         Some(found) => captures(args, &text, &found, true),
         None => Ok(vec![Value::Nil]),
@@ -92,11 +122,15 @@ pub fn first_match(args: &Args<'_>) -> Result<Answer, Fault> {
 /// For the prelude: start, end, and the captures or the whole match. An anchored pattern matches at the start of the text only.
 pub fn match_at(args: &Args<'_>) -> Result<Answer, Fault> {
     let (text, pattern) = (args.bytes(1)?, args.bytes(2)?);
-    let Some(from) = start(args, 3, text.len())? else { return Ok(vec![Value::Nil]) };
+    let Some(from) = start(args, 3, text.len())? else {
+        return Ok(vec![Value::Nil]);
+    };
     if from > 0 && pattern.first() == Some(&b'^') {
         return Ok(vec![Value::Nil]);
     }
-    let Some(found) = search(args, &text, &pattern, from)? else { return Ok(vec![Value::Nil]) };
+    let Some(found) = search(args, &text, &pattern, from)? else {
+        return Ok(vec![Value::Nil]);
+    };
     let mut answer = vec![number(found.range.start + 1), number(found.range.end)];
     answer.extend(captures(args, &text, &found, true)?);
     Ok(answer)
@@ -109,7 +143,9 @@ pub fn gsub(args: &Args<'_>) -> Result<Answer, Fault> {
     let pattern = Pattern::parse(&pattern).map_err(|e| Fault::text(e.to_string()))?;
     let (mut out, mut at, mut count) = (Vec::new(), 0, 0);
     while count < limit {
-        let Some(found) = next(args, &pattern, &text, at)? else { break };
+        let Some(found) = next(args, &pattern, &text, at)? else {
+            break;
+        };
         out.extend_from_slice(&text[at..found.range.start]);
         expand(args, &text, &found, &replacement, &mut out)?;
         count += 1;
@@ -130,25 +166,39 @@ pub fn gsub(args: &Args<'_>) -> Result<Answer, Fault> {
 }
 
 /// The replacement with `%0` to `%9` filled in; `%` before anything else is kept, as in Argo CD.
-fn expand(args: &Args<'_>, text: &[u8], found: &Found, replacement: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+fn expand(
+    args: &Args<'_>,
+    text: &[u8],
+    found: &Found,
+    replacement: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
     let before = out.len();
     let mut rest = replacement.iter();
     while let Some(byte) = rest.next() {
         match (byte, if *byte == b'%' { rest.next() } else { None }) {
             (b'%', Some(b'0')) => out.extend_from_slice(&text[found.range.clone()]),
-            (b'%', Some(digit @ b'1'..=b'9')) => match found.captures.get(usize::from(digit - b'1')) {
-                Some(Capture::Text(range)) => out.extend_from_slice(&text[range.clone()]),
-                Some(Capture::Position(at)) => out.extend_from_slice((at + 1).to_string().as_bytes()),
-                None if *digit == b'1' => out.extend_from_slice(&text[found.range.clone()]),
-                None => return Err(Fault::text("invalid capture index".into())),
-            },
+            (b'%', Some(digit @ b'1'..=b'9')) => {
+                match found.captures.get(usize::from(digit - b'1')) {
+                    Some(Capture::Text(range)) => out.extend_from_slice(&text[range.clone()]),
+                    Some(Capture::Position(at)) => {
+                        out.extend_from_slice((at + 1).to_string().as_bytes())
+                    }
+                    None if *digit == b'1' => out.extend_from_slice(&text[found.range.clone()]),
+                    None => return Err(Fault::text("invalid capture index".into())),
+                }
+            }
             (b'%', Some(b'%')) => out.push(b'%'),
             (b'%', Some(other)) => out.extend_from_slice(&[b'%', *other]),
             (other, _) => out.push(*other),
         }
     }
     args.charge(1 + (out.len() - before) as u64 / 16)?;
-    if out.len() > args.meter.memory() { Err(args.meter.reach(Limit::Memory).into()) } else { Ok(()) }
+    if out.len() > args.meter.memory() {
+        Err(args.meter.reach(Limit::Memory).into())
+    } else {
+        Ok(())
+    }
 }
 
 /// Where to begin, or `None` when that is behind the end.
@@ -157,16 +207,28 @@ fn start(args: &Args<'_>, n: usize, length: usize) -> Result<Option<usize>, Faul
     Ok((from <= length).then_some(from))
 }
 
-fn search(args: &Args<'_>, text: &[u8], pattern: &[u8], from: usize) -> Result<Option<Found>, Fault> {
+fn search(
+    args: &Args<'_>,
+    text: &[u8],
+    pattern: &[u8],
+    from: usize,
+) -> Result<Option<Found>, Fault> {
     let pattern = Pattern::parse(pattern).map_err(|e| Fault::text(e.to_string()))?;
     next(args, &pattern, text, from)
 }
 
-fn next(args: &Args<'_>, pattern: &Pattern, text: &[u8], from: usize) -> Result<Option<Found>, Fault> {
-    pattern.find(text, from, &mut || args.meter.charge(1).is_ok()).map_err(|error| match (error, args.meter.reached()) {
-        (PatternError::Stopped, Some(limit)) => limit.into(),
-        (error, _) => Fault::text(error.to_string()),
-    })
+fn next(
+    args: &Args<'_>,
+    pattern: &Pattern,
+    text: &[u8],
+    from: usize,
+) -> Result<Option<Found>, Fault> {
+    pattern
+        .find(text, from, &mut || args.meter.charge(1).is_ok())
+        .map_err(|error| match (error, args.meter.reached()) {
+            (PatternError::Stopped, Some(limit)) => limit.into(),
+            (error, _) => Fault::text(error.to_string()),
+        })
 }
 
 fn captures(args: &Args<'_>, text: &[u8], found: &Found, whole: bool) -> Result<Answer, Fault> {

@@ -3,7 +3,10 @@
 //! Main function: [`run`]. A machine on which a limit was reached is thrown away; any other is used again with fresh globals.
 
 use crate::{Limit, Limits, LuaError, Returned, Run, convert, library, meter::Meter};
-use mlua::{Error, Function, HookTriggers, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table, Value, VmState};
+use mlua::{
+    Error, Function, HookTriggers, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table, Value,
+    VmState,
+};
 use std::{cell::RefCell, collections::HashMap, rc::Rc};
 
 /// Instructions between two calls of the hook: an instruction can join two long strings, so there must not be many.
@@ -29,7 +32,11 @@ pub(crate) fn run(run: &Run<'_>, limits: &Limits) -> (Result<Returned, LuaError>
         };
         let result = worker.run(run, limits);
         // Memory or time that ran out cost as much as the steps would have.
-        let left = if matches!(result, Err(LuaError::Limit(_))) { 0 } else { worker.meter.steps_left() };
+        let left = if matches!(result, Err(LuaError::Limit(_))) {
+            0
+        } else {
+            worker.meter.steps_left()
+        };
         let used = limits.steps.saturating_sub(left);
         if !matches!(result, Err(LuaError::Limit(_))) {
             *slot = Some(worker);
@@ -56,15 +63,28 @@ impl Worker {
         let meter = Rc::new(Meter::new(limits.clock));
         let environment = library::environment(&lua, &meter)?;
         let counter = meter.clone();
-        lua.set_global_hook(HookTriggers::new().every_nth_instruction(HOOK_EVERY), move |lua, _| {
-            if counter.is_leaving(HOOK_EVERY) {
-                return Ok(VmState::Continue);
-            }
-            counter.charge(u64::from(HOOK_EVERY)).and_then(|()| counter.look()).map_err(Error::external)?;
-            counter.check_memory(lua.used_memory()).map_err(Error::external)?;
-            Ok(VmState::Continue)
-        })?;
-        Ok(Self { lua, meter, environment, scripts: HashMap::new() })
+        lua.set_global_hook(
+            HookTriggers::new().every_nth_instruction(HOOK_EVERY),
+            move |lua, _| {
+                if counter.is_leaving(HOOK_EVERY) {
+                    return Ok(VmState::Continue);
+                }
+                counter
+                    .charge(u64::from(HOOK_EVERY))
+                    .and_then(|()| counter.look())
+                    .map_err(Error::external)?;
+                counter
+                    .check_memory(lua.used_memory())
+                    .map_err(Error::external)?;
+                Ok(VmState::Continue)
+            },
+        )?;
+        Ok(Self {
+            lua,
+            meter,
+            environment,
+            scripts: HashMap::new(),
+        })
     }
 
     fn run(&mut self, run: &Run<'_>, limits: &Limits) -> Result<Returned, LuaError> {
@@ -73,7 +93,9 @@ impl Worker {
             self.lua.gc_collect().map_err(|e| self.failure(&e))?;
         }
         self.meter.start(limits);
-        self.lua.set_memory_limit(limits.memory).map_err(|e| self.failure(&e))?;
+        self.lua
+            .set_memory_limit(limits.memory)
+            .map_err(|e| self.failure(&e))?;
         let result = self.call(run);
         // Whatever the script made of it: a limit that was reached is the answer.
         match (self.meter.reached(), result) {
@@ -91,12 +113,17 @@ impl Worker {
             None => None,
         };
         self.lua.set_type_metatable::<LuaString>(strings);
-        let parameters = self.lua.create_table_from(run.parameters.iter().map(|(k, v)| (k.as_str(), v.as_str())))?;
+        let parameters = self
+            .lua
+            .create_table_from(run.parameters.iter().map(|(k, v)| (k.as_str(), v.as_str())))?;
         globals.raw_set("actionParams", parameters)?;
         globals.raw_set("obj", convert::to_lua(&self.lua, run.object)?)?;
         script.set_environment(globals)?;
         let values: MultiValue = script.call(())?;
-        convert::returned(values.into_iter().next_back().unwrap_or(Value::Nil), &self.meter)
+        convert::returned(
+            values.into_iter().next_back().unwrap_or(Value::Nil),
+            &self.meter,
+        )
     }
 
     fn compiled(&mut self, script: &str) -> mlua::Result<Function> {
@@ -120,11 +147,21 @@ impl Worker {
 }
 
 /// Compiles text; never bytecode, which can break the machine.
-pub(crate) fn compile(lua: &Lua, text: &[u8], name: &str, globals: Option<Table>) -> mlua::Result<Function> {
+pub(crate) fn compile(
+    lua: &Lua,
+    text: &[u8],
+    name: &str,
+    globals: Option<Table>,
+) -> mlua::Result<Function> {
     if text.len() > SCRIPT_BYTES {
-        return Err(Error::runtime(format!("{name}: scripts may have {SCRIPT_BYTES} bytes")));
+        return Err(Error::runtime(format!(
+            "{name}: scripts may have {SCRIPT_BYTES} bytes"
+        )));
     }
-    let chunk = lua.load(text).set_mode(mlua::chunk::ChunkMode::Text).set_name(format!("={name}"));
+    let chunk = lua
+        .load(text)
+        .set_mode(mlua::chunk::ChunkMode::Text)
+        .set_name(format!("={name}"));
     match globals {
         Some(globals) => chunk.set_environment(globals).into_function(),
         None => chunk.into_function(),
@@ -134,10 +171,15 @@ pub(crate) fn compile(lua: &Lua, text: &[u8], name: &str, globals: Option<Table>
 /// An error as its script would see it, without the trace.
 pub(crate) fn message(error: &Error) -> String {
     let text = match error {
-        Error::RuntimeError(text) | Error::SyntaxError { message: text, .. } | Error::MemoryError(text) => text.clone(),
+        Error::RuntimeError(text)
+        | Error::SyntaxError { message: text, .. }
+        | Error::MemoryError(text) => text.clone(),
         Error::CallbackError { cause, .. } => message(cause),
         Error::WithContext { cause, .. } => message(cause),
         other => other.to_string(),
     };
-    text.split("\nstack traceback:").next().unwrap_or_default().to_owned()
+    text.split("\nstack traceback:")
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }

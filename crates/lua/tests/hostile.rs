@@ -19,7 +19,15 @@ fn ticking() -> Timestamp {
 }
 
 fn with(script: &str, limits: &Limits) -> Result<Returned, LuaError> {
-    run(&Run { script, open_libs: true, object: &json!({"kind": "Widget"}), parameters: &[] }, limits)
+    run(
+        &Run {
+            script,
+            open_libs: true,
+            object: &json!({"kind": "Widget"}),
+            parameters: &[],
+        },
+        limits,
+    )
 }
 
 fn hostile(script: &str) -> Result<Returned, LuaError> {
@@ -28,7 +36,11 @@ fn hostile(script: &str) -> Result<Returned, LuaError> {
 
 fn healthy() {
     let after = hostile("return {status = 'Healthy'}");
-    assert_eq!(after, Ok(Returned::Table(json!({"status": "Healthy"}))), "the machine works after a hostile script");
+    assert_eq!(
+        after,
+        Ok(Returned::Table(json!({"status": "Healthy"}))),
+        "the machine works after a hostile script"
+    );
 }
 
 #[test]
@@ -60,7 +72,11 @@ fn endless_loops_use_up_their_steps() {
         "while true do collectgarbage() end",
         "string.gsub(('x'):rep(1000), 'x', function() while true do end end)",
     ] {
-        assert_eq!(hostile(script), Err(LuaError::Limit(Limit::Steps)), "{script}");
+        assert_eq!(
+            hostile(script),
+            Err(LuaError::Limit(Limit::Steps)),
+            "{script}"
+        );
         healthy();
     }
 }
@@ -77,7 +93,11 @@ fn patterns_cannot_backtrack_for_ever() {
         "while true do ('('):rep(5000):find('%b()') end",
         "s:gsub('a*a*a*a*b', function() end)",
     ] {
-        assert_eq!(hostile(&format!("{text}{search}")), Err(LuaError::Limit(Limit::Steps)), "{search}");
+        assert_eq!(
+            hostile(&format!("{text}{search}")),
+            Err(LuaError::Limit(Limit::Steps)),
+            "{search}"
+        );
     }
     healthy();
 }
@@ -100,14 +120,20 @@ fn memory_cannot_grow_without_end() {
         "local s = ('%s'):rep(1000) while true do s = s:format(unpack((function() local t = {} for i = 1, 1000 do t[i] = s end return t end)())) end",
     ] {
         let result = hostile(script);
-        assert!(matches!(result, Err(LuaError::Limit(Limit::Memory | Limit::Steps))), "{script}: {result:?}");
+        assert!(
+            matches!(result, Err(LuaError::Limit(Limit::Memory | Limit::Steps))),
+            "{script}: {result:?}"
+        );
         healthy();
     }
 }
 
 #[test]
 fn few_instructions_that_move_much_end_by_the_clock() {
-    let limits = Limits { time: Duration::from_millis(50), ..Limits::new(ticking) };
+    let limits = Limits {
+        time: Duration::from_millis(50),
+        ..Limits::new(ticking)
+    };
     for script in [
         "while true do end",
         "local s = ('x'):rep(1000000) while true do local t = s .. s end",
@@ -115,7 +141,11 @@ fn few_instructions_that_move_much_end_by_the_clock() {
         "local function f() pcall(f) pcall(f) end while true do f() end",
         "while true do pcall(function() while true do end end) end",
     ] {
-        assert_eq!(with(script, &limits), Err(LuaError::Limit(Limit::Time)), "{script}");
+        assert_eq!(
+            with(script, &limits),
+            Err(LuaError::Limit(Limit::Time)),
+            "{script}"
+        );
     }
     healthy();
 }
@@ -142,7 +172,10 @@ fn depth_ends_as_an_error_of_the_script() {
         "return {x = print}",
     ] {
         let result = hostile(script);
-        assert!(matches!(result, Err(LuaError::Script(_))), "{script}: {result:?}");
+        assert!(
+            matches!(result, Err(LuaError::Script(_))),
+            "{script}: {result:?}"
+        );
     }
     healthy();
 }
@@ -173,27 +206,48 @@ fn there_is_nothing_to_reach_outside() {
         "require.x",
     ] {
         let (script, expected) = match name.split_once('.') {
-            Some(("require", _)) => ("local ok = pcall(require, 'io') return {got = ok}".to_owned(), json!({"got": false})),
-            Some((table, field)) => (format!("return {{got = type({table}.{field})}}"), json!({"got": "nil"})),
-            None => (format!("return {{got = type({name})}}"), json!({"got": "nil"})),
+            Some(("require", _)) => (
+                "local ok = pcall(require, 'io') return {got = ok}".to_owned(),
+                json!({"got": false}),
+            ),
+            Some((table, field)) => (
+                format!("return {{got = type({table}.{field})}}"),
+                json!({"got": "nil"}),
+            ),
+            None => (
+                format!("return {{got = type({name})}}"),
+                json!({"got": "nil"}),
+            ),
         };
         assert_eq!(hostile(&script), Ok(Returned::Table(expected)), "{name}");
     }
     // Bytecode of `return 1`, as LuaJIT writes it.
-    for script in ["\u{1b}LJ\u{2}", "return {got = loadstring('\\27LJ\\2\\2\\14\\0\\1\\3\\0\\0\\0\\2')()}"] {
-        assert!(matches!(hostile(script), Err(LuaError::Script(_))), "{script:?}");
+    for script in [
+        "\u{1b}LJ\u{2}",
+        "return {got = loadstring('\\27LJ\\2\\2\\14\\0\\1\\3\\0\\0\\0\\2')()}",
+    ] {
+        assert!(
+            matches!(hostile(script), Err(LuaError::Script(_))),
+            "{script:?}"
+        );
     }
 }
 
 #[test]
 fn nothing_stays_for_the_next_run() {
     let steps = [
-        ("x = 1 string.find = nil table.concat = nil os.time = nil _G.pairs = nil getmetatable('').__index = nil", Value::Null),
+        (
+            "x = 1 string.find = nil table.concat = nil os.time = nil _G.pairs = nil getmetatable('').__index = nil",
+            Value::Null,
+        ),
         (
             "return {x = tostring(x), find = type(string.find), method = ('abc'):sub(2), concat = type(table.concat), time = type(os.time), pairs = type(pairs)}",
             json!({"x": "nil", "find": "function", "method": "bc", "concat": "function", "time": "function", "pairs": "function"}),
         ),
-        ("math.randomseed(7) return {math.random(1000000)}", json!([3_507])),
+        (
+            "math.randomseed(7) return {math.random(1000000)}",
+            json!([3_507]),
+        ),
         ("n = (n or 0) + 1 return {n}", json!([1])),
         ("n = (n or 0) + 1 return {n}", json!([1])),
     ];
@@ -201,9 +255,14 @@ fn nothing_stays_for_the_next_run() {
         let returned = hostile(script).expect("it runs");
         match expected {
             Value::Null => assert_eq!(returned, Returned::Nil),
-            Value::Array(_) if script.contains("random") => assert_eq!(returned, hostile(script).expect("it runs again")),
+            Value::Array(_) if script.contains("random") => {
+                assert_eq!(returned, hostile(script).expect("it runs again"))
+            }
             expected => assert_eq!(returned, Returned::Table(expected), "{script}"),
         }
     }
-    assert_eq!(hostile("return {math.random()}"), hostile("return {math.random()}"));
+    assert_eq!(
+        hostile("return {math.random()}"),
+        hostile("return {math.random()}")
+    );
 }

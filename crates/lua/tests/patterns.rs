@@ -5,7 +5,10 @@ use proptest::prelude::*;
 use tiphys_lua::{Capture, Found, Pattern};
 
 fn genuine(lua: &Lua, text: &str, pattern: &str, from: usize) -> Option<Option<Vec<String>>> {
-    let find: mlua::Function = lua.load("return string.find").eval().expect("there is string.find");
+    let find: mlua::Function = lua
+        .load("return string.find")
+        .eval()
+        .expect("there is string.find");
     let values: MultiValue = find.call((text, pattern, from + 1)).ok()?;
     let shown = |value: &Value| match value {
         Value::String(s) => s.to_string_lossy(),
@@ -17,7 +20,10 @@ fn genuine(lua: &Lua, text: &str, pattern: &str, from: usize) -> Option<Option<V
 }
 
 fn ours(text: &str, pattern: &str, from: usize) -> Option<Option<Vec<String>>> {
-    let found = Pattern::parse(pattern.as_bytes()).ok()?.find(text.as_bytes(), from, &mut || true).ok()?;
+    let found = Pattern::parse(pattern.as_bytes())
+        .ok()?
+        .find(text.as_bytes(), from, &mut || true)
+        .ok()?;
     let shown = |Found { range, captures }: Found| {
         let mut values = vec![(range.start + 1).to_string(), range.end.to_string()];
         values.extend(captures.into_iter().map(|capture| match capture {
@@ -33,14 +39,19 @@ fn compare(text: &str, pattern: &str, from: usize) -> Result<(), TestCaseError> 
     let lua = Lua::new_with(StdLib::STRING, LuaOptions::new()).expect("a machine");
     let _: LuaString = lua.create_string("").expect("a string");
     // What only one of them calls malformed says nothing: the genuine one sees faults where it gets to them, ours at once.
-    if let (Some(genuine), Some(ours)) = (genuine(&lua, text, pattern, from), ours(text, pattern, from)) {
+    if let (Some(genuine), Some(ours)) = (
+        genuine(&lua, text, pattern, from),
+        ours(text, pattern, from),
+    ) {
         prop_assert_eq!(genuine, ours, "{:?} in {:?} from {}", pattern, text, from);
     }
     Ok(())
 }
 
-const PIECES: [&str; 18] =
-    ["a", "b", ".", "%a", "%d", "%s", "%w", "%S", "%p", "%u", "[ab]", "[^a]", "[%w=]", "[]a-c]", "%b()", "%f[%w]", "()", "(%w*)%1"];
+const PIECES: [&str; 18] = [
+    "a", "b", ".", "%a", "%d", "%s", "%w", "%S", "%p", "%u", "[ab]", "[^a]", "[%w=]", "[]a-c]",
+    "%b()", "%f[%w]", "()", "(%w*)%1",
+];
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
@@ -68,13 +79,21 @@ fn faults_are_named() {
         ("[a", "malformed pattern (missing ']')"),
         ("%", "malformed pattern (ends with '%')"),
         ("%b", "malformed pattern (missing arguments to '%b')"),
-        ("%f", "malformed pattern (missing '[' after '%f' in pattern)"),
+        (
+            "%f",
+            "malformed pattern (missing '[' after '%f' in pattern)",
+        ),
         ("(a", "unfinished capture"),
         ("a)", "invalid pattern capture"),
         ("%1", "invalid capture index"),
         ("(%1)", "invalid capture index"),
     ] {
-        assert_eq!(Pattern::parse(pattern.as_bytes()).expect_err("it is malformed").to_string(), expected);
+        assert_eq!(
+            Pattern::parse(pattern.as_bytes())
+                .expect_err("it is malformed")
+                .to_string(),
+            expected
+        );
     }
     assert!(Pattern::parse("()".repeat(33).as_bytes()).is_err());
 }

@@ -12,7 +12,15 @@ fn evaluate(script: &str, open_libs: bool) -> Result<Returned, LuaError> {
     let object = json!({
         "kind": "Widget", "metadata": {"name": "w", "generation": 3, "labels": {"a": "1"}}, "spec": {"list": [1, null, "x"], "none": null, "on": true},
     });
-    run(&Run { script, open_libs, object: &object, parameters: &[("replicas".into(), "5".into())] }, &Limits::new(clock))
+    run(
+        &Run {
+            script,
+            open_libs,
+            object: &object,
+            parameters: &[("replicas".into(), "5".into())],
+        },
+        &Limits::new(clock),
+    )
 }
 
 fn table(script: &str) -> Value {
@@ -33,28 +41,46 @@ fn expressions_give_what_lua_gives() {
         ("1.5", json!(1.5)),
         ("{}", json!([])),
         ("{1, 2, {a = 'b'}}", json!([1, 2, {"a": "b"}])),
-        ("('Ready: %s %d %5.2f|%-5s|%q'):format(true, 3, 1.5, 'ab', 'a\"b')", json!("Ready: true 3  1.50|ab   |\"a\\\"b\"")),
+        (
+            "('Ready: %s %d %5.2f|%-5s|%q'):format(true, 3, 1.5, 'ab', 'a\"b')",
+            json!("Ready: true 3  1.50|ab   |\"a\\\"b\""),
+        ),
         (
             "string.format('%x %X %o %e %g %g %c %%', 255, 255, 8, 12345.678, 0.0001, 1e20, 65)",
             json!("ff FF 10 1.234568e+04 0.0001 1e+20 A %"),
         ),
-        ("string.format('%05d %+d %5s %.2s', 42, 7, 'x', 'abc')", json!("00042 +7     x ab")),
+        (
+            "string.format('%05d %+d %5s %.2s', 42, 7, 'x', 'abc')",
+            json!("00042 +7     x ab"),
+        ),
         ("('hello world'):find('o w')", json!(5)),
         ("('a.b'):find('.', 2, true)", json!(2)),
         ("('key = value'):match('^(%w+)%s*=%s*(%w+)$')", json!("key")),
         ("('abc'):gsub('%w', '%0%0')", json!("aabbcc")),
         ("('hello'):gsub('l', {l = 'L'})", json!("heLLo")),
-        ("('hello'):gsub('(h)(e)', function(a, b) return b .. a end)", json!("ehllo")),
+        (
+            "('hello'):gsub('(h)(e)', function(a, b) return b .. a end)",
+            json!("ehllo"),
+        ),
         ("('abc'):gsub('', '-')", json!("-a-b-c-")),
-        ("('abc'):gsub('%w*', function() return 'x' end)", json!("xx")),
+        (
+            "('abc'):gsub('%w*', function() return 'x' end)",
+            json!("xx"),
+        ),
         ("select(2, ('abcabc'):gsub('b', 'x'))", json!(2)),
         ("('abcabc'):gsub('b', 'x', 1)", json!("axcabc")),
-        ("('x'):rep(3) .. ('abc'):upper() .. ('ABC'):lower() .. ('abc'):reverse() .. #'abc'", json!("xxxABCabccba3")),
+        (
+            "('x'):rep(3) .. ('abc'):upper() .. ('ABC'):lower() .. ('abc'):reverse() .. #'abc'",
+            json!("xxxABCabccba3"),
+        ),
         ("('abc'):byte(-1)", json!(99)),
         ("string.char(72, 105)", json!("Hi")),
         ("('abcdef'):sub(-3, -2)", json!("de")),
         ("table.concat({1, 'b', 3}, ', ')", json!("1, b, 3")),
-        ("(function() local t = {3, 1, 2} table.sort(t) return table.concat(t) end)()", json!("123")),
+        (
+            "(function() local t = {3, 1, 2} table.sort(t) return table.concat(t) end)()",
+            json!("123"),
+        ),
         (
             "(function() local t = {'b', 'a', 'c'} table.sort(t, function(a, b) return a > b end) return table.concat(t) end)()",
             json!("cba"),
@@ -64,52 +90,105 @@ fn expressions_give_what_lua_gives() {
             json!("012303"),
         ),
         ("table.getn({1, 2}) + table.maxn({[5] = 1})", json!(7)),
-        ("(function() local s = '' for w in ('a bb ccc'):gmatch('%a+') do s = s .. #w end return s end)()", json!("123")),
-        ("(function() local s = '' for k, v in ('a=1, b=2'):gmatch('(%w+)=(%w+)') do s = s .. v .. k end return s end)()", json!("1a2b")),
+        (
+            "(function() local s = '' for w in ('a bb ccc'):gmatch('%a+') do s = s .. #w end return s end)()",
+            json!("123"),
+        ),
+        (
+            "(function() local s = '' for k, v in ('a=1, b=2'):gmatch('(%w+)=(%w+)') do s = s .. v .. k end return s end)()",
+            json!("1a2b"),
+        ),
         ("tostring(pcall(error, 'x'))", json!("false")),
         ("select(2, pcall(error, 'x', 0))", json!("x")),
         ("select(2, pcall(error, {code = 1})).code", json!(1)),
-        ("select(2, pcall(function() string.rep() end))", json!("<string>:1: bad argument #1 to rep (string expected, got nil)")),
-        ("select(2, pcall(function() assert(false, 'no') end))", json!("<string>:1: no")),
-        ("select(2, xpcall(function() error('x', 0) end, function(e) return e .. '!' end))", json!("x!")),
-        ("coroutine.wrap(function(a) local b = coroutine.yield(a + 1) return b end)(1)", json!(2)),
-        ("loadstring('return kind')() == nil and loadstring('return obj.kind')()", json!("Widget")),
+        (
+            "select(2, pcall(function() string.rep() end))",
+            json!("<string>:1: bad argument #1 to rep (string expected, got nil)"),
+        ),
+        (
+            "select(2, pcall(function() assert(false, 'no') end))",
+            json!("<string>:1: no"),
+        ),
+        (
+            "select(2, xpcall(function() error('x', 0) end, function(e) return e .. '!' end))",
+            json!("x!"),
+        ),
+        (
+            "coroutine.wrap(function(a) local b = coroutine.yield(a + 1) return b end)(1)",
+            json!(2),
+        ),
+        (
+            "loadstring('return kind')() == nil and loadstring('return obj.kind')()",
+            json!("Widget"),
+        ),
         ("loadstring('=') == nil", json!(true)),
         ("require('os').time()", json!(1_700_000_000)),
-        ("os.date('!%Y-%m-%dT%H:%M:%SZ')", json!("2023-11-14T22:13:20Z")),
+        (
+            "os.date('!%Y-%m-%dT%H:%M:%SZ')",
+            json!("2023-11-14T22:13:20Z"),
+        ),
         ("os.date('%Y', 0)", json!("1970")),
         ("os.date('!*t', 86400).day", json!(2)),
-        ("os.time({year = 2024, month = 2, day = 29, hour = 0})", json!(1_709_164_800)),
-        ("os.time({year = 2023, month = 13, day = 1, hour = 0})", json!(1_704_067_200)),
+        (
+            "os.time({year = 2024, month = 2, day = 29, hour = 0})",
+            json!(1_709_164_800),
+        ),
+        (
+            "os.time({year = 2023, month = 13, day = 1, hour = 0})",
+            json!(1_704_067_200),
+        ),
         ("math.floor(2.7) + math.max(1, 2)", json!(4)),
         ("math.mod(7, 4)", json!(3)),
         ("_VERSION", json!("Lua 5.1")),
         ("tonumber('0x10') + tonumber('z', 36)", json!(51)),
     ] {
-        assert_eq!(table(&format!("return {{ ({expression}) }}")).pointer("/0").unwrap_or(&json!([])), &expected, "{expression}");
+        assert_eq!(
+            table(&format!("return {{ ({expression}) }}"))
+                .pointer("/0")
+                .unwrap_or(&json!([])),
+            &expected,
+            "{expression}"
+        );
     }
 }
 
 #[test]
 fn goto_continue_parses() {
-    assert_eq!(table("local n = 0 for i = 1, 4 do if i % 2 == 0 then goto continue end n = n + i ::continue:: end return {n}"), json!([4]));
+    assert_eq!(
+        table(
+            "local n = 0 for i = 1, 4 do if i % 2 == 0 then goto continue end n = n + i ::continue:: end return {n}"
+        ),
+        json!([4])
+    );
 }
 
 #[test]
 fn without_open_libraries_there_are_no_strings() {
     for (script, open, expected) in [
-        ("return {s = type(string), m = type(math), c = type(coroutine), t = type(table), o = type(os)}", false, "nil nil nil table table"),
+        (
+            "return {s = type(string), m = type(math), c = type(coroutine), t = type(table), o = type(os)}",
+            false,
+            "nil nil nil table table",
+        ),
         (
             "return {s = type(string), m = type(math), c = type(coroutine), t = type(table), o = type(os)}",
             true,
             "table table table table table",
         ),
     ] {
-        let Ok(Returned::Table(got)) = evaluate(script, open) else { panic!("{script}") };
-        let words: Vec<&str> = ["s", "m", "c", "t", "o"].iter().filter_map(|k| got[k].as_str()).collect();
+        let Ok(Returned::Table(got)) = evaluate(script, open) else {
+            panic!("{script}")
+        };
+        let words: Vec<&str> = ["s", "m", "c", "t", "o"]
+            .iter()
+            .filter_map(|k| got[k].as_str())
+            .collect();
         assert_eq!(words.join(" "), expected);
     }
-    assert!(matches!(evaluate("return {('x'):upper()}", false), Err(LuaError::Script(_))));
+    assert!(matches!(
+        evaluate("return {('x'):upper()}", false),
+        Err(LuaError::Script(_))
+    ));
 }
 
 #[test]
@@ -117,11 +196,20 @@ fn errors_have_the_script_s_words_and_line() {
     for (script, expected) in [
         ("error('nope')", "<string>:1: nope"),
         ("local x = 1\nerror('nope')", "<string>:2: nope"),
-        ("return {x = function() end}", "cannot encode function to JSON"),
+        (
+            "return {x = function() end}",
+            "cannot encode function to JSON",
+        ),
     ] {
-        assert_eq!(evaluate(script, true), Err(LuaError::Script(expected.into())), "{script}");
+        assert_eq!(
+            evaluate(script, true),
+            Err(LuaError::Script(expected.into())),
+            "{script}"
+        );
     }
-    let Err(LuaError::Script(text)) = evaluate("x =", true) else { panic!("it does not parse") };
+    let Err(LuaError::Script(text)) = evaluate("x =", true) else {
+        panic!("it does not parse")
+    };
     assert!(text.starts_with("<string>:1:"), "{text}");
 }
 

@@ -16,7 +16,10 @@ pub enum SourceKind {
 impl SourceKind {
     /// Those that the settings switch off: their folders are plain manifests then.
     pub fn switched_off(is_on: impl Fn(&str) -> bool) -> Vec<Self> {
-        [Self::Directory, Self::Helm, Self::Kustomize].into_iter().filter(|kind| !is_on(kind.as_str())).collect()
+        [Self::Directory, Self::Helm, Self::Kustomize]
+            .into_iter()
+            .filter(|kind| !is_on(kind.as_str()))
+            .collect()
     }
 
     pub fn as_str(self) -> &'static str {
@@ -52,19 +55,29 @@ impl ExplicitKind {
             (self.directory, SourceKind::Directory),
             (self.plugin, SourceKind::Plugin),
         ];
-        all.into_iter().filter(|(set, _)| *set).map(|(_, kind)| kind).collect()
+        all.into_iter()
+            .filter(|(set, _)| *set)
+            .map(|(_, kind)| kind)
+            .collect()
     }
 }
 
 /// The explicit type, or what the folder itself holds. A kustomization beats a chart only by name order, as in Argo CD.
-pub fn detect(files: &dyn SourceFiles, path: &str, explicit: Option<ExplicitKind>) -> Result<SourceKind, RenderError> {
+pub fn detect(
+    files: &dyn SourceFiles,
+    path: &str,
+    explicit: Option<ExplicitKind>,
+) -> Result<SourceKind, RenderError> {
     let explicit = explicit.unwrap_or_default().kinds();
     match explicit.as_slice() {
         [] => {}
         [kind] => return Ok(*kind),
         many => {
             let names: Vec<&str> = many.iter().map(|k| k.as_str()).collect();
-            return Err(RenderError::SourceTypes(format!("multiple application sources defined: {}", names.join(","))));
+            return Err(RenderError::SourceTypes(format!(
+                "multiple application sources defined: {}",
+                names.join(",")
+            )));
         }
     }
     let mut kind = SourceKind::Directory;
@@ -75,7 +88,10 @@ pub fn detect(files: &dyn SourceFiles, path: &str, explicit: Option<ExplicitKind
         if entry.name.ends_with("Chart.yaml") {
             kind = SourceKind::Helm;
         }
-        if matches!(entry.name.as_str(), "kustomization.yaml" | "kustomization.yml" | "Kustomization") {
+        if matches!(
+            entry.name.as_str(),
+            "kustomization.yaml" | "kustomization.yml" | "Kustomization"
+        ) {
             kind = SourceKind::Kustomize;
         }
     }

@@ -10,7 +10,12 @@ const SKIP_MARKER: &[u8] = b"+argocd:skip-file-rendering";
 /// Deepest folder below the Application's path.
 const MAX_FOLDERS: usize = 100;
 
-pub(crate) fn render(files: &dyn SourceFiles, path: &str, options: &DirectoryOptions, budget: &Budget) -> Result<Rendered, RenderError> {
+pub(crate) fn render(
+    files: &dyn SourceFiles,
+    path: &str,
+    options: &DirectoryOptions,
+    budget: &Budget,
+) -> Result<Rendered, RenderError> {
     let mut walk = Walk {
         files,
         options,
@@ -19,7 +24,10 @@ pub(crate) fn render(files: &dyn SourceFiles, path: &str, options: &DirectoryOpt
         exclude: pattern(&options.exclude),
         seen: 0,
         bytes: 0,
-        rendered: Rendered { kind: SourceKind::Directory, ..Rendered::default() },
+        rendered: Rendered {
+            kind: SourceKind::Directory,
+            ..Rendered::default()
+        },
     };
     walk.folder(path, "", 0)?;
     Ok(walk.rendered)
@@ -49,18 +57,28 @@ impl Walk<'_> {
     /// `full` is the path in the source, `relative` the path below the Application's folder. Names in byte order, as Go walks.
     fn folder(&mut self, full: &str, relative: &str, depth: usize) -> Result<(), RenderError> {
         if depth > MAX_FOLDERS {
-            return Err(RenderError::OverBudget { what: format!("the folder depth at {full:?}"), limit: MAX_FOLDERS as u64 });
+            return Err(RenderError::OverBudget {
+                what: format!("the folder depth at {full:?}"),
+                limit: MAX_FOLDERS as u64,
+            });
         }
         for entry in self.files.list(full)?.unwrap_or_default() {
             self.seen += 1;
             if self.seen > self.budget.files {
-                return Err(RenderError::OverBudget { what: "the number of files".to_owned(), limit: self.budget.files as u64 });
+                return Err(RenderError::OverBudget {
+                    what: "the number of files".to_owned(),
+                    limit: self.budget.files as u64,
+                });
             }
             let (full, relative) = (join(full, &entry.name), join(relative, &entry.name));
             match entry.kind {
-                FileKind::Dir if self.options.recurse => self.folder(&full, &relative, depth + 1)?,
+                FileKind::Dir if self.options.recurse => {
+                    self.folder(&full, &relative, depth + 1)?
+                }
                 FileKind::Dir | FileKind::Other => {}
-                FileKind::File { .. } | FileKind::Symlink => self.file(&full, &relative, &entry.name)?,
+                FileKind::File { .. } | FileKind::Symlink => {
+                    self.file(&full, &relative, &entry.name)?
+                }
             }
         }
         Ok(())
@@ -68,16 +86,26 @@ impl Walk<'_> {
 
     fn file(&mut self, full: &str, relative: &str, name: &str) -> Result<(), RenderError> {
         let extension = name.rsplit_once('.').map_or("", |(_, e)| e);
-        if !self.options.disable_extension_filter && !matches!(extension, "yaml" | "yml" | "json" | "jsonnet") {
+        if !self.options.disable_extension_filter
+            && !matches!(extension, "yaml" | "yml" | "json" | "jsonnet")
+        {
             return Ok(());
         }
         // Links are judged before the globs: one that leaves the source is refused even when it is excluded.
         match self.files.kind(full)? {
             Some(FileKind::File { .. }) => {}
-            None => return self.skipped(format!("destination of symlink \"{relative}\" is missing")),
-            Some(_) => return self.skipped(format!("ignoring symlink at \"{relative}\" to non-regular file")),
+            None => {
+                return self.skipped(format!("destination of symlink \"{relative}\" is missing"));
+            }
+            Some(_) => {
+                return self.skipped(format!(
+                    "ignoring symlink at \"{relative}\" to non-regular file"
+                ));
+            }
         }
-        if matches(self.exclude.as_ref(), relative) == Some(true) || matches(self.include.as_ref(), relative) == Some(false) {
+        if matches(self.exclude.as_ref(), relative) == Some(true)
+            || matches(self.include.as_ref(), relative) == Some(false)
+        {
             return Ok(());
         }
         let Some(content) = self.files.read(full)? else {
@@ -90,18 +118,26 @@ impl Walk<'_> {
             if self.options.skip_jsonnet {
                 return Ok(());
             }
-            return Err(RenderError::Unsupported(format!("{relative}: Jsonnet files are")));
+            return Err(RenderError::Unsupported(format!(
+                "{relative}: Jsonnet files are"
+            )));
         }
         self.bytes += content.len() as u64;
         let limit = self.budget.combined_bytes;
         if limit > 0 && self.bytes > limit {
-            return Err(RenderError::OverBudget { what: "exceeded max combined manifest file size: the directory".to_owned(), limit });
+            return Err(RenderError::OverBudget {
+                what: "exceeded max combined manifest file size: the directory".to_owned(),
+                limit,
+            });
         }
         let (objects, errors) = objects_of_text(relative, &content, self.budget);
         self.rendered.objects.extend(objects);
         self.rendered.errors.extend(errors);
         if self.rendered.objects.len() > self.budget.objects {
-            return Err(RenderError::OverBudget { what: "the number of objects".to_owned(), limit: self.budget.objects as u64 });
+            return Err(RenderError::OverBudget {
+                what: "the number of objects".to_owned(),
+                limit: self.budget.objects as u64,
+            });
         }
         Ok(())
     }

@@ -34,7 +34,9 @@ pub enum FileError {
     LinkLoop(String),
     #[error("\"{path}\" has {size} bytes, more than the {limit} that may be read")]
     TooLarge { path: String, size: u64, limit: u64 },
-    #[error("\"{0}\" is a Git LFS pointer, and Git LFS is not supported: its content is not in the repository")]
+    #[error(
+        "\"{0}\" is a Git LFS pointer, and Git LFS is not supported: its content is not in the repository"
+    )]
     LfsPointer(String),
     #[error("cannot read \"{path}\": {reason}")]
     Unreadable { path: String, reason: String },
@@ -61,17 +63,33 @@ pub struct MemoryFiles(pub BTreeMap<String, Vec<u8>>);
 
 impl MemoryFiles {
     pub fn new<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        Self(files.into_iter().map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec())).collect())
+        Self(
+            files
+                .into_iter()
+                .map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec()))
+                .collect(),
+        )
     }
 }
 
 impl SourceFiles for MemoryFiles {
     fn kind(&self, path: &str) -> Result<Option<FileKind>, FileError> {
         if let Some(content) = self.0.get(path) {
-            return Ok(Some(FileKind::File { size: content.len() as u64 }));
+            return Ok(Some(FileKind::File {
+                size: content.len() as u64,
+            }));
         }
-        let folder = if path.is_empty() { String::new() } else { format!("{path}/") };
-        let exists = path.is_empty() || self.0.range(folder.clone()..).next().is_some_and(|(name, _)| name.starts_with(&folder));
+        let folder = if path.is_empty() {
+            String::new()
+        } else {
+            format!("{path}/")
+        };
+        let exists = path.is_empty()
+            || self
+                .0
+                .range(folder.clone()..)
+                .next()
+                .is_some_and(|(name, _)| name.starts_with(&folder));
         Ok(exists.then_some(FileKind::Dir))
     }
 
@@ -83,16 +101,32 @@ impl SourceFiles for MemoryFiles {
         if self.kind(path)? != Some(FileKind::Dir) {
             return Ok(None);
         }
-        let folder = if path.is_empty() { String::new() } else { format!("{path}/") };
+        let folder = if path.is_empty() {
+            String::new()
+        } else {
+            format!("{path}/")
+        };
         let mut entries = BTreeMap::new();
         for (name, content) in self.0.range(folder.clone()..) {
-            let Some(rest) = name.strip_prefix(&folder) else { break };
+            let Some(rest) = name.strip_prefix(&folder) else {
+                break;
+            };
             match rest.split_once('/') {
                 Some((dir, _)) => entries.insert(dir.to_owned(), FileKind::Dir),
-                None => entries.insert(rest.to_owned(), FileKind::File { size: content.len() as u64 }),
+                None => entries.insert(
+                    rest.to_owned(),
+                    FileKind::File {
+                        size: content.len() as u64,
+                    },
+                ),
             };
         }
-        Ok(Some(entries.into_iter().map(|(name, kind)| FileEntry { name, kind }).collect()))
+        Ok(Some(
+            entries
+                .into_iter()
+                .map(|(name, kind)| FileEntry { name, kind })
+                .collect(),
+        ))
     }
 }
 
@@ -117,5 +151,9 @@ pub fn clean_app_path(path: &str) -> Result<String, RenderError> {
 }
 
 pub(crate) fn join(folder: &str, name: &str) -> String {
-    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+    if folder.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{folder}/{name}")
+    }
 }

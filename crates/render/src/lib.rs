@@ -12,11 +12,13 @@ pub mod helm;
 mod manifest;
 
 pub use app::{
-    AppFacts, Charts, Details, Environment, HelmDetails, HelmOptions, Prepared, RenderParams, SourceSet, Surroundings, Tool, details,
-    prepare,
+    AppFacts, Charts, Details, Environment, HelmDetails, HelmOptions, Prepared, RenderParams,
+    SourceSet, Surroundings, Tool, details, prepare,
 };
 pub use detect::{ExplicitKind, SourceKind, detect};
-pub use files::{FileEntry, FileError, FileKind, MemoryFiles, SourceFiles, clean_app_path as app_folder};
+pub use files::{
+    FileEntry, FileError, FileKind, MemoryFiles, SourceFiles, clean_app_path as app_folder,
+};
 pub use manifest::{ManifestError, objects_of_text};
 
 use tiphys_apimachinery::Object;
@@ -36,8 +38,16 @@ pub struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        let yaml = tiphys_gocompat::yaml::Limits { bytes: 32 << 20, ..Default::default() };
-        Self { combined_bytes: 10_000_000, files: 100_000, objects: 50_000, yaml }
+        let yaml = tiphys_gocompat::yaml::Limits {
+            bytes: 32 << 20,
+            ..Default::default()
+        };
+        Self {
+            combined_bytes: 10_000_000,
+            files: 100_000,
+            objects: 50_000,
+            yaml,
+        }
     }
 }
 
@@ -92,9 +102,16 @@ pub enum RenderError {
 }
 
 /// Renders what was prepared. `charts` has charts that are ready, and chance and time for their templates.
-pub fn render(sources: &SourceSet<'_>, prepared: &Prepared, charts: &dyn Charts, budget: &Budget) -> Result<Rendered, RenderError> {
+pub fn render(
+    sources: &SourceSet<'_>,
+    prepared: &Prepared,
+    charts: &dyn Charts,
+    budget: &Budget,
+) -> Result<Rendered, RenderError> {
     match &prepared.tool {
-        Tool::Directory(options) => directory::render(sources.files, &prepared.folder, options, budget),
+        Tool::Directory(options) => {
+            directory::render(sources.files, &prepared.folder, options, budget)
+        }
         Tool::Helm(options) => app::render(sources, &prepared.folder, options, charts, budget),
     }
 }

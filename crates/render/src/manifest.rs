@@ -17,20 +17,37 @@ pub struct ManifestError {
 }
 
 fn shown_line(line: usize) -> String {
-    if line == 0 { String::new() } else { format!("line {line}: ") }
+    if line == 0 {
+        String::new()
+    } else {
+        format!("line {line}: ")
+    }
 }
 
 /// The objects of one file and what was wrong in it. A broken document does not hide the others.
 ///
 /// A YAML file without any object that does not look like a manifest either (no `apiVersion:`, `kind:` and `metadata:`) is ignored.
-pub fn objects_of_text(file: &str, content: &[u8], budget: &Budget) -> (Vec<Object>, Vec<ManifestError>) {
-    let mut reader = Reader { file, objects: Vec::new(), errors: Vec::new(), limits: budget.yaml };
+pub fn objects_of_text(
+    file: &str,
+    content: &[u8],
+    budget: &Budget,
+) -> (Vec<Object>, Vec<ManifestError>) {
+    let mut reader = Reader {
+        file,
+        objects: Vec::new(),
+        errors: Vec::new(),
+        limits: budget.yaml,
+    };
     match yaml::decode_text(content, &budget.yaml) {
         Err(e) => reader.yaml_error(e),
         Ok(text) if file.ends_with(".json") => reader.json_file(&text),
         Ok(text) => reader.yaml_file(&text),
     }
-    let Reader { objects, mut errors, .. } = reader;
+    let Reader {
+        objects,
+        mut errors,
+        ..
+    } = reader;
     if objects.is_empty() && !file.ends_with(".json") && !looks_like_manifest(content) {
         errors.retain(|(of_manifest, _)| *of_manifest);
     }
@@ -38,13 +55,25 @@ pub fn objects_of_text(file: &str, content: &[u8], budget: &Budget) -> (Vec<Obje
 }
 
 /// The objects of what a template made; everything in it must be one.
-pub(crate) fn objects_of_template(template: &str, content: &[u8], budget: &Budget) -> (Vec<Object>, Vec<ManifestError>) {
-    let mut reader = Reader { file: template, objects: Vec::new(), errors: Vec::new(), limits: budget.yaml };
+pub(crate) fn objects_of_template(
+    template: &str,
+    content: &[u8],
+    budget: &Budget,
+) -> (Vec<Object>, Vec<ManifestError>) {
+    let mut reader = Reader {
+        file: template,
+        objects: Vec::new(),
+        errors: Vec::new(),
+        limits: budget.yaml,
+    };
     match yaml::decode_text(content, &budget.yaml) {
         Err(e) => reader.yaml_error(e),
         Ok(text) => reader.yaml_file(&text),
     }
-    (reader.objects, reader.errors.into_iter().map(|(_, e)| e).collect())
+    (
+        reader.objects,
+        reader.errors.into_iter().map(|(_, e)| e).collect(),
+    )
 }
 
 fn looks_like_manifest(content: &[u8]) -> bool {
@@ -69,15 +98,33 @@ struct Place {
 
 impl Reader<'_> {
     fn error(&mut self, line: usize, message: impl Into<String>) {
-        self.errors.push((false, ManifestError { file: self.file.to_owned(), line, message: message.into() }));
+        self.errors.push((
+            false,
+            ManifestError {
+                file: self.file.to_owned(),
+                line,
+                message: message.into(),
+            },
+        ));
     }
 
     fn manifest_error(&mut self, line: usize, message: String) {
-        self.errors.push((true, ManifestError { file: self.file.to_owned(), line, message }));
+        self.errors.push((
+            true,
+            ManifestError {
+                file: self.file.to_owned(),
+                line,
+                message,
+            },
+        ));
     }
 
     fn yaml_error(&mut self, e: YamlError) {
-        let message = if e.column > 0 { format!("column {}: {}", e.column, e.message) } else { e.message };
+        let message = if e.column > 0 {
+            format!("column {}: {}", e.column, e.message)
+        } else {
+            e.message
+        };
         self.error(e.line, message);
     }
 
@@ -90,11 +137,18 @@ impl Reader<'_> {
             Some(Ok(value)) => {
                 let rest = text.get(values.byte_offset()..).unwrap_or_default();
                 if !rest.trim().is_empty() {
-                    let message = "Found multiple objects. Only single objects are allowed in JSON files.";
+                    let message =
+                        "Found multiple objects. Only single objects are allowed in JSON files.";
                     return self.error(0, message);
                 }
                 if !is_image_manifest(&value) {
-                    self.document(value, Place { document: 1, line: 1 });
+                    self.document(
+                        value,
+                        Place {
+                            document: 1,
+                            line: 1,
+                        },
+                    );
                 }
             }
         }
@@ -110,8 +164,16 @@ impl Reader<'_> {
         };
         let mut limits = self.limits;
         for (index, chunk) in chunks.enumerate() {
-            match chunk.and_then(|chunk| yaml::parse_chunk(&chunk, &mut limits, Duplicates::LastWins)) {
-                Ok((value, line)) => self.document(value, Place { document: index + 1, line }),
+            match chunk
+                .and_then(|chunk| yaml::parse_chunk(&chunk, &mut limits, Duplicates::LastWins))
+            {
+                Ok((value, line)) => self.document(
+                    value,
+                    Place {
+                        document: index + 1,
+                        line,
+                    },
+                ),
                 Err(e) => self.yaml_error(e),
             }
         }
@@ -131,7 +193,13 @@ impl Reader<'_> {
             }
         }
         for (index, value) in documents.into_iter().enumerate() {
-            self.document(value, Place { document: index + 1, line: 0 });
+            self.document(
+                value,
+                Place {
+                    document: index + 1,
+                    line: 0,
+                },
+            );
         }
         true
     }
@@ -142,10 +210,22 @@ impl Reader<'_> {
         let map = match value {
             Value::Null => return,
             Value::Object(map) => map,
-            _ => return self.error(place.line, format!("document {}: a manifest must be a map", place.document)),
+            _ => {
+                return self.error(
+                    place.line,
+                    format!("document {}: a manifest must be a map", place.document),
+                );
+            }
         };
-        if map.get("kind").and_then(Value::as_str).is_none_or(str::is_empty) {
-            return self.error(place.line, format!("document {}: Object 'Kind' is missing", place.document));
+        if map
+            .get("kind")
+            .and_then(Value::as_str)
+            .is_none_or(str::is_empty)
+        {
+            return self.error(
+                place.line,
+                format!("document {}: Object 'Kind' is missing", place.document),
+            );
         }
         match list_items(map) {
             Listed::Single(map) => self.object(map, place, None),
@@ -154,7 +234,14 @@ impl Reader<'_> {
                 for (index, item) in items.into_iter().enumerate() {
                     match item {
                         Value::Object(map) => self.object(map, place, Some(index + 1)),
-                        _ => self.manifest_error(place.line, format!("document {}: item {} is not an object", place.document, index + 1)),
+                        _ => self.manifest_error(
+                            place.line,
+                            format!(
+                                "document {}: item {} is not an object",
+                                place.document,
+                                index + 1
+                            ),
+                        ),
                     }
                 }
             }
@@ -172,7 +259,10 @@ impl Reader<'_> {
                     (kind, "") => format!(" ({kind})"),
                     (kind, name) => format!(" ({kind} {name:?})"),
                 };
-                self.manifest_error(place.line, format!("document {}{item}{what}: {e}", place.document));
+                self.manifest_error(
+                    place.line,
+                    format!("document {}{item}{what}: {e}", place.document),
+                );
             }
         }
     }
@@ -186,7 +276,10 @@ enum Listed {
 
 /// Any object with a list in `items` is a list of objects, whatever its kind; `items: null` without spec and status is an empty one.
 fn list_items(mut map: Map<String, Value>) -> Listed {
-    if map.get("items").is_some_and(Value::is_null) && !map.contains_key("spec") && !map.contains_key("status") {
+    if map.get("items").is_some_and(Value::is_null)
+        && !map.contains_key("spec")
+        && !map.contains_key("status")
+    {
         return Listed::Empty;
     }
     match map.get_mut("items") {
@@ -196,7 +289,9 @@ fn list_items(mut map: Map<String, Value>) -> Listed {
 }
 
 fn is_image_manifest(value: &Value) -> bool {
-    value.get("kind").is_none() && value.get("schemaVersion").is_some_and(Value::is_u64) && value.get("layers").is_some_and(Value::is_array)
+    value.get("kind").is_none()
+        && value.get("schemaVersion").is_some_and(Value::is_u64)
+        && value.get("layers").is_some_and(Value::is_array)
 }
 
 /// Numbers as Kubernetes keeps them: 64-bit integers where the number is whole and fits, else floats.
@@ -207,8 +302,11 @@ fn kubernetes_numbers(value: &mut Value) {
                 return;
             }
             let Some(float) = n.as_f64() else { return };
-            let whole =
-                if n.is_f64() && float.fract() == 0.0 && float.abs() < 1e19 { format!("{float}").parse::<i64>().ok() } else { None };
+            let whole = if n.is_f64() && float.fract() == 0.0 && float.abs() < 1e19 {
+                format!("{float}").parse::<i64>().ok()
+            } else {
+                None
+            };
             match (whole, Number::from_f64(float)) {
                 (Some(whole), _) => *value = whole.into(),
                 (None, Some(float)) => *n = float,
@@ -228,7 +326,13 @@ mod tests {
 
     fn read(file: &str, text: &str) -> (Vec<String>, Vec<String>) {
         let (objects, errors) = objects_of_text(file, text.as_bytes(), &Budget::default());
-        (objects.iter().map(|o| format!("{} {}", o.kind(), o.name())).collect(), errors.iter().map(ToString::to_string).collect())
+        (
+            objects
+                .iter()
+                .map(|o| format!("{} {}", o.kind(), o.name()))
+                .collect(),
+            errors.iter().map(ToString::to_string).collect(),
+        )
     }
 
     fn cm(name: &str) -> String {
@@ -240,20 +344,39 @@ mod tests {
         let two = format!("{}---\n---\n# nothing\n---\n{}", cm("a"), cm("b"));
         assert_eq!(read("x.yaml", &two).0, ["ConfigMap a", "ConfigMap b"]);
         let list = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: A, metadata: {name: x}}\n- {apiVersion: v1, kind: B, metadata: {generateName: y-}}\n";
-        assert_eq!(read("x.yaml", list), (vec!["A x".to_owned(), "B ".to_owned()], vec![]));
-        assert_eq!(read("x.yaml", "apiVersion: v1\nitems: null\nkind: ConfigMapList\n"), (vec![], vec![]));
+        assert_eq!(
+            read("x.yaml", list),
+            (vec!["A x".to_owned(), "B ".to_owned()], vec![])
+        );
+        assert_eq!(
+            read(
+                "x.yaml",
+                "apiVersion: v1\nitems: null\nkind: ConfigMapList\n"
+            ),
+            (vec![], vec![])
+        );
         assert_eq!(read("x.yaml", ""), (vec![], vec![]));
         // Some hooks need no name, and of what needs one the sync tells.
-        assert_eq!(read("x.yaml", "apiVersion: v1\nkind: X\nmetadata: {}\n"), (vec!["X ".to_owned()], vec![]));
+        assert_eq!(
+            read("x.yaml", "apiVersion: v1\nkind: X\nmetadata: {}\n"),
+            (vec!["X ".to_owned()], vec![])
+        );
     }
 
     #[test]
     fn a_broken_document_does_not_hide_the_others() {
-        let text = format!("{}---\napiVersion: v1\nkind: ConfigMap\nmetadata: [\n---\n{}", cm("a"), cm("b"));
+        let text = format!(
+            "{}---\napiVersion: v1\nkind: ConfigMap\nmetadata: [\n---\n{}",
+            cm("a"),
+            cm("b")
+        );
         let (objects, errors) = read("dir/x.yaml", &text);
         assert_eq!(objects, ["ConfigMap a", "ConfigMap b"]);
         assert_eq!(errors.len(), 1, "{errors:?}");
-        assert!(errors[0].starts_with("Failed to unmarshal \"dir/x.yaml\": line 9: column "), "{errors:?}");
+        assert!(
+            errors[0].starts_with("Failed to unmarshal \"dir/x.yaml\": line 9: column "),
+            "{errors:?}"
+        );
     }
 
     #[test]
@@ -264,16 +387,40 @@ mod tests {
                 "a: 1\n---\nkind: X\nmetadata: {name: m}\napiVersion: \n",
                 "line 3: document 2 (X \"m\"): field `apiVersion` is missing",
             ),
-            ("x.yaml", "apiVersion: v1\nkind: X\nmetadata: {name: 5}\n", "line 1: document 1 (X): field `metadata.name` must be a string"),
-            ("x.yaml", "kind: List\nitems: [1]\n", "line 1: document 1: item 1 is not an object"),
-            ("x.json", "{\"a\":1}", "line 1: document 1: Object 'Kind' is missing"),
-            ("x.json", "[1]", "line 1: document 1: a manifest must be a map"),
-            ("x.json", "{} {}", "Found multiple objects. Only single objects are allowed in JSON files."),
+            (
+                "x.yaml",
+                "apiVersion: v1\nkind: X\nmetadata: {name: 5}\n",
+                "line 1: document 1 (X): field `metadata.name` must be a string",
+            ),
+            (
+                "x.yaml",
+                "kind: List\nitems: [1]\n",
+                "line 1: document 1: item 1 is not an object",
+            ),
+            (
+                "x.json",
+                "{\"a\":1}",
+                "line 1: document 1: Object 'Kind' is missing",
+            ),
+            (
+                "x.json",
+                "[1]",
+                "line 1: document 1: a manifest must be a map",
+            ),
+            (
+                "x.json",
+                "{} {}",
+                "Found multiple objects. Only single objects are allowed in JSON files.",
+            ),
             ("x.json", "", "the file is empty"),
         ];
         for (file, text, want) in cases {
             let (_, errors) = read(file, text);
-            assert_eq!(errors.last().map(String::as_str), Some(format!("Failed to unmarshal {file:?}: {want}").as_str()), "{text:?}");
+            assert_eq!(
+                errors.last().map(String::as_str),
+                Some(format!("Failed to unmarshal {file:?}: {want}").as_str()),
+                "{text:?}"
+            );
         }
     }
 
@@ -281,23 +428,52 @@ mod tests {
     fn other_yaml_is_ignored_unless_it_looks_like_a_manifest() {
         assert_eq!(read("values.yaml", "replicas: 1\n"), (vec![], vec![]));
         assert_eq!(read("broken.yaml", "{{ template }}: [\n"), (vec![], vec![]));
-        assert_eq!(read("m.json", "{\"schemaVersion\": 2, \"layers\": []}"), (vec![], vec![]));
-        assert_eq!(read("x.yaml", "# apiVersion: kind: metadata:\na: 1\n").1.len(), 1);
-        assert_eq!(read("x.yaml", &format!("a: 1\n---\n{}", cm("b"))).1.len(), 1);
+        assert_eq!(
+            read("m.json", "{\"schemaVersion\": 2, \"layers\": []}"),
+            (vec![], vec![])
+        );
+        assert_eq!(
+            read("x.yaml", "# apiVersion: kind: metadata:\na: 1\n")
+                .1
+                .len(),
+            1
+        );
+        assert_eq!(
+            read("x.yaml", &format!("a: 1\n---\n{}", cm("b"))).1.len(),
+            1
+        );
     }
 
     #[test]
     fn json_in_yaml_files() {
         let one = "{\"apiVersion\":\"v1\",\"kind\":\"A\",\"metadata\":{\"name\":\"x\"}}";
         assert_eq!(read("x.yaml", &format!("{one}\n{one}")).0, ["A x", "A x"]);
-        assert_eq!(read("x.yaml", &format!("{one}\n---\n{one}\n")).0, ["A x", "A x"]);
-        assert_eq!(read("x.yaml", "{apiVersion: v1, kind: A, metadata: {name: x}}").0, ["A x"]);
+        assert_eq!(
+            read("x.yaml", &format!("{one}\n---\n{one}\n")).0,
+            ["A x", "A x"]
+        );
+        assert_eq!(
+            read("x.yaml", "{apiVersion: v1, kind: A, metadata: {name: x}}").0,
+            ["A x"]
+        );
     }
 
     #[test]
     fn numbers_as_kubernetes_keeps_them() {
         let mut v = json!([1, 1.0, 1e6, 1.5, u64::MAX, -3.0, 1e20, 1e300]);
         kubernetes_numbers(&mut v);
-        assert_eq!(v, json!([1, 1, 1_000_000, 1.5, 18_446_744_073_709_551_615.0, -3, 1e20, 1e300]));
+        assert_eq!(
+            v,
+            json!([
+                1,
+                1,
+                1_000_000,
+                1.5,
+                18_446_744_073_709_551_615.0,
+                -3,
+                1e20,
+                1e300
+            ])
+        );
     }
 }

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::source::ApplicationSource;
 use tiphys_gocompat::sprig;
 use tiphys_render::{
-    Budget, Charts, DirectoryOptions, FileEntry, FileError, FileKind, MemoryFiles, Prepared, RenderError, RenderParams, Rendered,
-    SourceFiles, SourceKind, SourceSet, Tool, prepare,
+    Budget, Charts, DirectoryOptions, FileEntry, FileError, FileKind, MemoryFiles, Prepared,
+    RenderError, RenderParams, Rendered, SourceFiles, SourceKind, SourceSet, Tool, prepare,
 };
 
 /// No chart is rendered here.
@@ -17,13 +17,23 @@ impl Charts for NoCharts {
     }
 }
 
-fn render(files: &dyn SourceFiles, params: &RenderParams, budget: &Budget) -> Result<Rendered, RenderError> {
+fn render(
+    files: &dyn SourceFiles,
+    params: &RenderParams,
+    budget: &Budget,
+) -> Result<Rendered, RenderError> {
     let sources = SourceSet::new(files);
     tiphys_render::render(&sources, &prepare(&sources, params)?, &NoCharts, budget)
 }
 
 fn params(path: &str) -> RenderParams {
-    RenderParams { source: ApplicationSource { path: path.to_owned(), ..Default::default() }, ..Default::default() }
+    RenderParams {
+        source: ApplicationSource {
+            path: path.to_owned(),
+            ..Default::default()
+        },
+        ..Default::default()
+    }
 }
 
 fn cm(name: &str) -> String {
@@ -32,15 +42,34 @@ fn cm(name: &str) -> String {
 
 fn files(paths: &[&str]) -> MemoryFiles {
     let named = |path: &str| cm(&path.replace(['/', '.'], "-"));
-    MemoryFiles(paths.iter().map(|p| ((*p).to_owned(), named(p).into_bytes())).collect::<BTreeMap<_, _>>())
+    MemoryFiles(
+        paths
+            .iter()
+            .map(|p| ((*p).to_owned(), named(p).into_bytes()))
+            .collect::<BTreeMap<_, _>>(),
+    )
 }
 
 fn names(files: &dyn SourceFiles, path: &str, directory: DirectoryOptions) -> Vec<String> {
-    let prepared =
-        Prepared { folder: prepare(&SourceSet::new(files), &params(path)).expect("prepared").folder, tool: Tool::Directory(directory) };
-    let rendered = tiphys_render::render(&SourceSet::new(files), &prepared, &NoCharts, &Budget::default()).expect("renders");
+    let prepared = Prepared {
+        folder: prepare(&SourceSet::new(files), &params(path))
+            .expect("prepared")
+            .folder,
+        tool: Tool::Directory(directory),
+    };
+    let rendered = tiphys_render::render(
+        &SourceSet::new(files),
+        &prepared,
+        &NoCharts,
+        &Budget::default(),
+    )
+    .expect("renders");
     assert_eq!(rendered.errors, [], "no errors");
-    rendered.objects.iter().map(|o| o.name().to_owned()).collect()
+    rendered
+        .objects
+        .iter()
+        .map(|o| o.name().to_owned())
+        .collect()
 }
 
 #[test]
@@ -62,18 +91,48 @@ fn files_are_chosen_by_extension_recursion_and_globs() {
         exclude: exclude.to_owned(),
         ..DirectoryOptions::default()
     };
-    let flat = ["app--hidden-yaml", "app-a-yml", "app-b-yaml", "app-c-json-yaml"];
+    let flat = [
+        "app--hidden-yaml",
+        "app-a-yml",
+        "app-b-yaml",
+        "app-c-json-yaml",
+    ];
     assert_eq!(names(&source, "app", with(false, "", "")), flat);
     assert_eq!(names(&source, "./app/", with(false, "", "")), flat);
     assert_eq!(names(&source, "other/../app", with(false, "", "")), flat);
-    let all =
-        ["app--git2-f-yaml", "app--hidden-yaml", "app-a-yml", "app-b-yaml", "app-c-json-yaml", "app-sub-d-yaml", "app-sub-deep-e-yaml"];
+    let all = [
+        "app--git2-f-yaml",
+        "app--hidden-yaml",
+        "app-a-yml",
+        "app-b-yaml",
+        "app-c-json-yaml",
+        "app-sub-d-yaml",
+        "app-sub-deep-e-yaml",
+    ];
     assert_eq!(names(&source, "app", with(true, "", "")), all);
-    assert_eq!(names(&source, "app", with(true, "sub/*", "")), ["app-sub-d-yaml", "app-sub-deep-e-yaml"]);
-    assert_eq!(names(&source, "app", with(true, "*.yaml", "{sub/*,.*}")), ["app-b-yaml", "app-c-json-yaml"]);
-    assert_eq!(names(&source, "app", with(true, "[", "")), Vec::<String>::new(), "a broken include matches nothing");
-    assert_eq!(names(&source, "app", with(false, "", "[")), flat, "a broken exclude matches nothing");
-    let every = DirectoryOptions { disable_extension_filter: true, include: "*.md".to_owned(), ..DirectoryOptions::default() };
+    assert_eq!(
+        names(&source, "app", with(true, "sub/*", "")),
+        ["app-sub-d-yaml", "app-sub-deep-e-yaml"]
+    );
+    assert_eq!(
+        names(&source, "app", with(true, "*.yaml", "{sub/*,.*}")),
+        ["app-b-yaml", "app-c-json-yaml"]
+    );
+    assert_eq!(
+        names(&source, "app", with(true, "[", "")),
+        Vec::<String>::new(),
+        "a broken include matches nothing"
+    );
+    assert_eq!(
+        names(&source, "app", with(false, "", "[")),
+        flat,
+        "a broken exclude matches nothing"
+    );
+    let every = DirectoryOptions {
+        disable_extension_filter: true,
+        include: "*.md".to_owned(),
+        ..DirectoryOptions::default()
+    };
     assert_eq!(names(&source, "app", every), ["app-readme-md"]);
 }
 
@@ -94,60 +153,172 @@ fn paths_are_refused_as_argo_cd_words_it() {
         let error = render(&source, &params(path), &Budget::default()).expect_err(path);
         assert_eq!(error.to_string(), want);
     }
-    assert_eq!(names(&source, "", DirectoryOptions { recurse: true, ..Default::default() }), ["app-a-yaml"]);
+    assert_eq!(
+        names(
+            &source,
+            "",
+            DirectoryOptions {
+                recurse: true,
+                ..Default::default()
+            }
+        ),
+        ["app-a-yaml"]
+    );
 }
 
 #[test]
 fn other_tools_are_refused_and_never_rendered_as_nothing() {
-    let plain = ApplicationSource { path: "app".to_owned(), ..Default::default() };
-    let plugin = ApplicationSource { plugin: Some(Box::default()), ..plain.clone() };
-    let two = ApplicationSource { helm: Some(Box::default()), kustomize: Some(Box::default()), ..plain.clone() };
+    let plain = ApplicationSource {
+        path: "app".to_owned(),
+        ..Default::default()
+    };
+    let plugin = ApplicationSource {
+        plugin: Some(Box::default()),
+        ..plain.clone()
+    };
+    let two = ApplicationSource {
+        helm: Some(Box::default()),
+        kustomize: Some(Box::default()),
+        ..plain.clone()
+    };
     let cases = [
-        ("kustomization.yaml", &plain, "app: Kustomize sources are not supported yet"),
-        ("kustomization.yml", &plain, "app: Kustomize sources are not supported yet"),
-        ("Kustomization", &plain, "app: Kustomize sources are not supported yet"),
-        ("x.jsonnet", &plain, "x.jsonnet: Jsonnet files are not supported yet"),
-        ("a.yaml", &plugin, "app: Plugin sources are not supported yet"),
-        ("a.yaml", &two, "multiple application sources defined: Kustomize,Helm"),
+        (
+            "kustomization.yaml",
+            &plain,
+            "app: Kustomize sources are not supported yet",
+        ),
+        (
+            "kustomization.yml",
+            &plain,
+            "app: Kustomize sources are not supported yet",
+        ),
+        (
+            "Kustomization",
+            &plain,
+            "app: Kustomize sources are not supported yet",
+        ),
+        (
+            "x.jsonnet",
+            &plain,
+            "x.jsonnet: Jsonnet files are not supported yet",
+        ),
+        (
+            "a.yaml",
+            &plugin,
+            "app: Plugin sources are not supported yet",
+        ),
+        (
+            "a.yaml",
+            &two,
+            "multiple application sources defined: Kustomize,Helm",
+        ),
     ];
     for (file, source, want) in cases {
         let files = files(&[&format!("app/{file}")]);
-        let params = RenderParams { source: source.clone(), ..Default::default() };
-        assert_eq!(render(&files, &params, &Budget::default()).expect_err(file).to_string(), want);
+        let params = RenderParams {
+            source: source.clone(),
+            ..Default::default()
+        };
+        assert_eq!(
+            render(&files, &params, &Budget::default())
+                .expect_err(file)
+                .to_string(),
+            want
+        );
     }
     let files = files(&["app/Chart.yaml"]);
-    let source = ApplicationSource { directory: Some(Box::default()), ..plain };
-    let params = RenderParams { source, ..Default::default() };
-    let rendered = render(&files, &params, &Budget::default()).expect("a directory because the Application says so");
-    assert_eq!((rendered.kind, rendered.objects.len()), (SourceKind::Directory, 1));
+    let source = ApplicationSource {
+        directory: Some(Box::default()),
+        ..plain
+    };
+    let params = RenderParams {
+        source,
+        ..Default::default()
+    };
+    let rendered = render(&files, &params, &Budget::default())
+        .expect("a directory because the Application says so");
+    assert_eq!(
+        (rendered.kind, rendered.objects.len()),
+        (SourceKind::Directory, 1)
+    );
 }
 
 #[test]
 fn broken_files_are_listed_beside_the_good_ones() {
     let mut source = files(&["app/a.yaml", "app/z.yaml"]);
-    source.0.insert("app/m.yaml".to_owned(), b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m\n bad\n".to_vec());
-    source.0.insert("app/skipped.yaml".to_owned(), b"# +argocd:skip-file-rendering\n{{ not yaml".to_vec());
+    source.0.insert(
+        "app/m.yaml".to_owned(),
+        b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m\n bad\n".to_vec(),
+    );
+    source.0.insert(
+        "app/skipped.yaml".to_owned(),
+        b"# +argocd:skip-file-rendering\n{{ not yaml".to_vec(),
+    );
     source.0.insert(
         "app/utf16.yaml".to_owned(),
-        "\u{FEFF}apiVersion: v1\nkind: A\nmetadata: {name: u}".encode_utf16().flat_map(u16::to_le_bytes).collect(),
+        "\u{FEFF}apiVersion: v1\nkind: A\nmetadata: {name: u}"
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect(),
     );
     let rendered = render(&source, &params("app"), &Budget::default()).expect("renders");
     let names: Vec<&str> = rendered.objects.iter().map(|o| o.name()).collect();
     assert_eq!(names, ["app-a-yaml", "u", "app-z-yaml"]);
     assert_eq!(rendered.errors.len(), 1);
-    assert_eq!((rendered.errors[0].file.as_str(), rendered.errors[0].line), ("m.yaml", 5));
+    assert_eq!(
+        (rendered.errors[0].file.as_str(), rendered.errors[0].line),
+        ("m.yaml", 5)
+    );
 }
 
 #[test]
 fn size_and_number_are_limited() {
     let source = files(&["a.yaml", "b.yaml", "c.yaml"]);
     let params = RenderParams::default();
-    let small = Budget { combined_bytes: 120, ..Budget::default() };
+    let small = Budget {
+        combined_bytes: 120,
+        ..Budget::default()
+    };
     let error = render(&source, &params, &small).expect_err("too large");
-    assert!(error.to_string().starts_with("exceeded max combined manifest file size"), "{error}");
-    assert!(matches!(render(&source, &params, &Budget { files: 2, ..Budget::default() }), Err(RenderError::OverBudget { .. })));
-    assert!(matches!(render(&source, &params, &Budget { objects: 2, ..Budget::default() }), Err(RenderError::OverBudget { .. })));
-    assert!(render(&source, &params, &Budget { combined_bytes: 0, ..Budget::default() }).is_ok());
+    assert!(
+        error
+            .to_string()
+            .starts_with("exceeded max combined manifest file size"),
+        "{error}"
+    );
+    assert!(matches!(
+        render(
+            &source,
+            &params,
+            &Budget {
+                files: 2,
+                ..Budget::default()
+            }
+        ),
+        Err(RenderError::OverBudget { .. })
+    ));
+    assert!(matches!(
+        render(
+            &source,
+            &params,
+            &Budget {
+                objects: 2,
+                ..Budget::default()
+            }
+        ),
+        Err(RenderError::OverBudget { .. })
+    ));
+    assert!(
+        render(
+            &source,
+            &params,
+            &Budget {
+                combined_bytes: 0,
+                ..Budget::default()
+            }
+        )
+        .is_ok()
+    );
 }
 
 /// Every hostile text must end (without its limit it takes minutes or all memory) with an error in `errors`, beside the good file.
@@ -164,16 +335,35 @@ fn hostile_yaml_is_contained() {
     let mut merges = format!("{manifest}  m0: &m0 {{k0: v}}\n");
     for i in 1..40 {
         let prev = i - 1;
-        merges.push_str(&format!("  m{i}: &m{i} {{a: {{<<: *m{prev}}}, b: {{<<: *m{prev}}}}}\n"));
+        merges.push_str(&format!(
+            "  m{i}: &m{i} {{a: {{<<: *m{prev}}}, b: {{<<: *m{prev}}}}}\n"
+        ));
     }
     let cases = [
         ("billion laughs", laughs),
         ("merge bomb", merges),
         ("alias cycle", format!("{manifest}  a: &a [*a]\n")),
-        ("flow depth", format!("{manifest}  a: {}\n", "[".repeat(100_000))),
-        ("block depth", format!("{manifest}{}", (1..2000).map(|i| format!("{}a:\n", " ".repeat(i + 1))).collect::<String>())),
-        ("list depth", format!("{manifest}  a:\n  {}x\n", "- ".repeat(100_000))),
-        ("documents", format!("{manifest}{}", "---\na: 1\n".repeat(100_000))),
+        (
+            "flow depth",
+            format!("{manifest}  a: {}\n", "[".repeat(100_000)),
+        ),
+        (
+            "block depth",
+            format!(
+                "{manifest}{}",
+                (1..2000)
+                    .map(|i| format!("{}a:\n", " ".repeat(i + 1)))
+                    .collect::<String>()
+            ),
+        ),
+        (
+            "list depth",
+            format!("{manifest}  a:\n  {}x\n", "- ".repeat(100_000)),
+        ),
+        (
+            "documents",
+            format!("{manifest}{}", "---\na: 1\n".repeat(100_000)),
+        ),
         ("control characters", format!("{manifest}  a: \x01\n")),
         ("infinity", format!("{manifest}  a: .inf\n")),
         ("list as key", format!("{manifest}  [a]: 1\n")),
@@ -183,7 +373,10 @@ fn hostile_yaml_is_contained() {
         source.0.insert("bad.yaml".to_owned(), text.into_bytes());
         let rendered = render(&source, &RenderParams::default(), &Budget::default()).expect(what);
         assert!(!rendered.errors.is_empty(), "{what}: no error");
-        assert!(rendered.objects.iter().any(|o| o.name() == "good-yaml"), "{what}: the sibling is there");
+        assert!(
+            rendered.objects.iter().any(|o| o.name() == "good-yaml"),
+            "{what}: the sibling is there"
+        );
     }
 }
 
@@ -204,23 +397,50 @@ impl SourceFiles for Linked {
         Ok((path == "in.yaml").then(|| cm("in").into_bytes()))
     }
     fn list(&self, path: &str) -> Result<Option<Vec<FileEntry>>, FileError> {
-        let names: &[&str] = if path == "bad" { &["out.yaml"] } else { &["dir.yaml", "gone.yaml", "in.yaml", "out.txt"] };
-        Ok(Some(names.iter().map(|n| FileEntry { name: (*n).to_owned(), kind: FileKind::Symlink }).collect()))
+        let names: &[&str] = if path == "bad" {
+            &["out.yaml"]
+        } else {
+            &["dir.yaml", "gone.yaml", "in.yaml", "out.txt"]
+        };
+        Ok(Some(
+            names
+                .iter()
+                .map(|n| FileEntry {
+                    name: (*n).to_owned(),
+                    kind: FileKind::Symlink,
+                })
+                .collect(),
+        ))
     }
 }
 
 #[test]
 fn links_are_followed_inside_and_refused_outside() {
     let rendered = render(&Linked, &RenderParams::default(), &Budget::default()).expect("renders");
-    assert_eq!(rendered.objects.iter().map(|o| o.name()).collect::<Vec<_>>(), ["in"]);
+    assert_eq!(
+        rendered
+            .objects
+            .iter()
+            .map(|o| o.name())
+            .collect::<Vec<_>>(),
+        ["in"]
+    );
     assert_eq!(rendered.warnings.len(), 2, "{:?}", rendered.warnings);
     let error = render(&Linked, &params("bad"), &Budget::default()).expect_err("outside");
-    assert_eq!(error.to_string(), "illegal filepath in symlink at \"bad/out.yaml\"");
+    assert_eq!(
+        error.to_string(),
+        "illegal filepath in symlink at \"bad/out.yaml\""
+    );
 }
 
 #[test]
 fn tools_that_are_switched_off_leave_plain_manifests() {
-    let source = files(&["app/x.yaml", "app/Chart.yaml", "app/kustomization.yaml", "app/y.jsonnet"]);
+    let source = files(&[
+        "app/x.yaml",
+        "app/Chart.yaml",
+        "app/kustomization.yaml",
+        "app/y.jsonnet",
+    ]);
     let render_without = |off: &[SourceKind], helm: bool| {
         let mut params = params("app");
         params.source.helm = helm.then(Box::default);
@@ -228,10 +448,19 @@ fn tools_that_are_switched_off_leave_plain_manifests() {
         render(&source, &params, &Budget::default()).map(|r| (r.kind, r.objects.len()))
     };
     assert!(render_without(&[], false).is_err_and(|e| e.to_string().contains("Kustomize")));
-    assert!(render_without(&[SourceKind::Kustomize], false).is_err_and(|e| e.to_string().contains("y.jsonnet")));
+    assert!(
+        render_without(&[SourceKind::Kustomize], false)
+            .is_err_and(|e| e.to_string().contains("y.jsonnet"))
+    );
     for helm in [false, true] {
         let off = SourceKind::switched_off(|_| false);
-        assert_eq!(render_without(&off, helm).expect("plain"), (SourceKind::Directory, 3));
+        assert_eq!(
+            render_without(&off, helm).expect("plain"),
+            (SourceKind::Directory, 3)
+        );
     }
-    assert_eq!(SourceKind::switched_off(|kind| kind != "Helm"), [SourceKind::Helm]);
+    assert_eq!(
+        SourceKind::switched_off(|kind| kind != "Helm"),
+        [SourceKind::Helm]
+    );
 }

@@ -7,12 +7,24 @@ use tiphys_render::helm::chart::{Chart, File};
 use tiphys_render::helm::{HelmError, Limits, values};
 
 fn baseline(text: &str) -> Vec<Value> {
-    text.lines().skip(1).map(|line| serde_json::from_str(line).expect("a baseline line is JSON")).collect()
+    text.lines()
+        .skip(1)
+        .map(|line| serde_json::from_str(line).expect("a baseline line is JSON"))
+        .collect()
 }
 
 fn memory(files: &Value) -> MemoryFiles {
     let files = files.as_object().expect("files").iter();
-    MemoryFiles(files.map(|(name, text)| (name.clone(), text.as_str().expect("text").as_bytes().to_vec())).collect())
+    MemoryFiles(
+        files
+            .map(|(name, text)| {
+                (
+                    name.clone(),
+                    text.as_str().expect("text").as_bytes().to_vec(),
+                )
+            })
+            .collect(),
+    )
 }
 
 /// As the generator writes a chart.
@@ -30,9 +42,13 @@ fn dump(chart: &Chart) -> Value {
 fn equal(ours: &Value, want: &Value) -> bool {
     match (ours, want) {
         (Value::Number(x), Value::Number(y)) => x == y || x.as_f64() == y.as_f64(),
-        (Value::Array(x), Value::Array(y)) => x.len() == y.len() && x.iter().zip(y).all(|(x, y)| equal(x, y)),
+        (Value::Array(x), Value::Array(y)) => {
+            x.len() == y.len() && x.iter().zip(y).all(|(x, y)| equal(x, y))
+        }
         (Value::Object(x), Value::Object(y)) => {
-            x.keys().all(|k| y.contains_key(k)) && y.iter().all(|(k, y)| k == "locked" || x.get(k).is_some_and(|x| equal(x, y)))
+            x.keys().all(|k| y.contains_key(k))
+                && y.iter()
+                    .all(|(k, y)| k == "locked" || x.get(k).is_some_and(|x| equal(x, y)))
         }
         (Value::Object(x), Value::Null) | (Value::Null, Value::Object(x)) => x.is_empty(),
         (Value::Array(x), Value::Null) | (Value::Null, Value::Array(x)) => x.is_empty(),
@@ -41,26 +57,50 @@ fn equal(ours: &Value, want: &Value) -> bool {
 }
 
 /// What is wrong with an outcome, by the name of its part.
-fn compare(part: &str, ours: &Result<Value, HelmError>, want: &Value, error: &Value) -> Option<String> {
+fn compare(
+    part: &str,
+    ours: &Result<Value, HelmError>,
+    want: &Value,
+    error: &Value,
+) -> Option<String> {
     let same = match (ours, error.as_str()) {
         (Ok(ours), None) => equal(ours, want),
         (Err(ours), Some(error)) => ours.to_string() == error,
         _ => false,
     };
     (!same).then(|| {
-        format!("{part}: got {}\n   want {want} {error}", ours.as_ref().map_or_else(|e| format!("error {e}"), ToString::to_string))
+        format!(
+            "{part}: got {}\n   want {want} {error}",
+            ours.as_ref()
+                .map_or_else(|e| format!("error {e}"), ToString::to_string)
+        )
     })
 }
 
 /// Charts that both refuse, with other words about the schema or about one keyword.
 const OTHER_WORDS: &[(&str, &str)] = &[
-    ("schema: bad keyword", "what is wrong with a schema is told in one line"),
-    ("schema: bad ref", "what is wrong with a schema is told in one line"),
-    ("schema: bad pattern", "what is wrong with a schema is told in one line"),
+    (
+        "schema: bad keyword",
+        "what is wrong with a schema is told in one line",
+    ),
+    (
+        "schema: bad ref",
+        "what is wrong with a schema is told in one line",
+    ),
+    (
+        "schema: bad pattern",
+        "what is wrong with a schema is told in one line",
+    ),
     ("schema: an unknown draft", "Helm tries to fetch it"),
     ("schema: contains", "not every item is listed"),
-    ("schema: format of draft 7", "Helm also says what the format expects"),
-    ("schema: items false", "Helm counts from the end of prefixItems"),
+    (
+        "schema: format of draft 7",
+        "Helm also says what the format expects",
+    ),
+    (
+        "schema: items false",
+        "Helm counts from the end of prefixItems",
+    ),
 ];
 
 fn run(case: &Value) -> Option<String> {
@@ -75,7 +115,12 @@ fn run(case: &Value) -> Option<String> {
         || {
             let prepared = values::prepare(&mut chart, &user, &limits).map(|w| warnings.extend(w));
             let prepared = prepared.map(|()| dump(&chart));
-            if let Some(wrong) = compare("processed", &prepared, &case["processed"], &case["processError"]) {
+            if let Some(wrong) = compare(
+                "processed",
+                &prepared,
+                &case["processed"],
+                &case["processError"],
+            ) {
                 return Some(wrong);
             }
             prepared.ok()?;
@@ -86,15 +131,25 @@ fn run(case: &Value) -> Option<String> {
             });
             let name = case["name"].as_str().unwrap_or_default();
             if OTHER_WORDS.iter().any(|(other, _)| *other == name) {
-                let told = combined.as_ref().err().map(ToString::to_string).unwrap_or_default();
+                let told = combined
+                    .as_ref()
+                    .err()
+                    .map(ToString::to_string)
+                    .unwrap_or_default();
                 let same = told == case["valuesError"].as_str().unwrap_or_default();
-                return (same || !told.starts_with("values don't meet")).then(|| format!("other words: {told}"));
+                return (same || !told.starts_with("values don't meet"))
+                    .then(|| format!("other words: {told}"));
             }
             if let Some(wrong) = compare("final", &combined, &case["final"], &case["valuesError"]) {
                 return Some(wrong);
             }
             warnings.sort();
-            compare("warnings", &Ok(json!(warnings)), &case["warnings"], &Value::Null)
+            compare(
+                "warnings",
+                &Ok(json!(warnings)),
+                &case["warnings"],
+                &Value::Null,
+            )
         },
         Some,
     )
@@ -111,20 +166,34 @@ fn charts_and_values_are_as_helm_makes_them() {
             wrong.push(format!("{name}\n  {why}"));
         }
     }
-    assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {} differ:\n{}",
+        wrong.len(),
+        cases.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]
 fn archives_are_read_as_helm_does() {
     let mut wrong = Vec::new();
     for case in baseline(include_str!("baseline/archives.jsonl")) {
-        let bytes = STANDARD.decode(case["tgz"].as_str().expect("tgz")).expect("base64");
-        let loaded = Chart::from_archive(&bytes, &Limits::default()).map(|loaded| dump(&loaded.chart));
+        let bytes = STANDARD
+            .decode(case["tgz"].as_str().expect("tgz"))
+            .expect("base64");
+        let loaded =
+            Chart::from_archive(&bytes, &Limits::default()).map(|loaded| dump(&loaded.chart));
         if let Some(why) = compare("loaded", &loaded, &case["loaded"], &case["error"]) {
             wrong.push(format!("{}\n  {why}", case["name"]));
         }
     }
-    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} differ:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]
@@ -135,15 +204,35 @@ fn helmignore_is_obeyed_as_in_helm() {
     let mut wrong = Vec::new();
     for case in cases {
         let ignore = case["ignore"].as_str().expect("ignore");
-        let content = |name: &str| about["texts"][name].as_str().unwrap_or_default().as_bytes().to_vec();
-        let mut files = MemoryFiles(names.iter().map(|n| n.as_str().expect("name")).map(|n| (format!("top/{n}"), content(n))).collect());
-        files.0.insert("top/.helmignore".to_owned(), ignore.as_bytes().to_vec());
-        let loaded = Chart::from_folder(&files, "top", &Limits::default()).map(|loaded| dump(&loaded.chart));
+        let content = |name: &str| {
+            about["texts"][name]
+                .as_str()
+                .unwrap_or_default()
+                .as_bytes()
+                .to_vec()
+        };
+        let mut files = MemoryFiles(
+            names
+                .iter()
+                .map(|n| n.as_str().expect("name"))
+                .map(|n| (format!("top/{n}"), content(n)))
+                .collect(),
+        );
+        files
+            .0
+            .insert("top/.helmignore".to_owned(), ignore.as_bytes().to_vec());
+        let loaded =
+            Chart::from_folder(&files, "top", &Limits::default()).map(|loaded| dump(&loaded.chart));
         if let Some(why) = compare("loaded", &loaded, &case["loaded"], &case["error"]) {
             wrong.push(format!("{ignore:?}\n  {why}"));
         }
     }
-    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} differ:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 /// An archive of empty or zeroed files, packed by hand.
@@ -169,17 +258,40 @@ fn pack(entries: &[(&str, u8, u64)]) -> Vec<u8> {
 
 #[test]
 fn hostile_archives_are_refused() {
-    let limits = Limits { bytes: 1 << 20, file_bytes: 1 << 19, files: 1000, ..Limits::default() };
+    let limits = Limits {
+        bytes: 1 << 20,
+        file_bytes: 1 << 19,
+        files: 1000,
+        ..Limits::default()
+    };
     let refused = |entries: &[(&str, u8, u64)]| {
         let error = Chart::from_archive(&pack(entries), &limits).expect_err("a hostile archive");
         error.to_string()
     };
-    assert_eq!(refused(&[("a/link", b'2', 0)]), "chart contains \"a/link\", which is a link or no regular file");
-    assert_eq!(refused(&[("a/link", b'1', 0)]), "chart contains \"a/link\", which is a link or no regular file");
-    assert_eq!(refused(&vec![("a/x", b'0', 0); 2000]), "the number of files of the chart exceeds the limit of 1000");
-    assert_eq!(refused(&[("a/x", b'0', 1 << 19); 3]), "decompressed chart is larger than the maximum size 1048576");
-    assert_eq!(refused(&[("a/", b'5', 2 << 20)]), "decompressed chart is larger than the maximum size 1048576");
-    assert_eq!(refused(&[("a/x", b'x', (1 << 20) + 1)]), "archive/tar: invalid tar header");
+    assert_eq!(
+        refused(&[("a/link", b'2', 0)]),
+        "chart contains \"a/link\", which is a link or no regular file"
+    );
+    assert_eq!(
+        refused(&[("a/link", b'1', 0)]),
+        "chart contains \"a/link\", which is a link or no regular file"
+    );
+    assert_eq!(
+        refused(&vec![("a/x", b'0', 0); 2000]),
+        "the number of files of the chart exceeds the limit of 1000"
+    );
+    assert_eq!(
+        refused(&[("a/x", b'0', 1 << 19); 3]),
+        "decompressed chart is larger than the maximum size 1048576"
+    );
+    assert_eq!(
+        refused(&[("a/", b'5', 2 << 20)]),
+        "decompressed chart is larger than the maximum size 1048576"
+    );
+    assert_eq!(
+        refused(&[("a/x", b'x', (1 << 20) + 1)]),
+        "archive/tar: invalid tar header"
+    );
     let mut cut = pack(&[("a/Chart.yaml", b'0', 5000)]);
     cut.truncate(cut.len() - 12);
     assert!(Chart::from_archive(&cut, &Limits::default()).is_err());
@@ -188,20 +300,37 @@ fn hostile_archives_are_refused() {
 #[test]
 fn hostile_values_are_refused() {
     let files = |chart: &str, values: &str| {
-        let sub = ("charts/b/Chart.yaml", "apiVersion: v2\nname: b\nversion: 1.0.0\n");
+        let sub = (
+            "charts/b/Chart.yaml",
+            "apiVersion: v2\nname: b\nversion: 1.0.0\n",
+        );
         MemoryFiles::new([("Chart.yaml", chart), sub, ("charts/b/values.yaml", values)])
     };
     let head = "apiVersion: v2\nname: a\nversion: 1.0.0\ndependencies:\n- name: b\n  version: 1.0.0\n  import-values:\n";
     // values that would contain themselves
     let cycle = format!("{head}  - {{child: t, parent: x}}\n  - {{child: t, parent: x.y}}\n");
-    let mut chart = Chart::from_folder(&files(&cycle, "t: {v: 1}\n"), "", &Limits::default()).expect("a chart").chart;
+    let mut chart = Chart::from_folder(&files(&cycle, "t: {v: 1}\n"), "", &Limits::default())
+        .expect("a chart")
+        .chart;
     let error = values::prepare(&mut chart, &Map::new(), &Limits::default()).expect_err("a cycle");
-    assert_eq!(error.to_string(), "the depth of the values exceeds the limit of 1000");
+    assert_eq!(
+        error.to_string(),
+        "the depth of the values exceeds the limit of 1000"
+    );
     // one large table in many places
-    let many: String = (0..2000).map(|i| format!("  - {{child: t, parent: x{i}}}\n")).collect();
-    let large: String = std::iter::once("t:\n".to_owned()).chain((0..2000).map(|i| format!("  k{i}: 1\n"))).collect();
-    let limits = Limits { nodes: 1_000_000, ..Limits::default() };
-    let mut chart = Chart::from_folder(&files(&(head.to_owned() + &many), &large), "", &limits).expect("a chart").chart;
+    let many: String = (0..2000)
+        .map(|i| format!("  - {{child: t, parent: x{i}}}\n"))
+        .collect();
+    let large: String = std::iter::once("t:\n".to_owned())
+        .chain((0..2000).map(|i| format!("  k{i}: 1\n")))
+        .collect();
+    let limits = Limits {
+        nodes: 1_000_000,
+        ..Limits::default()
+    };
+    let mut chart = Chart::from_folder(&files(&(head.to_owned() + &many), &large), "", &limits)
+        .expect("a chart")
+        .chart;
     assert!(values::prepare(&mut chart, &Map::new(), &limits).is_err());
 }
 
@@ -209,37 +338,64 @@ fn hostile_values_are_refused() {
 fn what_a_chart_lacks_is_named() {
     let chart = "apiVersion: v2\nname: a\nversion: 1.0.0\ndependencies:\n- {name: b, version: ^1, repository: https://x}\n- {name: c, version: '2'}\n";
     let lock = "dependencies:\n- {name: b, version: 1.2.3, repository: https://x}\n";
-    let sub = ("charts/c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 2.0.0\n");
+    let sub = (
+        "charts/c/Chart.yaml",
+        "apiVersion: v2\nname: c\nversion: 2.0.0\n",
+    );
     let files = MemoryFiles::new([("Chart.yaml", chart), ("Chart.lock", lock), sub]);
     let loaded = Chart::from_folder(&files, "", &Limits::default()).expect("a chart");
     let missing = values::missing_dependencies(&loaded.chart);
     assert_eq!(missing.len(), 1);
-    assert_eq!((missing[0].name.as_str(), missing[0].version.as_str(), missing[0].locked.as_deref()), ("b", "^1", Some("1.2.3")));
+    assert_eq!(
+        (
+            missing[0].name.as_str(),
+            missing[0].version.as_str(),
+            missing[0].locked.as_deref()
+        ),
+        ("b", "^1", Some("1.2.3"))
+    );
 }
 
 #[test]
 fn settings_are_applied_in_helms_order() {
     let settings = values::Settings {
-        files: vec![("v.yaml".into(), b"a: {x: 1, w: 2}\nb: 1\n".to_vec()), ("w.yaml".into(), b"a: {x: null}\n---\nc: 1\n".to_vec())],
+        files: vec![
+            ("v.yaml".into(), b"a: {x: 1, w: 2}\nb: 1\n".to_vec()),
+            ("w.yaml".into(), b"a: {x: null}\n---\nc: 1\n".to_vec()),
+        ],
         set_json: vec!["{\"a\": {\"z\": [1]}}".into(), "d={\"e\":null}".into()],
         set: vec!["b=2,f=3".into()],
         set_string: vec!["f=4".into()],
         set_file: vec!["g=name".into()],
         set_literal: vec!["h=x,y=z".into()],
     };
-    let values = values::user_values(&settings, &|name| Ok(format!("<{name}>")), &Limits::default()).expect("values");
+    let values = values::user_values(
+        &settings,
+        &|name| Ok(format!("<{name}>")),
+        &Limits::default(),
+    )
+    .expect("values");
     let want = json!({"a": {"x": null, "w": 2.0, "z": [1.0]}, "b": 2, "c": 1.0, "d": {"e": null}, "f": "4", "g": "<name>", "h": "x,y=z"});
     assert_eq!(Value::Object(values), want);
-    let broken = values::Settings { set: vec!["a".into()], ..Default::default() };
-    let error = values::user_values(&broken, &|_| Ok(String::new()), &Limits::default()).expect_err("a broken line");
-    assert_eq!(error.to_string(), "failed parsing --set data: key \"a\" has no value");
+    let broken = values::Settings {
+        set: vec!["a".into()],
+        ..Default::default()
+    };
+    let error = values::user_values(&broken, &|_| Ok(String::new()), &Limits::default())
+        .expect_err("a broken line");
+    assert_eq!(
+        error.to_string(),
+        "failed parsing --set data: key \"a\" has no value"
+    );
 }
 
 #[test]
 fn hostile_schemas_are_refused() {
     // each definition refers to the next one twice
     let next = |i: usize| json!({"$ref": format!("#/$defs/d{}", i + 1)});
-    let mut doubling: Map<String, Value> = (0..60).map(|i| (format!("d{i}"), json!({"allOf": [next(i), next(i)]}))).collect();
+    let mut doubling: Map<String, Value> = (0..60)
+        .map(|i| (format!("d{i}"), json!({"allOf": [next(i), next(i)]})))
+        .collect();
     doubling.insert("d60".to_owned(), json!({"type": "object"}));
     let chain: Map<String, Value> = (0..5000).map(|i| (format!("d{i}"), next(i))).collect();
     let all = json!({"properties": {"a": {"$ref": "#"}}});
@@ -253,10 +409,25 @@ fn hostile_schemas_are_refused() {
         let nested = format!("{}1{}", "{\"a\":".repeat(60), "}".repeat(60));
         let text = schema.to_string();
         let about = "apiVersion: v2\nname: a\nversion: 1.0.0\n";
-        let files = MemoryFiles::new([("Chart.yaml", about), ("values.yaml", &nested), ("values.schema.json", &text)]);
-        let chart = Chart::from_folder(&files, "", &Limits::default()).expect("a chart").chart;
-        let result = values::check_schemas(&chart, &chart.values, &Limits { nodes: 1_000_000, ..Limits::default() });
-        let over = result.as_ref().is_err_and(|e| matches!(e, HelmError::OverBudget { .. }));
+        let files = MemoryFiles::new([
+            ("Chart.yaml", about),
+            ("values.yaml", &nested),
+            ("values.schema.json", &text),
+        ]);
+        let chart = Chart::from_folder(&files, "", &Limits::default())
+            .expect("a chart")
+            .chart;
+        let result = values::check_schemas(
+            &chart,
+            &chart.values,
+            &Limits {
+                nodes: 1_000_000,
+                ..Limits::default()
+            },
+        );
+        let over = result
+            .as_ref()
+            .is_err_and(|e| matches!(e, HelmError::OverBudget { .. }));
         assert_eq!(over, refused, "{result:?}");
     }
 }

@@ -8,7 +8,11 @@ use tiphys_render::helm::lint::{LintOptions, Severity, lint};
 use tiphys_render::helm::{Limits, ParsedChart, RenderOptions, Sources, render_chart};
 
 fn sources() -> Sources {
-    Sources { random: Box::new(|bytes| bytes.fill(7)), now: jiff::Timestamp::UNIX_EPOCH, zone: || jiff::tz::TimeZone::UTC }
+    Sources {
+        random: Box::new(|bytes| bytes.fill(7)),
+        now: jiff::Timestamp::UNIX_EPOCH,
+        zone: || jiff::tz::TimeZone::UTC,
+    }
 }
 
 fn about(api_version: &str) -> String {
@@ -19,15 +23,29 @@ fn about(api_version: &str) -> String {
 fn charts_of_unknown_forms_are_not_rendered() {
     let render = |api_version: &str| {
         let about = about(api_version);
-        let files = MemoryFiles::new([("Chart.yaml", about.as_str()), ("templates/t.yaml", "a: b\n")]);
-        let chart = Chart::from_folder(&files, "", &Limits::default()).map_err(|e| e.to_string())?.chart;
-        let rendered = render_chart(chart, &Map::new(), &RenderOptions::new(Arc::new(sources)), &Limits::default());
+        let files = MemoryFiles::new([
+            ("Chart.yaml", about.as_str()),
+            ("templates/t.yaml", "a: b\n"),
+        ]);
+        let chart = Chart::from_folder(&files, "", &Limits::default())
+            .map_err(|e| e.to_string())?
+            .chart;
+        let rendered = render_chart(
+            chart,
+            &Map::new(),
+            &RenderOptions::new(Arc::new(sources)),
+            &Limits::default(),
+        );
         rendered.map(drop).map_err(|e| e.to_string())
     };
     assert_eq!((render("v1"), render("v2")), (Ok(()), Ok(())));
     assert_eq!(render("v3"), Err("invalid chart apiVersion".to_owned()));
     for other in ["v4", "\"2\"", "V2", "x"] {
-        assert_eq!(render(other), Err("unsupported chart version".to_owned()), "{other}");
+        assert_eq!(
+            render(other),
+            Err("unsupported chart version".to_owned()),
+            "{other}"
+        );
     }
 }
 
@@ -42,43 +60,85 @@ fn errors(files: &[(&str, &str)], user: &Value) -> Vec<String> {
         sources: Arc::new(sources),
     };
     let user = user.as_object().expect("a map").clone();
-    let found = lint(&files, "", &user, &options, &Limits::default()).expect("it is linted").findings;
-    found.iter().filter(|f| f.severity == Severity::Error).map(|f| format!("{}: {}", f.path, f.message)).collect()
+    let found = lint(&files, "", &user, &options, &Limits::default())
+        .expect("it is linted")
+        .findings;
+    found
+        .iter()
+        .filter(|f| f.severity == Severity::Error)
+        .map(|f| format!("{}: {}", f.path, f.message))
+        .collect()
 }
 
 #[test]
 fn a_separator_stands_alone_on_its_line() {
     let about = about("v2");
-    let lint = |text: &str| errors(&[("Chart.yaml", &about), ("values.yaml", ""), ("templates/t.yaml", text)], &json!({}));
+    let lint = |text: &str| {
+        errors(
+            &[
+                ("Chart.yaml", &about),
+                ("values.yaml", ""),
+                ("templates/t.yaml", text),
+            ],
+            &json!({}),
+        )
+    };
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n";
-    let wrong = ["templates/t.yaml: unable to parse YAML: invalid Yaml document separator: apiVersion: v1"];
+    let wrong =
+        ["templates/t.yaml: unable to parse YAML: invalid Yaml document separator: apiVersion: v1"];
     assert_eq!(lint(&format!("---{map}")), wrong);
     assert_eq!(lint(&format!("{map}---{map}")), wrong);
-    for fine in [map.to_owned(), format!("---\n{map}"), format!("--- # a comment\n{map}---   \n{map}")] {
+    for fine in [
+        map.to_owned(),
+        format!("---\n{map}"),
+        format!("--- # a comment\n{map}---   \n{map}"),
+    ] {
         assert_eq!(lint(&fine), Vec::<String>::new(), "{fine}");
     }
     let crd = "---apiVersion: apiextensions.k8s.io/v1\n";
-    let wrong = ["crds/c.yaml: unable to parse YAML: invalid Yaml document separator: apiVersion: apiextensions.k8s.io/v1"];
-    assert_eq!(errors(&[("Chart.yaml", &about), ("values.yaml", ""), ("templates/t.yaml", map), ("crds/c.yaml", crd)], &json!({})), wrong);
+    let wrong = [
+        "crds/c.yaml: unable to parse YAML: invalid Yaml document separator: apiVersion: apiextensions.k8s.io/v1",
+    ];
+    assert_eq!(
+        errors(
+            &[
+                ("Chart.yaml", &about),
+                ("values.yaml", ""),
+                ("templates/t.yaml", map),
+                ("crds/c.yaml", crd)
+            ],
+            &json!({})
+        ),
+        wrong
+    );
 }
 
 /// Helm's linter puts the values together twice: a default that null took away is there again when schemas are checked.
 #[test]
 fn the_linter_checks_defaults_that_null_takes_away() {
-    let parent = format!("{}dependencies: [{{name: sub, version: 1.0.0}}]\n", about("v2"));
+    let parent = format!(
+        "{}dependencies: [{{name: sub, version: 1.0.0}}]\n",
+        about("v2")
+    );
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n";
     let lint = |defaults: &str, values: &str, schema: &str| {
         let files = [
             ("Chart.yaml", parent.as_str()),
             ("values.yaml", values),
             ("templates/t.yaml", map),
-            ("charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n"),
+            (
+                "charts/sub/Chart.yaml",
+                "apiVersion: v2\nname: sub\nversion: 1.0.0\n",
+            ),
             ("charts/sub/values.yaml", defaults),
             ("charts/sub/values.schema.json", schema),
         ];
         errors(&files, &json!({"sub": {"m": null}}))
     };
-    let (integer, required) = (r#"{"properties": {"m": {"type": "integer"}}}"#, r#"{"type": "object", "required": ["m"]}"#);
+    let (integer, required) = (
+        r#"{"properties": {"m": {"type": "integer"}}}"#,
+        r#"{"type": "object", "required": ["m"]}"#,
+    );
     let wrong = [
         "templates/: values don't meet the specifications of the schema(s) in the following chart(s):\nsub:\n- at '/m': got string, want integer\n",
     ];
@@ -96,23 +156,63 @@ fn told_of_nulls(values: &str, user: &Value) -> Vec<String> {
         ("Chart.yaml", &*top),
         ("values.yaml", values),
         ("charts/sub/Chart.yaml", &*sub),
-        ("charts/sub/values.yaml", "{m: 1, t: {u: 1}, none: null, deep: {k: 1}}"),
+        (
+            "charts/sub/values.yaml",
+            "{m: 1, t: {u: 1}, none: null, deep: {k: 1}}",
+        ),
         ("charts/sub/charts/deep/Chart.yaml", &*deep),
         ("charts/sub/charts/deep/values.yaml", "{m: 1, k: 2}"),
     ]);
-    let chart = ParsedChart::new(Chart::from_folder(&files, "", &Limits::default()).expect("a chart").chart);
+    let chart = ParsedChart::new(
+        Chart::from_folder(&files, "", &Limits::default())
+            .expect("a chart")
+            .chart,
+    );
     let user = user.as_object().expect("a map");
-    let rendered = chart.render(user, &RenderOptions::new(Arc::new(sources)), &Limits::default()).expect("it is rendered");
+    let rendered = chart
+        .render(
+            user,
+            &RenderOptions::new(Arc::new(sources)),
+            &Limits::default(),
+        )
+        .expect("it is rendered");
     let what = "null in a chart's values does not remove the default of its subchart path=";
-    rendered.warnings.iter().map(|warning| warning.strip_prefix(what).expect("no other warning").to_owned()).collect()
+    rendered
+        .warnings
+        .iter()
+        .map(|warning| {
+            warning
+                .strip_prefix(what)
+                .expect("no other warning")
+                .to_owned()
+        })
+        .collect()
 }
 
 #[test]
 fn nulls_that_helm_forgets_are_told_of() {
-    assert_eq!(told_of_nulls("sub: {m: null, t: {u: null, v: null}, none: null}", &json!({})), ["sub.m chart=a", "sub.t.u chart=a"]);
-    assert_eq!(told_of_nulls("sub: {deep: {m: null, k: null}}", &json!({})), ["sub.deep.k chart=a", "sub.deep.m chart=a"]);
+    assert_eq!(
+        told_of_nulls(
+            "sub: {m: null, t: {u: null, v: null}, none: null}",
+            &json!({})
+        ),
+        ["sub.m chart=a", "sub.t.u chart=a"]
+    );
+    assert_eq!(
+        told_of_nulls("sub: {deep: {m: null, k: null}}", &json!({})),
+        ["sub.deep.k chart=a", "sub.deep.m chart=a"]
+    );
     // With anything of the user's for the subchart, Helm obeys; and what has no default is not missed.
-    assert_eq!(told_of_nulls("sub: {m: null}", &json!({"sub": {"other": 1}})), Vec::<String>::new());
-    assert_eq!(told_of_nulls("{}", &json!({"sub": {"m": null}})), Vec::<String>::new());
-    assert_eq!(told_of_nulls("sub: {w: null, m: 2}", &json!({})), Vec::<String>::new());
+    assert_eq!(
+        told_of_nulls("sub: {m: null}", &json!({"sub": {"other": 1}})),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        told_of_nulls("{}", &json!({"sub": {"m": null}})),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        told_of_nulls("sub: {w: null, m: 2}", &json!({})),
+        Vec::<String>::new()
+    );
 }

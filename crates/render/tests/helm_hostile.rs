@@ -12,21 +12,38 @@ fn sources() -> Sources {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let random = move |bytes: &mut [u8]| {
         for byte in bytes {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             *byte = (state >> 56) as u8;
         }
     };
-    Sources { random: Box::new(random), now: jiff::Timestamp::UNIX_EPOCH, zone: || jiff::tz::TimeZone::UTC }
+    Sources {
+        random: Box::new(random),
+        now: jiff::Timestamp::UNIX_EPOCH,
+        zone: || jiff::tz::TimeZone::UTC,
+    }
 }
 
 fn rendered(template: &str) -> Result<usize, HelmError> {
-    let files = MemoryFiles::new([("Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n"), ("templates/t.yaml", template)]);
+    let files = MemoryFiles::new([
+        ("Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n"),
+        ("templates/t.yaml", template),
+    ]);
     // Small ones, since a test is not optimised; what is charged is the same.
-    let templates = template::Limits { steps: 2_500_000, output: 4 << 20, memory: 8 << 20 };
-    let limits = Limits { templates, ..Limits::default() };
+    let templates = template::Limits {
+        steps: 2_500_000,
+        output: 4 << 20,
+        memory: 8 << 20,
+    };
+    let limits = Limits {
+        templates,
+        ..Limits::default()
+    };
     let chart = Chart::from_folder(&files, "", &limits)?.chart;
     let options = RenderOptions::new(Arc::new(sources));
-    render_chart(chart, &Map::new(), &options, &limits).map(|rendered| rendered.manifests.iter().map(|m| m.text.len()).sum())
+    render_chart(chart, &Map::new(), &options, &limits)
+        .map(|rendered| rendered.manifests.iter().map(|m| m.text.len()).sum())
 }
 
 #[test]
@@ -78,8 +95,7 @@ fn templates_that_want_too_much_are_stopped() {
 
 #[test]
 fn inclusions_of_themselves_end_as_in_helm() {
-    let template =
-        r#"{{ define "r" }}{{ include "s" . }}{{ end }}{{ define "s" }}{{ include "r" . }}{{ include "r" . }}{{ end }}{{ include "r" . }}"#;
+    let template = r#"{{ define "r" }}{{ include "s" . }}{{ end }}{{ define "s" }}{{ include "r" . }}{{ include "r" . }}{{ end }}{{ include "r" . }}"#;
     let error = rendered(template).expect_err("a recursion");
     assert!(
         matches!(&error, HelmError::Template(text) if text.ends_with("rendering template has a nested reference name: r: unable to execute template"))
@@ -93,16 +109,30 @@ fn inclusions_of_themselves_end_as_in_helm() {
 fn a_render_ends_when_its_time_is_over() {
     let files = MemoryFiles::new([
         ("Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n"),
-        ("templates/t.yaml", r#"{{ range until 1000 }}{{ $_ := genCA "ca" 1 }}{{ end }}"#),
+        (
+            "templates/t.yaml",
+            r#"{{ range until 1000 }}{{ $_ := genCA "ca" 1 }}{{ end }}"#,
+        ),
     ]);
     let render = |questions: usize| {
         let asked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let counted = asked.clone();
-        let passed = move || counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= questions;
-        let deadline = Deadline { limit: std::time::Duration::from_secs(7), hint: "", passed: Arc::new(passed) };
-        let options = RenderOptions { deadline: Some(deadline), ..RenderOptions::new(Arc::new(sources)) };
-        let chart = Chart::from_folder(&files, "", &Limits::default()).expect("a chart").chart;
-        let error = render_chart(chart, &Map::new(), &options, &Limits::default()).expect_err("it takes too long");
+        let passed =
+            move || counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= questions;
+        let deadline = Deadline {
+            limit: std::time::Duration::from_secs(7),
+            hint: "",
+            passed: Arc::new(passed),
+        };
+        let options = RenderOptions {
+            deadline: Some(deadline),
+            ..RenderOptions::new(Arc::new(sources))
+        };
+        let chart = Chart::from_folder(&files, "", &Limits::default())
+            .expect("a chart")
+            .chart;
+        let error = render_chart(chart, &Map::new(), &options, &Limits::default())
+            .expect_err("it takes too long");
         (error, asked.load(std::sync::atomic::Ordering::Relaxed))
     };
     let (error, asked) = render(3);

@@ -9,7 +9,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::source::ApplicationSource;
 use tiphys_gocompat::{sprig, yaml};
 use tiphys_render::{
-    AppFacts, Budget, Charts, MemoryFiles, RenderError, RenderParams, Rendered, SourceKind, SourceSet, Surroundings, prepare,
+    AppFacts, Budget, Charts, MemoryFiles, RenderError, RenderParams, Rendered, SourceKind,
+    SourceSet, Surroundings, prepare,
 };
 
 struct Plain;
@@ -17,19 +18,29 @@ struct Plain;
 impl Charts for Plain {
     fn sources(&self) -> Arc<dyn Fn() -> sprig::Sources + Send + Sync> {
         let now = jiff::Timestamp::UNIX_EPOCH;
-        Arc::new(move || sprig::Sources { random: Box::new(|bytes| bytes.fill(4)), now, zone: || jiff::tz::TimeZone::UTC })
+        Arc::new(move || sprig::Sources {
+            random: Box::new(|bytes| bytes.fill(4)),
+            now,
+            zone: || jiff::tz::TimeZone::UTC,
+        })
     }
 }
 
 fn baseline() -> (MemoryFiles, Vec<Value>) {
     let all: Value = serde_json::from_str(include_str!("baseline/helm_source.json")).expect("JSON");
     let files = all["files"].as_object().expect("files");
-    let files = files.iter().map(|(name, text)| (name.as_str(), text.as_str().expect("text")));
-    (MemoryFiles::new(files), all["cases"].as_array().expect("cases").clone())
+    let files = files
+        .iter()
+        .map(|(name, text)| (name.as_str(), text.as_str().expect("text")));
+    (
+        MemoryFiles::new(files),
+        all["cases"].as_array().expect("cases").clone(),
+    )
 }
 
 fn params(helm: &Value) -> RenderParams {
-    let source = serde_json::json!({"repoURL": "https://example.com/r", "path": "app", "helm": helm});
+    let source =
+        serde_json::json!({"repoURL": "https://example.com/r", "path": "app", "helm": helm});
     RenderParams {
         source: serde_json::from_value(source).expect("a source"),
         folder: None,
@@ -49,7 +60,12 @@ fn params(helm: &Value) -> RenderParams {
 }
 
 fn render(sources: &SourceSet<'_>, params: &RenderParams) -> Result<Rendered, RenderError> {
-    tiphys_render::render(sources, &prepare(sources, params)?, &Plain, &Budget::default())
+    tiphys_render::render(
+        sources,
+        &prepare(sources, params)?,
+        &Plain,
+        &Budget::default(),
+    )
 }
 
 #[test]
@@ -66,16 +82,32 @@ fn charts_are_rendered_as_helm_does_when_argo_cd_calls_it() {
         match case["prints"].as_str() {
             Some(printed) => {
                 let made = made.unwrap_or_else(|e| panic!("{name}: {e}"));
-                assert_eq!((made.errors, made.kind), (vec![], SourceKind::Helm), "{name}");
+                assert_eq!(
+                    (made.errors, made.kind),
+                    (vec![], SourceKind::Helm),
+                    "{name}"
+                );
                 let made: Vec<Value> = made.objects.into_iter().map(|o| o.into_value()).collect();
-                let printed = yaml::parse_documents(printed, &yaml::Limits::default()).expect("YAML");
-                let printed: Vec<Value> = printed.into_iter().map(|d| d.value).filter(|v| !v.is_null()).collect();
+                let printed =
+                    yaml::parse_documents(printed, &yaml::Limits::default()).expect("YAML");
+                let printed: Vec<Value> = printed
+                    .into_iter()
+                    .map(|d| d.value)
+                    .filter(|v| !v.is_null())
+                    .collect();
                 assert_eq!(made, printed, "{name}");
             }
             None => {
-                let said = case["fails"].as_str().expect("an error").strip_prefix("Error: ").expect("Helm says so");
+                let said = case["fails"]
+                    .as_str()
+                    .expect("an error")
+                    .strip_prefix("Error: ")
+                    .expect("Helm says so");
                 // Helm names files as it was given them, we from the root of the repository.
-                let want = format!("failed to execute helm template command: Error: {}", said.replace("open ", "open app/"));
+                let want = format!(
+                    "failed to execute helm template command: Error: {}",
+                    said.replace("open ", "open app/")
+                );
                 assert_eq!(made.expect_err(name).to_string(), want, "{name}");
             }
         }
@@ -85,7 +117,10 @@ fn charts_are_rendered_as_helm_does_when_argo_cd_calls_it() {
 #[test]
 fn values_of_other_sources_are_read() {
     let (files, _) = baseline();
-    let other = MemoryFiles::new([("web/values.yaml", "replicas: 42\n"), ("web/note.txt", "from afar")]);
+    let other = MemoryFiles::new([
+        ("web/values.yaml", "replicas: 42\n"),
+        ("web/note.txt", "from afar"),
+    ]);
     let mut sources = SourceSet::new(&files);
     sources.refs.insert("vals".to_owned(), &other);
     sources.several = true;
@@ -94,23 +129,30 @@ fn values_of_other_sources_are_read() {
     let made = render(&sources, &params(&helm)).expect("rendered");
     let values = made.objects[0].str_at("/data/values").to_owned();
     assert!(
-        values.contains("\"replicas\":42") && values.contains("\"note\":\"from afar\"") && values.contains("\"tag\":\"prod\""),
+        values.contains("\"replicas\":42")
+            && values.contains("\"note\":\"from afar\"")
+            && values.contains("\"tag\":\"prod\""),
         "{values}"
     );
     sources.refs.clear();
     let error = render(&sources, &params(&helm)).expect_err("nobody has the name");
-    assert_eq!(error.to_string(), "source referenced \"$vals\", but no source has a 'ref' field defined");
+    assert_eq!(
+        error.to_string(),
+        "source referenced \"$vals\", but no source has a 'ref' field defined"
+    );
 }
 
 #[test]
 fn what_cannot_be_rendered_is_named() {
     let chart = |more: &[(&str, &str)]| {
-        let mut files = BTreeMap::from([("app/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n")]);
+        let mut files = BTreeMap::from([(
+            "app/Chart.yaml",
+            "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+        )]);
         files.extend(more.iter().copied());
         MemoryFiles::new(files)
     };
-    let depending =
-        "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies:\n- {name: db, version: 1.x.x, repository: https://example.com}\n";
+    let depending = "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies:\n- {name: db, version: 1.x.x, repository: https://example.com}\n";
     let command = "failed to execute helm template command: Error:";
     let helm = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
     for (files, options, want) in [
@@ -156,26 +198,50 @@ fn what_cannot_be_rendered_is_named() {
     }
     let broken = chart(&[
         ("app/templates/a.yaml", "a: 1\n---\nkind: B\n"),
-        ("app/templates/b.yaml", "apiVersion: v1\nkind: A\nmetadata: {name: x}"),
+        (
+            "app/templates/b.yaml",
+            "apiVersion: v1\nkind: A\nmetadata: {name: x}",
+        ),
     ]);
     let made = render(&SourceSet::new(&broken), &params(&Value::Null)).expect("the rest is there");
     assert_eq!(made.objects.len(), 1);
     let errors: Vec<String> = made.errors.iter().map(ToString::to_string).collect();
     assert_eq!(errors.len(), 2, "{errors:?}");
-    assert!(errors.iter().all(|e| e.starts_with("Failed to unmarshal \"web/templates/a.yaml\": ")), "{errors:?}");
+    assert!(
+        errors
+            .iter()
+            .all(|e| e.starts_with("Failed to unmarshal \"web/templates/a.yaml\": ")),
+        "{errors:?}"
+    );
 }
 
 #[test]
 fn a_chart_is_found_by_its_file() {
     let files = MemoryFiles::new([
-        ("app/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+        (
+            "app/Chart.yaml",
+            "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+        ),
         ("app/.argocd-source-shop.yaml", "helm: {releaseName: x}"),
     ]);
     let sources = SourceSet::new(&files);
     let mut params = params(&Value::Null);
-    params.source = ApplicationSource { path: "app".into(), ..Default::default() };
-    assert_eq!(prepare(&sources, &params).expect("prepared").tool.kind(), SourceKind::Helm);
+    params.source = ApplicationSource {
+        path: "app".into(),
+        ..Default::default()
+    };
+    assert_eq!(
+        prepare(&sources, &params).expect("prepared").tool.kind(),
+        SourceKind::Helm
+    );
     params.app.name = "shop".into();
-    let tiphys_render::Tool::Helm(options) = prepare(&sources, &params).expect("prepared").tool else { panic!("a chart") };
-    assert_eq!((options.release.as_str(), options.namespace.as_str()), ("x", "prod"), "its own file is read");
+    let tiphys_render::Tool::Helm(options) = prepare(&sources, &params).expect("prepared").tool
+    else {
+        panic!("a chart")
+    };
+    assert_eq!(
+        (options.release.as_str(), options.namespace.as_str()),
+        ("x", "prod"),
+        "its own file is read"
+    );
 }

@@ -34,7 +34,10 @@ pub struct RepoAccess {
 impl RepoAccess {
     /// A repository that needs no credentials.
     pub fn public(url: impl Into<String>) -> Self {
-        Self { url: url.into(), ..Self::default() }
+        Self {
+            url: url.into(),
+            ..Self::default()
+        }
     }
 
     /// Separates what two different credentials may see. Never shown.
@@ -55,7 +58,10 @@ impl RepoAccess {
             hash.update(part.len().to_le_bytes());
             hash.update(part);
         }
-        hash.update([u8::from(self.insecure), u8::from(self.insecure_ignore_host_key)]);
+        hash.update([
+            u8::from(self.insecure),
+            u8::from(self.insecure_ignore_host_key),
+        ]);
         hash.finalize().into()
     }
 }

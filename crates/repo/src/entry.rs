@@ -50,7 +50,10 @@ pub(crate) struct Copies {
 
 impl Copies {
     pub fn new(dir: PathBuf) -> Self {
-        Self { dir, copies: Mutex::default() }
+        Self {
+            dir,
+            copies: Mutex::default(),
+        }
     }
 
     pub fn of(&self, location: &Location) -> Arc<Copy> {
@@ -81,14 +84,25 @@ const MAX_PACKS: usize = 48;
 impl Copy {
     fn new(base: PathBuf, generation: Option<u32>) -> Self {
         let generation = generation.map(AtomicU32::new);
-        Self { base, generation, store: Mutex::new(None), fetching: tokio::sync::Mutex::new(()), refused: Mutex::default() }
+        Self {
+            base,
+            generation,
+            store: Mutex::new(None),
+            fetching: tokio::sync::Mutex::new(()),
+            refused: Mutex::default(),
+        }
     }
 
     /// Goes on with the newest generation that is there and removes the others.
     fn remote(base: PathBuf) -> Self {
-        let found = |name: std::fs::DirEntry| name.file_name().to_str().and_then(|n| n.parse::<u32>().ok());
-        let mut generations: Vec<u32> =
-            std::fs::read_dir(&base).map(|dir| dir.filter_map(Result::ok).filter_map(found).collect()).unwrap_or_default();
+        let found = |name: std::fs::DirEntry| {
+            name.file_name()
+                .to_str()
+                .and_then(|n| n.parse::<u32>().ok())
+        };
+        let mut generations: Vec<u32> = std::fs::read_dir(&base)
+            .map(|dir| dir.filter_map(Result::ok).filter_map(found).collect())
+            .unwrap_or_default();
         generations.sort_unstable();
         let newest = generations.pop().unwrap_or(1);
         for old in generations {
@@ -102,7 +116,9 @@ impl Copy {
     fn path(&self) -> PathBuf {
         match &self.generation {
             None => self.base.clone(),
-            Some(generation) => self.base.join(generation.load(Ordering::Relaxed).to_string()),
+            Some(generation) => self
+                .base
+                .join(generation.load(Ordering::Relaxed).to_string()),
         }
     }
 
@@ -117,9 +133,15 @@ impl Copy {
     /// Begins a new generation when the current one has many packs, or more than `bytes` in them. The one before the current is removed: whoever still reads the
     /// current one finds its files.
     fn rotate(&self, bytes: u64) {
-        let Some(generation) = &self.generation else { return };
+        let Some(generation) = &self.generation else {
+            return;
+        };
         let dir = std::fs::read_dir(self.path().join("objects/pack"));
-        let sizes: Vec<u64> = dir.into_iter().flatten().filter_map(|file| Some(file.ok()?.metadata().ok()?.len())).collect();
+        let sizes: Vec<u64> = dir
+            .into_iter()
+            .flatten()
+            .filter_map(|file| Some(file.ok()?.metadata().ok()?.len()))
+            .collect();
         if sizes.len() / 2 < MAX_PACKS && sizes.iter().sum::<u64>() <= bytes {
             return;
         }
@@ -138,7 +160,10 @@ impl Copy {
     /// The refusal of a commit, as long as it is young.
     fn refusal(&self, sha: &str) -> Option<RepoError> {
         let refused = self.refused.lock().ok()?;
-        refused.as_ref().filter(|(of, at, _)| of == sha && at.elapsed() < REFUSED_TTL).map(|(_, _, e)| e.clone())
+        refused
+            .as_ref()
+            .filter(|(of, at, _)| of == sha && at.elapsed() < REFUSED_TTL)
+            .map(|(_, _, e)| e.clone())
     }
 
     fn opened(&self) -> Option<Store> {
@@ -165,10 +190,24 @@ pub(crate) type LookUps = moka::sync::Cache<[u8; 32], Arc<Looked>>;
 const REFS_BYTES: u64 = 128 << 20;
 
 pub(crate) fn no_look_ups() -> LookUps {
-    let of = |r: &Reference| size_of::<Reference>() + r.name.len() + r.sha.len() + r.target.as_ref().map_or(0, String::len);
-    let bytes = move |looked: &Looked| 500 + looked.outcome.as_ref().map_or(0, |refs| refs.iter().map(of).sum::<usize>());
-    let weigher = move |_: &[u8; 32], looked: &Arc<Looked>| u32::try_from(bytes(looked)).unwrap_or(u32::MAX);
-    moka::sync::Cache::builder().weigher(weigher).max_capacity(REFS_BYTES).build()
+    let of = |r: &Reference| {
+        size_of::<Reference>()
+            + r.name.len()
+            + r.sha.len()
+            + r.target.as_ref().map_or(0, String::len)
+    };
+    let bytes = move |looked: &Looked| {
+        500 + looked
+            .outcome
+            .as_ref()
+            .map_or(0, |refs| refs.iter().map(of).sum::<usize>())
+    };
+    let weigher =
+        move |_: &[u8; 32], looked: &Arc<Looked>| u32::try_from(bytes(looked)).unwrap_or(u32::MAX);
+    moka::sync::Cache::builder()
+        .weigher(weigher)
+        .max_capacity(REFS_BYTES)
+        .build()
 }
 
 /// What all repositories share.
@@ -215,7 +254,11 @@ impl Entry {
     ) -> Self {
         let local = matches!(location, Location::Local(_));
         Self {
-            refs_ttl: if local { Duration::ZERO } else { options.refs_ttl },
+            refs_ttl: if local {
+                Duration::ZERO
+            } else {
+                options.refs_ttl
+            },
             timeout: options.timeout,
             ssh_program: options.ssh_program.clone(),
             limits: options.limits,
@@ -243,7 +286,9 @@ impl Entry {
         if let Some(looked) = self.common.look_ups.get(&self.key) {
             let is_good = match (since, &looked.outcome) {
                 (Since::Recently, Ok(_)) => looked.started.elapsed() < self.refs_ttl,
-                (Since::Recently, Err(_)) => looked.started.elapsed() < ERROR_TTL.min(self.refs_ttl),
+                (Since::Recently, Err(_)) => {
+                    looked.started.elapsed() < ERROR_TTL.min(self.refs_ttl)
+                }
                 (Since::At(asked), Ok(_)) => looked.started >= asked,
                 // Who asks again after a failure wants another try.
                 (Since::At(_), Err(_)) => false,
@@ -254,7 +299,13 @@ impl Entry {
         }
         let started = Instant::now();
         let outcome = self.look_up().await.map(Arc::new);
-        self.common.look_ups.insert(self.key, Arc::new(Looked { started, outcome: outcome.clone() }));
+        self.common.look_ups.insert(
+            self.key,
+            Arc::new(Looked {
+                started,
+                outcome: outcome.clone(),
+            }),
+        );
         outcome
     }
 
@@ -262,13 +313,19 @@ impl Entry {
     pub fn last_of(&self, revision: &str, since: Since) -> Option<String> {
         let store = self.copy.opened().filter(|_| self.is_local())?;
         let mut named = self.named.lock().ok()?;
-        let is_good = |n: &&Named| matches!(since, Since::At(asked) if n.started >= asked) && n.revision == revision;
+        let is_good = |n: &&Named| {
+            matches!(since, Since::At(asked) if n.started >= asked) && n.revision == revision
+        };
         if let Some(known) = named.as_ref().filter(is_good) {
             return Some(known.sha.clone());
         }
         let started = Instant::now();
         let sha = store.last_of(revision)?;
-        *named = Some(Named { revision: revision.to_owned(), started, sha: sha.clone() });
+        *named = Some(Named {
+            revision: revision.to_owned(),
+            started,
+            sha: sha.clone(),
+        });
         Some(sha)
     }
 
@@ -276,7 +333,10 @@ impl Entry {
         let entry = Arc::clone(self);
         let refs = match &self.location {
             Location::Local(_) => blocking(move || entry.open()?.references()).await?,
-            _ => self.in_time(move |stop| entry.remote().list_refs(&entry.copy.path(), stop)).await?,
+            _ => {
+                self.in_time(move |stop| entry.remote().list_refs(&entry.copy.path(), stop))
+                    .await?
+            }
         };
         self.proved.store(true, Ordering::Relaxed);
         Ok(refs)
@@ -302,7 +362,13 @@ impl Entry {
         let contact = async {
             let closed = |e: tokio::sync::AcquireError| RepoError::Internal(e.to_string());
             let permit = contacts.acquire_owned().await.map_err(closed)?;
-            let share = Arc::new(self.common.shares.contact(self.location.host(), &self.access.project).await.map_err(closed)?);
+            let share = Arc::new(
+                self.common
+                    .shares
+                    .contact(self.location.host(), &self.access.project)
+                    .await
+                    .map_err(closed)?,
+            );
             let held = Arc::clone(&share);
             begun.store(true, Ordering::Relaxed);
             let mut done = std::pin::pin!(blocking(move || {
@@ -320,9 +386,15 @@ impl Entry {
             Err(_) => {
                 stop.store(true, Ordering::Relaxed);
                 if !begun.load(Ordering::Relaxed) {
-                    return Err(RepoError::Busy { url: self.location.shown(), seconds: self.timeout.as_secs() });
+                    return Err(RepoError::Busy {
+                        url: self.location.shown(),
+                        seconds: self.timeout.as_secs(),
+                    });
                 }
-                Err(RepoError::Timeout { url: self.location.shown(), seconds: self.timeout.as_secs() })
+                Err(RepoError::Timeout {
+                    url: self.location.shown(),
+                    seconds: self.timeout.as_secs(),
+                })
             }
         }
     }
@@ -371,12 +443,20 @@ impl Entry {
     }
 
     async fn found(self: &Arc<Self>, sha: &str) -> Result<(Store, CommitId), RepoError> {
-        self.find(sha).await?.ok_or_else(|| RepoError::CommitMissing { url: self.location.shown(), sha: sha.to_owned() })
+        self.find(sha)
+            .await?
+            .ok_or_else(|| RepoError::CommitMissing {
+                url: self.location.shown(),
+                sha: sha.to_owned(),
+            })
     }
 
     /// A commit when it is the one that was found last, from memory alone.
     pub fn last(&self, sha: &str) -> Option<(Store, CommitId)> {
-        let store = self.copy.opened().filter(|_| self.proved.load(Ordering::Relaxed))?;
+        let store = self
+            .copy
+            .opened()
+            .filter(|_| self.proved.load(Ordering::Relaxed))?;
         let id = store.last(sha)?;
         Some((store, id))
     }

@@ -60,11 +60,17 @@ impl RepoError {
             | Self::Render(_)
             | Self::Unsupported(_)
             | Self::OverLimit { .. } => ErrorKind::User,
-            Self::BadUrl { .. } | Self::AuthFailed { .. } | Self::NotFound { .. } => ErrorKind::Config,
-            Self::RepoServer { retryable: false, .. } => ErrorKind::User,
-            Self::RepoServer { .. } | Self::Unreachable { .. } | Self::Timeout { .. } | Self::Busy { .. } | Self::Corrupt { .. } => {
-                ErrorKind::Upstream
+            Self::BadUrl { .. } | Self::AuthFailed { .. } | Self::NotFound { .. } => {
+                ErrorKind::Config
             }
+            Self::RepoServer {
+                retryable: false, ..
+            } => ErrorKind::User,
+            Self::RepoServer { .. }
+            | Self::Unreachable { .. }
+            | Self::Timeout { .. }
+            | Self::Busy { .. }
+            | Self::Corrupt { .. } => ErrorKind::Upstream,
             Self::Internal(_) => ErrorKind::Internal,
         }
     }

@@ -24,4 +24,6 @@ pub use manifests::{ManifestRequest, Manifests, RefSource, check_source};
 pub use repo_server::{RepoServer, RepoServerOptions};
 pub use repos::{Refs, RepoOptions, Repos, Resolved, Since};
 pub use secret::Secret;
-pub use tiphys_render::{Details, HelmDetails, ManifestError, RenderError, SourceKind, Surroundings};
+pub use tiphys_render::{
+    Details, HelmDetails, ManifestError, RenderError, SourceKind, Surroundings,
+};

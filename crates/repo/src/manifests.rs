@@ -19,8 +19,8 @@ use tiphys_api::source::ApplicationSource;
 use tiphys_apimachinery::Kept;
 use tiphys_gocompat::sprig;
 use tiphys_render::{
-    AppFacts, Budget, Charts, Details, ManifestError, Prepared, RenderError, RenderParams, Rendered, SourceFiles, SourceSet, Surroundings,
-    Tool, app_folder, details,
+    AppFacts, Budget, Charts, Details, ManifestError, Prepared, RenderError, RenderParams,
+    Rendered, SourceFiles, SourceSet, Surroundings, Tool, app_folder, details,
     helm::{Deadline, HelmError, Limits, ParsedChart, chart::Chart},
     prepare, render,
 };
@@ -60,8 +60,13 @@ pub struct RefSource {
 impl ManifestRequest {
     /// Whether the source names files of other sources.
     pub fn refers(&self) -> bool {
-        let Some(helm) = &self.source.helm else { return false };
-        let mut paths = helm.value_files.iter().chain(helm.file_parameters.iter().map(|p| &p.path));
+        let Some(helm) = &self.source.helm else {
+            return false;
+        };
+        let mut paths = helm
+            .value_files
+            .iter()
+            .chain(helm.file_parameters.iter().map(|p| &p.path));
         paths.any(|path| path.starts_with('$'))
     }
 
@@ -72,17 +77,32 @@ impl ManifestRequest {
             && (&self.access, &self.source) == (&other.access, &other.source)
             && self.surroundings.switched_off == other.surroundings.switched_off
             && (!by_cluster || self.surroundings == other.surroundings)
-            && (&self.app_name, &self.namespace, &self.project) == (&other.app_name, &other.namespace, &other.project)
+            && (&self.app_name, &self.namespace, &self.project)
+                == (&other.app_name, &other.namespace, &other.project)
     }
 
     /// Without commits.
     fn anywhere(&self) -> Self {
-        Self { sha: String::new(), refs: BTreeMap::new(), ..self.clone() }
+        Self {
+            sha: String::new(),
+            refs: BTreeMap::new(),
+            ..self.clone()
+        }
     }
 
     fn params(&self, revision: String) -> RenderParams {
-        let app = AppFacts { name: self.app_name.clone(), namespace: self.namespace.clone(), project: self.project.clone(), revision };
-        RenderParams { source: self.source.clone(), folder: None, app, surroundings: self.surroundings.clone() }
+        let app = AppFacts {
+            name: self.app_name.clone(),
+            namespace: self.namespace.clone(),
+            project: self.project.clone(),
+            revision,
+        };
+        RenderParams {
+            source: self.source.clone(),
+            folder: None,
+            app,
+            surroundings: self.surroundings.clone(),
+        }
     }
 }
 
@@ -116,8 +136,14 @@ pub(crate) struct Basis {
 impl Manifests {
     /// The same at another commit, if what was read is there, and in memory.
     pub(crate) fn at(&self, (store, id): &Commit, request: &ManifestRequest) -> Option<Self> {
-        let basis = self.basis.as_ref().filter(|basis| basis.request.asks_the_same(request, basis.by_cluster))?;
-        GitFiles::are(store, id.tree, &basis.seen).then(|| Self { revision: id.commit.to_string(), ..self.clone() })
+        let basis = self
+            .basis
+            .as_ref()
+            .filter(|basis| basis.request.asks_the_same(request, basis.by_cluster))?;
+        GitFiles::are(store, id.tree, &basis.seen).then(|| Self {
+            revision: id.commit.to_string(),
+            ..self.clone()
+        })
     }
 }
 
@@ -141,7 +167,10 @@ struct Remembered {
 impl Renderer {
     /// `bytes`: how much of rendered manifests is remembered.
     pub fn new(bytes: u64) -> Self {
-        Self { manifests: Traced::new(bytes, |m| m.weight), charts: Traced::new(CHART_BYTES, |c| chart_weight(c.chart())) }
+        Self {
+            manifests: Traced::new(bytes, |m| m.weight),
+            charts: Traced::new(CHART_BYTES, |c| chart_weight(c.chart())),
+        }
     }
 
     /// Blocks. `refs` are the commits of the sources that the request refers to.
@@ -155,56 +184,109 @@ impl Renderer {
         let (store, id) = commit;
         if request.several && request.source.path.is_empty() {
             // It has files for others.
-            return Ok(answer(*id, &remember(Rendered::default()), String::new(), None));
+            return Ok(answer(
+                *id,
+                &remember(Rendered::default()),
+                String::new(),
+                None,
+            ));
         }
         check_source(&request.source)?;
         let folder = app_folder(&request.source.path)?;
         let files = files(commit, refs, &folder);
         let sources = sources(&files, request);
         let prepared = prepare(&sources, &request.params(id.commit.to_string()))?;
-        let charts = ReadyCharts { renderer: self, store, root: id.tree, own: &files.own, fresh: request.no_cache, limit };
+        let charts = ReadyCharts {
+            renderer: self,
+            store,
+            root: id.tree,
+            own: &files.own,
+            fresh: request.no_cache,
+            limit,
+        };
         let own = files.own.look(&folder);
         let key = key(own, &prepared, budget);
         let (key, found) = self.manifests.get(key, &files, request.no_cache, || {
-            Ok::<_, RenderError>(Arc::new(remember(render(&sources, &prepared, &charts, budget)?)))
+            Ok::<_, RenderError>(Arc::new(remember(render(
+                &sources, &prepared, &charts, budget,
+            )?)))
         })?;
         // What names the commit, or reads other sources, is not the same at another one.
-        let by_commit = || Ok::<_, RenderError>(prepare(&sources, &request.params(String::new()))? != prepared);
+        let by_commit =
+            || Ok::<_, RenderError>(prepare(&sources, &request.params(String::new()))? != prepared);
         let anew = request.refers() || (matches!(prepared.tool, Tool::Helm(_)) && by_commit()?);
-        let seen = || [(folder.clone(), own)].into_iter().chain(files.own.noted()).collect();
+        let seen = || {
+            [(folder.clone(), own)]
+                .into_iter()
+                .chain(files.own.noted())
+                .collect()
+        };
         let by_cluster = !matches!(prepared.tool, Tool::Directory(_));
-        let basis = (!anew).then(|| Arc::new(Basis { request: request.anywhere(), by_cluster, seen: seen() }));
+        let basis = (!anew).then(|| {
+            Arc::new(Basis {
+                request: request.anywhere(),
+                by_cluster,
+                seen: seen(),
+            })
+        });
         Ok(answer(*id, &found, hex(&key), basis))
     }
 
     /// What there is to set in a source. Blocks.
-    pub fn details(&self, commit: &Commit, refs: &BTreeMap<String, Commit>, request: &ManifestRequest) -> Result<Details, RepoError> {
+    pub fn details(
+        &self,
+        commit: &Commit,
+        refs: &BTreeMap<String, Commit>,
+        request: &ManifestRequest,
+    ) -> Result<Details, RepoError> {
         check_source(&request.source)?;
         let folder = app_folder(&request.source.path)?;
         let files = files(commit, refs, &folder);
-        Ok(details(&sources(&files, request), &request.params(commit.1.commit.to_string()))?)
+        Ok(details(
+            &sources(&files, request),
+            &request.params(commit.1.commit.to_string()),
+        )?)
     }
 }
 
 /// Refuses sources of kinds that are not supported.
 pub fn check_source(source: &ApplicationSource) -> Result<(), RepoError> {
     if source.repo_url.starts_with("oci://") {
-        return Err(RepoError::Unsupported(format!("{}: OCI sources are not supported yet", source.repo_url)));
+        return Err(RepoError::Unsupported(format!(
+            "{}: OCI sources are not supported yet",
+            source.repo_url
+        )));
     }
     if !source.chart.is_empty() {
-        return Err(RepoError::Unsupported(format!("chart {}: Helm repositories are not supported yet", source.chart)));
+        return Err(RepoError::Unsupported(format!(
+            "chart {}: Helm repositories are not supported yet",
+            source.chart
+        )));
     }
     Ok(())
 }
 
 fn files((store, id): &Commit, refs: &BTreeMap<String, Commit>, folder: &str) -> Files {
-    let whole = |(name, (store, id)): (&String, &Commit)| (name.clone(), GitFiles::new(store, id.tree, None));
-    Files { own: GitFiles::new(store, id.tree, Some(folder)), refs: refs.iter().map(whole).collect() }
+    let whole = |(name, (store, id)): (&String, &Commit)| {
+        (name.clone(), GitFiles::new(store, id.tree, None))
+    };
+    Files {
+        own: GitFiles::new(store, id.tree, Some(folder)),
+        refs: refs.iter().map(whole).collect(),
+    }
 }
 
 fn sources<'a>(files: &'a Files, request: &ManifestRequest) -> SourceSet<'a> {
-    let refs = files.refs.iter().map(|(name, files)| (name.clone(), files as &dyn SourceFiles)).collect();
-    SourceSet { files: &files.own, refs, several: request.several }
+    let refs = files
+        .refs
+        .iter()
+        .map(|(name, files)| (name.clone(), files as &dyn SourceFiles))
+        .collect();
+    SourceSet {
+        files: &files.own,
+        refs,
+        several: request.several,
+    }
 }
 
 /// Charts that other renders have parsed already.
@@ -218,11 +300,27 @@ struct ReadyCharts<'a> {
 }
 
 impl Charts for ReadyCharts<'_> {
-    fn chart(&self, _: &dyn SourceFiles, folder: &str, limits: &Limits) -> Result<Arc<ParsedChart>, HelmError> {
+    fn chart(
+        &self,
+        _: &dyn SourceFiles,
+        folder: &str,
+        limits: &Limits,
+    ) -> Result<Arc<ParsedChart>, HelmError> {
         // What the chart is made of is noted apart from what else the render reads.
-        let files = Files { own: GitFiles::new(self.store, self.root, Some(folder)), refs: BTreeMap::new() };
-        let key = digest(&[b"chart", RENDERER.as_bytes(), format!("{:?} {limits:?}", files.own.look(folder)).as_bytes()]);
-        let load = || Ok::<_, HelmError>(Arc::new(ParsedChart::new(Chart::from_folder(&files.own, folder, limits)?.chart)));
+        let files = Files {
+            own: GitFiles::new(self.store, self.root, Some(folder)),
+            refs: BTreeMap::new(),
+        };
+        let key = digest(&[
+            b"chart",
+            RENDERER.as_bytes(),
+            format!("{:?} {limits:?}", files.own.look(folder)).as_bytes(),
+        ]);
+        let load = || {
+            Ok::<_, HelmError>(Arc::new(ParsedChart::new(
+                Chart::from_folder(&files.own, folder, limits)?.chart,
+            )))
+        };
         let (_, chart) = self.renderer.charts.get(key, &files, self.fresh, load)?;
         self.own.note(files.own.noted());
         Ok(chart)
@@ -248,14 +346,26 @@ impl Charts for ReadyCharts<'_> {
 
 fn chart_weight(chart: &Chart) -> u32 {
     fn bytes(chart: &Chart) -> usize {
-        let own: usize = chart.templates.iter().chain(&chart.files).map(|f| 100 + f.data.len()).sum();
+        let own: usize = chart
+            .templates
+            .iter()
+            .chain(&chart.files)
+            .map(|f| 100 + f.data.len())
+            .sum();
         // Parsed templates take several times what their text does; the values of the last render are kept, too.
-        1000 + 4 * own + 2 * weight(&chart.values) + chart.dependencies.iter().map(bytes).sum::<usize>()
+        1000 + 4 * own
+            + 2 * weight(&chart.values)
+            + chart.dependencies.iter().map(bytes).sum::<usize>()
     }
     u32::try_from(bytes(chart)).unwrap_or(u32::MAX)
 }
 
-fn answer(id: CommitId, found: &Remembered, digest: String, basis: Option<Arc<Basis>>) -> Manifests {
+fn answer(
+    id: CommitId,
+    found: &Remembered,
+    digest: String,
+    basis: Option<Arc<Basis>>,
+) -> Manifests {
     Manifests {
         revision: id.commit.to_string(),
         objects: Arc::clone(&found.objects),
@@ -268,9 +378,18 @@ fn answer(id: CommitId, found: &Remembered, digest: String, basis: Option<Arc<Ba
 }
 
 fn remember(rendered: Rendered) -> Remembered {
-    let weight: usize = rendered.objects.iter().map(|o| 200 + weight(&o.0)).sum::<usize>() + 1000;
+    let weight: usize = rendered
+        .objects
+        .iter()
+        .map(|o| 200 + weight(&o.0))
+        .sum::<usize>()
+        + 1000;
     Remembered {
-        objects: rendered.objects.into_iter().map(|o| Arc::new(o.into())).collect(),
+        objects: rendered
+            .objects
+            .into_iter()
+            .map(|o| Arc::new(o.into()))
+            .collect(),
         errors: Arc::new(rendered.errors),
         warnings: Arc::new(rendered.warnings),
         kind: rendered.kind.as_str(),
@@ -296,7 +415,11 @@ fn key(folder: Found, prepared: &Prepared, budget: &Budget) -> Key {
     let mut options = Digester(Sha256::new());
     prepared.hash(&mut options);
     let options: Key = options.0.finalize().into();
-    digest(&[RENDERER.as_bytes(), format!("{folder:?} {budget:?}").as_bytes(), &options])
+    digest(&[
+        RENDERER.as_bytes(),
+        format!("{folder:?} {budget:?}").as_bytes(),
+        &options,
+    ])
 }
 
 /// A digest of what is hashed: unlike the keys of a hash table it is the same in every program.

@@ -47,32 +47,60 @@ pub async fn dial(server: &str, tls: Option<&Tls>, protocol: &str) -> io::Result
 /// Where gRPC goes to: TLS is done by what makes the connection, so the channel must not know of it.
 pub fn endpoint(server: &str, plaintext: bool) -> Result<Endpoint, String> {
     let scheme = if plaintext { "http" } else { "https" };
-    let origin: Uri = format!("{scheme}://{server}").parse().map_err(|e| format!("not an address: {e}"))?;
+    let origin: Uri = format!("{scheme}://{server}")
+        .parse()
+        .map_err(|e| format!("not an address: {e}"))?;
     let endpoint = Endpoint::from_shared(format!("http://{server}"))
-        .and_then(|e| e.origin(origin).user_agent(concat!("tiphys/", env!("CARGO_PKG_VERSION"))))
+        .and_then(|e| {
+            e.origin(origin)
+                .user_agent(concat!("tiphys/", env!("CARGO_PKG_VERSION")))
+        })
         .map_err(|e| e.to_string())?;
-    Ok(endpoint.http2_keep_alive_interval(KEEP_ALIVE).keep_alive_timeout(KEEP_ALIVE))
+    Ok(endpoint
+        .http2_keep_alive_interval(KEEP_ALIVE)
+        .keep_alive_timeout(KEEP_ALIVE))
 }
 
 /// TCP, and TLS above it.
-pub async fn handshake(server: &str, tls: &Tls, protocol: &str) -> io::Result<TlsStream<TcpStream>> {
+pub async fn handshake(
+    server: &str,
+    tls: &Tls,
+    protocol: &str,
+) -> io::Result<TlsStream<TcpStream>> {
     secure(tcp(server).await?, server, tls, protocol).await
 }
 
 /// TLS above a stream that leads to the server, as one through a proxy does.
-pub async fn secure(stream: TcpStream, server: &str, tls: &Tls, protocol: &str) -> io::Result<TlsStream<TcpStream>> {
-    let name = ServerName::try_from(host(server).to_owned()).map_err(|e| invalid(format!("{server} is not the name of a server: {e}")))?;
+pub async fn secure(
+    stream: TcpStream,
+    server: &str,
+    tls: &Tls,
+    protocol: &str,
+) -> io::Result<TlsStream<TcpStream>> {
+    let name = ServerName::try_from(host(server).to_owned())
+        .map_err(|e| invalid(format!("{server} is not the name of a server: {e}")))?;
     let late = |_| io::Error::new(io::ErrorKind::TimedOut, "tls: handshake timed out");
     let connector = TlsConnector::from(Arc::new(tls.config(protocol)?));
-    let shaken = timeout(DIAL_TIMEOUT, connector.connect(name, stream)).await.map_err(late)?;
+    let shaken = timeout(DIAL_TIMEOUT, connector.connect(name, stream))
+        .await
+        .map_err(late)?;
     shaken.map_err(|e| io::Error::new(e.kind(), format!("tls: {e}")))
 }
 
 /// TCP alone.
 pub async fn tcp(server: &str) -> io::Result<TcpStream> {
-    let failed = |e: io::Error| io::Error::new(e.kind(), format!("dial tcp {server}: {}", reason(&e)));
-    let late = |_| io::Error::new(io::ErrorKind::TimedOut, format!("dial tcp {server}: i/o timeout"));
-    let stream = timeout(DIAL_TIMEOUT, TcpStream::connect(server)).await.map_err(late)?.map_err(failed)?;
+    let failed =
+        |e: io::Error| io::Error::new(e.kind(), format!("dial tcp {server}: {}", reason(&e)));
+    let late = |_| {
+        io::Error::new(
+            io::ErrorKind::TimedOut,
+            format!("dial tcp {server}: i/o timeout"),
+        )
+    };
+    let stream = timeout(DIAL_TIMEOUT, TcpStream::connect(server))
+        .await
+        .map_err(late)?
+        .map_err(failed)?;
     stream.set_nodelay(true)?;
     Ok(stream)
 }
@@ -81,7 +109,11 @@ pub async fn tcp(server: &str) -> io::Result<TcpStream> {
 pub fn reason(e: &io::Error) -> String {
     let text = e.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
-    if e.raw_os_error().is_some() { text.to_lowercase() } else { text.to_owned() }
+    if e.raw_os_error().is_some() {
+        text.to_lowercase()
+    } else {
+        text.to_owned()
+    }
 }
 
 /// The host of `host:port`, without the brackets of an IPv6 address.
@@ -101,17 +133,24 @@ impl Tls {
             .with_safe_default_protocol_versions()
             .map_err(|e| invalid(format!("tls: {e}")))?;
         let builder = if self.any {
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(AcceptAll(provider)))
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(AcceptAll(provider)))
         } else {
             builder.with_root_certificates(self.roots()?)
         };
         let mut config = match &self.identity {
             None => builder.with_no_client_auth(),
             Some((certificate, key)) => {
-                let chain = rustls_pemfile::certs(&mut certificate.as_slice()).collect::<Result<Vec<_>, _>>()?;
+                let chain = rustls_pemfile::certs(&mut certificate.as_slice())
+                    .collect::<Result<Vec<_>, _>>()?;
                 let key = rustls_pemfile::private_key(&mut key.as_slice())?;
-                let key = key.ok_or_else(|| invalid("the client certificate key has no private key in PEM form".into()))?;
-                builder.with_client_auth_cert(chain, key).map_err(|e| invalid(format!("the client certificate: {e}")))?
+                let key = key.ok_or_else(|| {
+                    invalid("the client certificate key has no private key in PEM form".into())
+                })?;
+                builder
+                    .with_client_auth_cert(chain, key)
+                    .map_err(|e| invalid(format!("the client certificate: {e}")))?
             }
         };
         if !protocol.is_empty() {
@@ -125,12 +164,17 @@ impl Tls {
         if self.system {
             store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
-        let certificates = rustls_pemfile::certs(&mut self.trusted.as_slice()).collect::<Result<Vec<_>, _>>()?;
+        let certificates =
+            rustls_pemfile::certs(&mut self.trusted.as_slice()).collect::<Result<Vec<_>, _>>()?;
         if certificates.is_empty() && !self.trusted.is_empty() {
-            return Err(invalid("the server certificate file has no certificate in PEM form".into()));
+            return Err(invalid(
+                "the server certificate file has no certificate in PEM form".into(),
+            ));
         }
         for certificate in certificates {
-            store.add(certificate).map_err(|e| invalid(format!("the server certificate file: {e}")))?;
+            store
+                .add(certificate)
+                .map_err(|e| invalid(format!("the server certificate file: {e}")))?;
         }
         Ok(store)
     }
@@ -158,7 +202,12 @@ impl ServerCertVerifier for AcceptAll {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+        rustls::crypto::verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
     }
 
     fn verify_tls13_signature(
@@ -167,7 +216,12 @@ impl ServerCertVerifier for AcceptAll {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+        rustls::crypto::verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -187,10 +241,19 @@ mod tests {
 
     #[test]
     fn files_without_certificates_are_refused() {
-        let tls = Tls { trusted: b"nothing".to_vec(), ..Tls::default() };
+        let tls = Tls {
+            trusted: b"nothing".to_vec(),
+            ..Tls::default()
+        };
         let message = tls.config("h2").err().map(|e| e.to_string());
-        assert_eq!(message.as_deref(), Some("the server certificate file has no certificate in PEM form"));
-        let tls = Tls { identity: Some((Vec::new(), Vec::new())), ..Tls::default() };
+        assert_eq!(
+            message.as_deref(),
+            Some("the server certificate file has no certificate in PEM form")
+        );
+        let tls = Tls {
+            identity: Some((Vec::new(), Vec::new())),
+            ..Tls::default()
+        };
         assert!(tls.config("h2").is_err());
     }
 }

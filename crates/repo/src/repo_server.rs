@@ -19,8 +19,8 @@ use std::{
     time::Duration,
 };
 use tiphys_api::rpc::repo_server::{
-    ManifestRequest, ManifestResponse, ResolveRevisionRequest, ResolveRevisionResponse, UpdateRevisionForPathsRequest,
-    UpdateRevisionForPathsResponse,
+    ManifestRequest, ManifestResponse, ResolveRevisionRequest, ResolveRevisionResponse,
+    UpdateRevisionForPathsRequest, UpdateRevisionForPathsResponse,
 };
 use tiphys_apimachinery::{Kept, Object};
 use tonic::{Code, Status, client::Grpc, transport::Channel};
@@ -62,7 +62,10 @@ pub struct RepoServer {
 impl RepoServer {
     /// Nothing is connected before the first call. Must be called inside a tokio runtime.
     pub fn new(options: RepoServerOptions) -> Result<Self, RepoError> {
-        let bad = |reason| RepoError::BadUrl { url: options.address.clone(), reason };
+        let bad = |reason| RepoError::BadUrl {
+            url: options.address.clone(),
+            reason,
+        };
         let endpoint = net::endpoint(&options.address, options.plaintext).map_err(bad)?;
         let timeout = options.timeout;
         let options = Arc::new(options);
@@ -70,14 +73,30 @@ impl RepoServer {
             let options = options.clone();
             async move {
                 let tls = options.tls().await?;
-                net::dial(&options.address, tls.as_ref(), "h2").await.map(TokioIo::new)
+                net::dial(&options.address, tls.as_ref(), "h2")
+                    .await
+                    .map(TokioIo::new)
             }
         }));
         let weigh = |_: &[u8; 32], objects: &Arc<[Arc<Kept>]>| {
-            u32::try_from(objects.iter().map(|o| 200 + weight(&o.object().0)).sum::<usize>()).unwrap_or(u32::MAX)
+            u32::try_from(
+                objects
+                    .iter()
+                    .map(|o| 200 + weight(&o.object().0))
+                    .sum::<usize>(),
+            )
+            .unwrap_or(u32::MAX)
         };
-        let known = moka::sync::Cache::builder().weigher(weigh).max_capacity(KNOWN_BYTES).build();
-        Ok(Self { channel, timeout, known, context: || None })
+        let known = moka::sync::Cache::builder()
+            .weigher(weigh)
+            .max_capacity(KNOWN_BYTES)
+            .build();
+        Ok(Self {
+            channel,
+            timeout,
+            known,
+            context: || None,
+        })
     }
 
     /// Tells the server which trace its work belongs to (W3C `traceparent`).
@@ -88,7 +107,9 @@ impl RepoServer {
 
     /// Renders a source. The objects bear the Application's marks already.
     pub async fn manifests(&self, request: &ManifestRequest) -> Result<Arc<Manifests>, RepoError> {
-        let answer: ManifestResponse = self.call("/repository.RepoServerService/GenerateManifest", request).await?;
+        let answer: ManifestResponse = self
+            .call("/repository.RepoServerService/GenerateManifest", request)
+            .await?;
         let known = self.known.clone();
         // It may be a hundred megabytes.
         let read = move || {
@@ -114,13 +135,24 @@ impl RepoServer {
         blocking(read).await
     }
 
-    pub async fn resolve(&self, request: &ResolveRevisionRequest) -> Result<ResolveRevisionResponse, RepoError> {
-        self.call("/repository.RepoServerService/ResolveRevision", request).await
+    pub async fn resolve(
+        &self,
+        request: &ResolveRevisionRequest,
+    ) -> Result<ResolveRevisionResponse, RepoError> {
+        self.call("/repository.RepoServerService/ResolveRevision", request)
+            .await
     }
 
     /// Whether two revisions differ where it matters.
-    pub async fn update_revision(&self, request: &UpdateRevisionForPathsRequest) -> Result<UpdateRevisionForPathsResponse, RepoError> {
-        self.call("/repository.RepoServerService/UpdateRevisionForPaths", request).await
+    pub async fn update_revision(
+        &self,
+        request: &UpdateRevisionForPathsRequest,
+    ) -> Result<UpdateRevisionForPathsResponse, RepoError> {
+        self.call(
+            "/repository.RepoServerService/UpdateRevisionForPaths",
+            request,
+        )
+        .await
     }
 
     async fn call<Q, R>(&self, method: &'static str, message: &Q) -> Result<R, RepoError>
@@ -138,13 +170,21 @@ impl RepoServer {
                 "rpc.system" = "grpc",
                 error = field::Empty
             );
-            let status = match Box::pin(self.once(method, Box::new(message.clone()))).instrument(span.clone()).await {
+            let status = match Box::pin(self.once(method, Box::new(message.clone())))
+                .instrument(span.clone())
+                .await
+            {
                 Ok(answer) => return Ok(answer),
                 Err(status) => status,
             };
             span.record("error", status.message());
-            if tries == TRIES || !matches!(status.code(), Code::Unavailable | Code::ResourceExhausted) {
-                return Err(RepoError::RepoServer { message: shown(&status), retryable: is_of_moment(status.code()) });
+            if tries == TRIES
+                || !matches!(status.code(), Code::Unavailable | Code::ResourceExhausted)
+            {
+                return Err(RepoError::RepoServer {
+                    message: shown(&status),
+                    retryable: is_of_moment(status.code()),
+                });
             }
             tries += 1;
             tokio::time::sleep(PAUSE).await;
@@ -157,23 +197,35 @@ impl RepoServer {
         R: prost::Message + Default + 'static,
     {
         let work = async {
-            let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
+            let mut grpc = Grpc::new(self.channel.clone())
+                .max_decoding_message_size(MAX_MESSAGE)
+                .max_encoding_message_size(MAX_MESSAGE);
             grpc.ready().await.map_err(|e| unreached(&e))?;
             let codec = ProstCodec::<Box<Q>, R>::default();
             let mut request = tonic::Request::new(message);
             if let Some(context) = (self.context)().and_then(|text| text.parse().ok()) {
                 request.metadata_mut().insert("traceparent", context);
             }
-            let reply = grpc.unary(request, PathAndQuery::from_static(method), codec).await;
+            let reply = grpc
+                .unary(request, PathAndQuery::from_static(method), codec)
+                .await;
             // Without a connection there is no answer, only what tonic makes of its failure.
-            let reply = reply.map_err(|status| if status.source().is_some() { unreached(&status) } else { status })?;
+            let reply = reply.map_err(|status| {
+                if status.source().is_some() {
+                    unreached(&status)
+                } else {
+                    status
+                }
+            })?;
             Ok(reply.into_inner())
         };
         if self.timeout.is_zero() {
             return work.await;
         }
         let late = || Status::deadline_exceeded("context deadline exceeded");
-        tokio::time::timeout(self.timeout, work).await.unwrap_or_else(|_| Err(late()))
+        tokio::time::timeout(self.timeout, work)
+            .await
+            .unwrap_or_else(|_| Err(late()))
     }
 }
 
@@ -188,15 +240,24 @@ impl RepoServerOptions {
             trusted.append(&mut read(path).await?);
         }
         let identity = match &self.identity {
-            Some((certificate, key)) if certificate.exists() => Some((read(certificate).await?, read(key).await?)),
+            Some((certificate, key)) if certificate.exists() => {
+                Some((read(certificate).await?, read(key).await?))
+            }
             _ => None,
         };
-        Ok(Some(Tls { any: self.trusted.is_empty(), system: false, trusted, identity }))
+        Ok(Some(Tls {
+            any: self.trusted.is_empty(),
+            system: false,
+            trusted,
+            identity,
+        }))
     }
 }
 
 async fn read(path: &Path) -> io::Result<Vec<u8>> {
-    tokio::fs::read(path).await.map_err(|e| io::Error::new(e.kind(), format!("{}: {}", path.display(), net::reason(&e))))
+    tokio::fs::read(path)
+        .await
+        .map_err(|e| io::Error::new(e.kind(), format!("{}: {}", path.display(), net::reason(&e))))
 }
 
 /// What is behind tonic's "transport error", as Go's client words it.
@@ -205,12 +266,21 @@ fn unreached(e: &dyn std::error::Error) -> Status {
     while let Some(inner) = reason.source() {
         reason = inner;
     }
-    Status::unavailable(format!("connection error: desc = \"transport: Error while dialing: {reason}\""))
+    Status::unavailable(format!(
+        "connection error: desc = \"transport: Error while dialing: {reason}\""
+    ))
 }
 
 /// Whether trying again later may help without anyone changing anything.
 fn is_of_moment(code: Code) -> bool {
-    matches!(code, Code::Unavailable | Code::ResourceExhausted | Code::DeadlineExceeded | Code::Aborted | Code::Cancelled)
+    matches!(
+        code,
+        Code::Unavailable
+            | Code::ResourceExhausted
+            | Code::DeadlineExceeded
+            | Code::Aborted
+            | Code::Cancelled
+    )
 }
 
 /// The same for the same objects.
@@ -225,17 +295,27 @@ fn key(answer: &ManifestResponse) -> [u8; 32] {
 
 fn objects(manifests: &[String]) -> Result<Arc<[Arc<Kept>]>, RepoError> {
     let read = |(i, text): (usize, &String)| {
-        let failed =
-            |e: String| RepoError::RepoServer { message: format!("manifest {} of {}: {e}", i + 1, manifests.len()), retryable: false };
+        let failed = |e: String| RepoError::RepoServer {
+            message: format!("manifest {} of {}: {e}", i + 1, manifests.len()),
+            retryable: false,
+        };
         let value = serde_json::from_str(text).map_err(|e| failed(e.to_string()))?;
-        Ok(Arc::new(Object::from_value(value).map_err(|e| failed(e.to_string()))?.into()))
+        Ok(Arc::new(
+            Object::from_value(value)
+                .map_err(|e| failed(e.to_string()))?
+                .into(),
+        ))
     };
     manifests.iter().enumerate().map(read).collect()
 }
 
 /// A status as Go's gRPC words it.
 pub fn shown(status: &Status) -> String {
-    format!("rpc error: code = {} desc = {}", name(status.code()), status.message())
+    format!(
+        "rpc error: code = {} desc = {}",
+        name(status.code()),
+        status.message()
+    )
 }
 
 /// The names that Go's gRPC gives the codes.

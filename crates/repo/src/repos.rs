@@ -109,13 +109,21 @@ struct Inner {
 
 impl std::fmt::Debug for Repos {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Repos").field("options", &self.inner.options).finish_non_exhaustive()
+        f.debug_struct("Repos")
+            .field("options", &self.inner.options)
+            .finish_non_exhaustive()
     }
 }
 
 /// Runs blocking work; a panic in it is an error of this request only.
-pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, RepoError> + Send + 'static) -> Result<T, RepoError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|e| Err(RepoError::Internal(format!("a repository task stopped: {e}"))))
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, RepoError> + Send + 'static,
+) -> Result<T, RepoError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|e| {
+        Err(RepoError::Internal(format!(
+            "a repository task stopped: {e}"
+        )))
+    })
 }
 
 impl Repos {
@@ -128,13 +136,20 @@ impl Repos {
         // Already installed by someone else is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
-        let renders = if options.parallelism == 0 { processors * 2 } else { options.parallelism };
+        let renders = if options.parallelism == 0 {
+            processors * 2
+        } else {
+            options.parallelism
+        };
         Self {
             inner: Arc::new(Inner {
                 copies: Copies::new(cache_dir.into()),
                 entries: Mutex::default(),
                 renderer: Renderer::new(options.manifest_bytes),
-                common: Arc::new(Common { shares: Shares::new(renders), look_ups: no_look_ups() }),
+                common: Arc::new(Common {
+                    shares: Shares::new(renders),
+                    look_ups: no_look_ups(),
+                }),
                 options,
             }),
         }
@@ -142,13 +157,24 @@ impl Repos {
 
     fn entry(&self, access: &RepoAccess) -> Result<Arc<Entry>, RepoError> {
         let key = access.fingerprint();
-        let mut entries = self.inner.entries.lock().map_err(|_| RepoError::Internal("an earlier request failed badly".to_owned()))?;
+        let mut entries = self
+            .inner
+            .entries
+            .lock()
+            .map_err(|_| RepoError::Internal("an earlier request failed badly".to_owned()))?;
         if let Some(entry) = entries.get(&key) {
             return Ok(Arc::clone(entry));
         }
         let (location, access) = locate(access, self.inner.options.allow_local)?;
         let copy = self.inner.copies.of(&location);
-        let entry = Arc::new(Entry::new(location, access, copy, &self.inner.options, &self.inner.common, key));
+        let entry = Arc::new(Entry::new(
+            location,
+            access,
+            copy,
+            &self.inner.options,
+            &self.inner.common,
+            key,
+        ));
         if entries.len() >= MAX_ENTRIES {
             // Credentials that change often must not fill the memory. What is lost is looked up again.
             entries.clear();
@@ -158,14 +184,32 @@ impl Repos {
     }
 
     /// The commit a revision stands for. Concurrent and recent look-ups of a repository share one answer.
-    pub async fn resolve(&self, access: &RepoAccess, revision: &str, since: Since) -> Result<Resolved, RepoError> {
+    pub async fn resolve(
+        &self,
+        access: &RepoAccess,
+        revision: &str,
+        since: Since,
+    ) -> Result<Resolved, RepoError> {
         let entry = self.entry(access)?;
         if revision::is_full_sha(revision) {
-            return Ok(Resolved { sha: revision.to_owned(), display: revision.to_owned() });
+            return Ok(Resolved {
+                sha: revision.to_owned(),
+                display: revision.to_owned(),
+            });
         }
-        let name = if revision.is_empty() { "HEAD" } else { revision };
-        let sha = self.sha(&entry, name, since).instrument(tracing::trace_span!("ResolveRevision", revision)).await?;
-        Ok(Resolved { display: format!("{name} ({sha})"), sha })
+        let name = if revision.is_empty() {
+            "HEAD"
+        } else {
+            revision
+        };
+        let sha = self
+            .sha(&entry, name, since)
+            .instrument(tracing::trace_span!("ResolveRevision", revision))
+            .await?;
+        Ok(Resolved {
+            display: format!("{name} ({sha})"),
+            sha,
+        })
     }
 
     async fn sha(&self, entry: &Arc<Entry>, name: &str, since: Since) -> Result<String, RepoError> {
@@ -181,30 +225,56 @@ impl Repos {
 
     /// What `before` says for the commit that is asked for now, when nothing that was read for it differs there. Does not block: what is
     /// not in memory is `None`.
-    pub fn unchanged(&self, request: &ManifestRequest, before: &Manifests) -> Option<Arc<Manifests>> {
+    pub fn unchanged(
+        &self,
+        request: &ManifestRequest,
+        before: &Manifests,
+    ) -> Option<Arc<Manifests>> {
         let entry = self.entry(&request.access).ok()?;
         before.at(&entry.last(&request.sha)?, request).map(Arc::new)
     }
 
     /// The objects of a source. Remembered by what was read, not by the commit.
     pub async fn manifests(&self, request: ManifestRequest) -> Result<Arc<Manifests>, RepoError> {
-        let span = tracing::trace_span!("GenerateManifest", revision = request.sha, path = request.source.path);
+        let span = tracing::trace_span!(
+            "GenerateManifest",
+            revision = request.sha,
+            path = request.source.path
+        );
         let render = self.render(request, |inner, commit, refs, request| {
-            inner.renderer.manifests(commit, refs, request, (&inner.options.budget, inner.options.render_timeout)).map(Arc::new)
+            inner
+                .renderer
+                .manifests(
+                    commit,
+                    refs,
+                    request,
+                    (&inner.options.budget, inner.options.render_timeout),
+                )
+                .map(Arc::new)
         });
         render.instrument(span).await
     }
 
     /// What there is to set in a source.
     pub async fn details(&self, request: ManifestRequest) -> Result<Details, RepoError> {
-        self.render(request, |inner, commit, refs, request| inner.renderer.details(commit, refs, request)).await
+        self.render(request, |inner, commit, refs, request| {
+            inner.renderer.details(commit, refs, request)
+        })
+        .await
     }
 
     /// Has the commits that a request is about, and works on them.
     async fn render<T: Send + 'static>(
         &self,
         request: ManifestRequest,
-        work: impl FnOnce(&Inner, &Commit, &BTreeMap<String, Commit>, &ManifestRequest) -> Result<T, RepoError> + Send + 'static,
+        work: impl FnOnce(
+            &Inner,
+            &Commit,
+            &BTreeMap<String, Commit>,
+            &ManifestRequest,
+        ) -> Result<T, RepoError>
+        + Send
+        + 'static,
     ) -> Result<T, RepoError> {
         let entry = self.entry(&request.access)?;
         let commit = self.commit(&entry, &request.sha).await?;
@@ -213,7 +283,13 @@ impl Repos {
             let entry = self.entry(&source.access)?;
             refs.insert(name.clone(), self.commit(&entry, &source.sha).await?);
         }
-        let permit = self.inner.common.shares.render(&request.project).await.map_err(|e| RepoError::Internal(e.to_string()))?;
+        let permit = self
+            .inner
+            .common
+            .shares
+            .render(&request.project)
+            .await
+            .map_err(|e| RepoError::Internal(e.to_string()))?;
         let inner = Arc::clone(&self.inner);
         blocking(move || {
             // Whoever stops waiting does not end the work.
@@ -231,20 +307,36 @@ impl Repos {
     pub async fn refs(&self, access: &RepoAccess, since: Since) -> Result<Refs, RepoError> {
         let refs = self.entry(access)?.refs(since).await?;
         let names = |prefix: &str| {
-            let mut names: Vec<String> = refs.iter().filter_map(|r| r.name.strip_prefix(prefix)).map(str::to_owned).collect();
+            let mut names: Vec<String> = refs
+                .iter()
+                .filter_map(|r| r.name.strip_prefix(prefix))
+                .map(str::to_owned)
+                .collect();
             names.sort();
             names
         };
-        Ok(Refs { branches: names("refs/heads/"), tags: names("refs/tags/") })
+        Ok(Refs {
+            branches: names("refs/heads/"),
+            tags: names("refs/tags/"),
+        })
     }
 
     /// Author, date, message and tags of a commit.
-    pub async fn metadata(&self, access: &RepoAccess, sha: &str) -> Result<RevisionMetadata, RepoError> {
+    pub async fn metadata(
+        &self,
+        access: &RepoAccess,
+        sha: &str,
+    ) -> Result<RevisionMetadata, RepoError> {
         let entry = self.entry(access)?;
         let (store, id) = self.commit(&entry, sha).await?;
         let refs = entry.refs(Since::Recently).await?;
         let commit = id.commit.to_string();
-        let tag = |r: &Reference| r.name.strip_prefix("refs/tags/").filter(|_| r.sha == commit).map(str::to_owned);
+        let tag = |r: &Reference| {
+            r.name
+                .strip_prefix("refs/tags/")
+                .filter(|_| r.sha == commit)
+                .map(str::to_owned)
+        };
         let tags = refs.iter().filter_map(tag).collect();
         blocking(move || store.metadata(id.commit, tags)).await
     }
@@ -266,27 +358,49 @@ impl Repos {
     /// The commit, fetched when it is not here yet.
     async fn commit(&self, entry: &Arc<Entry>, sha: &str) -> Result<(Store, CommitId), RepoError> {
         if !revision::is_abbreviated_sha(sha) {
-            return Err(RepoError::RevisionNotFound { revision: sha.chars().take(200).collect() });
+            return Err(RepoError::RevisionNotFound {
+                revision: sha.chars().take(200).collect(),
+            });
         }
         entry.commit(sha).await
     }
 
     /// A new bare repository with one commit on `main`: for `tiphys up` and tests. Blocks. Returns the commit.
-    pub fn init_example<'a>(dir: &Path, files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<String, RepoError> {
+    pub fn init_example<'a>(
+        dir: &Path,
+        files: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<String, RepoError> {
         let store = git::init_bare(dir)?;
-        let files: Vec<(&str, Option<&[u8]>)> = files.into_iter().map(|(path, text)| (path, Some(text.as_bytes()))).collect();
+        let files: Vec<(&str, Option<&[u8]>)> = files
+            .into_iter()
+            .map(|(path, text)| (path, Some(text.as_bytes())))
+            .collect();
         git::commit_files(&store, "main", &files, "Add the example", now())
     }
 
     /// Adds a commit to a branch of a local repository; `None` removes a file. Blocks. Returns the commit.
-    pub fn commit_files(repository: &Path, branch: &str, changes: &[(&str, Option<&str>)], message: &str) -> Result<String, RepoError> {
-        let store = Store::open(repository, &repository.display().to_string(), GitLimits::default())?;
-        let changes: Vec<(&str, Option<&[u8]>)> = changes.iter().map(|(path, text)| (*path, text.map(str::as_bytes))).collect();
+    pub fn commit_files(
+        repository: &Path,
+        branch: &str,
+        changes: &[(&str, Option<&str>)],
+        message: &str,
+    ) -> Result<String, RepoError> {
+        let store = Store::open(
+            repository,
+            &repository.display().to_string(),
+            GitLimits::default(),
+        )?;
+        let changes: Vec<(&str, Option<&[u8]>)> = changes
+            .iter()
+            .map(|(path, text)| (*path, text.map(str::as_bytes)))
+            .collect();
         git::commit_files(&store, branch, &changes, message, now())
     }
 }
 
 fn now() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }

@@ -28,21 +28,33 @@ pub(crate) fn candidates(revision: &str) -> Vec<String> {
     if revision == "HEAD" || revision.starts_with("refs/") {
         return vec![revision.to_owned()];
     }
-    let in_order = ["refs/", "refs/tags/", "refs/heads/", "refs/remotes/"].map(|prefix| format!("{prefix}{revision}"));
-    in_order.into_iter().chain([format!("refs/remotes/{revision}/HEAD")]).collect()
+    let in_order = ["refs/", "refs/tags/", "refs/heads/", "refs/remotes/"]
+        .map(|prefix| format!("{prefix}{revision}"));
+    in_order
+        .into_iter()
+        .chain([format!("refs/remotes/{revision}/HEAD")])
+        .collect()
 }
 
 /// The SHA of a revision: HEAD (or empty), a tag, a branch, a full ref name, else something that looks like a SHA as it is.
 pub(crate) fn resolve(refs: &[Reference], revision: &str) -> Result<String, RepoError> {
-    let revision = if revision.is_empty() { "HEAD" } else { revision };
-    let found = candidates(revision).iter().find_map(|name| refs.iter().find(|r| r.name == *name));
+    let revision = if revision.is_empty() {
+        "HEAD"
+    } else {
+        revision
+    };
+    let found = candidates(revision)
+        .iter()
+        .find_map(|name| refs.iter().find(|r| r.name == *name));
     if let Some(found) = found {
         return Ok(found.sha.clone());
     }
     if is_abbreviated_sha(revision) {
         return Ok(revision.to_owned());
     }
-    Err(RepoError::RevisionNotFound { revision: revision.chars().take(200).collect() })
+    Err(RepoError::RevisionNotFound {
+        revision: revision.chars().take(200).collect(),
+    })
 }
 
 #[cfg(test)]
@@ -51,7 +63,11 @@ mod tests {
 
     #[test]
     fn revisions() {
-        let reference = |name: &str, digit: &str| Reference { name: name.to_owned(), sha: digit.repeat(40), target: None };
+        let reference = |name: &str, digit: &str| Reference {
+            name: name.to_owned(),
+            sha: digit.repeat(40),
+            target: None,
+        };
         let refs = [
             reference("HEAD", "1"),
             reference("refs/heads/main", "1"),
@@ -99,7 +115,10 @@ mod tests {
         }
         assert_eq!(resolve(&refs, "deadbee").ok().as_deref(), Some("deadbee"));
         let without_head: Vec<_> = refs.iter().filter(|r| r.name != "HEAD").cloned().collect();
-        assert!(resolve(&without_head, "HEAD").is_err() && resolve(&without_head, "").is_err(), "a branch is not the remote's HEAD");
+        assert!(
+            resolve(&without_head, "HEAD").is_err() && resolve(&without_head, "").is_err(),
+            "a branch is not the remote's HEAD"
+        );
         let error = resolve(&refs, "nope").expect_err("missing").to_string();
         assert_eq!(error, "unable to resolve 'nope' to a commit SHA");
     }

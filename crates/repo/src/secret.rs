@@ -34,6 +34,10 @@ impl From<&str> for Secret {
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_empty() { "Secret(empty)" } else { "Secret(***)" })
+        f.write_str(if self.0.is_empty() {
+            "Secret(empty)"
+        } else {
+            "Secret(***)"
+        })
     }
 }

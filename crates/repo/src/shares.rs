@@ -29,7 +29,10 @@ struct Named {
 
 impl Named {
     fn new(size: usize) -> Self {
-        Self { size, known: Mutex::default() }
+        Self {
+            size,
+            known: Mutex::default(),
+        }
     }
 
     fn of(&self, name: &str) -> Arc<Semaphore> {
@@ -84,17 +87,26 @@ impl Shares {
 
     /// Waits for the right to a contact with `host` on behalf of a project. What all share comes last, so that nobody holds it while waiting.
     pub async fn contact(&self, host: &str, project: &str) -> Result<Contact, AcquireError> {
-        let slow = (self.slow_of_projects.of(project), self.slow_of_hosts.of(host));
+        let slow = (
+            self.slow_of_projects.of(project),
+            self.slow_of_hosts.of(host),
+        );
         let of_project = self.projects.of(project).acquire_owned().await?;
         let of_host = self.hosts.of(host).acquire_owned().await?;
         let place = Arc::clone(&self.all).acquire_owned().await?;
-        Ok(Contact { places: Mutex::new((of_project, of_host)), slow, _place: place })
+        Ok(Contact {
+            places: Mutex::new((of_project, of_host)),
+            slow,
+            _place: place,
+        })
     }
 
     /// Waits for the right to a render on behalf of a project.
     pub async fn render(&self, project: &str) -> Result<Render, AcquireError> {
         let own = self.renders_of.of(project).acquire_owned().await?;
-        Ok(Render { _places: (own, Arc::clone(&self.renders).acquire_owned().await?) })
+        Ok(Render {
+            _places: (own, Arc::clone(&self.renders).acquire_owned().await?),
+        })
     }
 }
 
@@ -102,7 +114,10 @@ impl Contact {
     /// Lets others of the project and of the host go on once this contact has taken long.
     pub async fn slow_down(&self) {
         tokio::time::sleep(SLOW).await;
-        let (of_project, of_host) = (Arc::clone(&self.slow.0).acquire_owned(), Arc::clone(&self.slow.1).acquire_owned());
+        let (of_project, of_host) = (
+            Arc::clone(&self.slow.0).acquire_owned(),
+            Arc::clone(&self.slow.1).acquire_owned(),
+        );
         if let (Ok(of_project), Ok(of_host)) = (of_project.await, of_host.await) {
             // The places among the quick ones are given back.
             *self.places.lock().unwrap_or_else(PoisonError::into_inner) = (of_project, of_host);
@@ -116,7 +131,10 @@ mod tests {
 
     /// Whether it is there at once.
     async fn now<T>(future: impl Future<Output = Result<T, AcquireError>>) -> Option<T> {
-        tokio::task::unconstrained(tokio::time::timeout(Duration::ZERO, future)).await.ok().map(|permit| permit.expect("open"))
+        tokio::task::unconstrained(tokio::time::timeout(Duration::ZERO, future))
+            .await
+            .ok()
+            .map(|permit| permit.expect("open"))
     }
 
     #[tokio::test(start_paused = true)]
@@ -124,17 +142,25 @@ mod tests {
         let shares = Shares::new(4);
         let mut held = Vec::new();
         for _ in 0..OF_A_HOST {
-            held.push(Arc::new(now(shares.contact("slow", "p")).await.expect("a share")));
+            held.push(Arc::new(
+                now(shares.contact("slow", "p")).await.expect("a share"),
+            ));
         }
         assert!(now(shares.contact("slow", "p")).await.is_none());
-        let other = now(shares.contact("other", "p")).await.expect("a share of another host");
+        let other = now(shares.contact("other", "p"))
+            .await
+            .expect("a share of another host");
         for contact in &held {
             let contact = Arc::clone(contact);
             tokio::spawn(async move { contact.slow_down().await });
         }
         tokio::time::sleep(SLOW * 2).await;
         for _ in 0..OF_A_HOST {
-            held.push(Arc::new(now(shares.contact("slow", "p")).await.expect("a place of a slow one")));
+            held.push(Arc::new(
+                now(shares.contact("slow", "p"))
+                    .await
+                    .expect("a place of a slow one"),
+            ));
         }
         assert!(now(shares.contact("slow", "p")).await.is_none());
         drop((held, other));
@@ -148,7 +174,11 @@ mod tests {
         let shares = Shares::new(4);
         let mut held = Vec::new();
         for host in 0..OF_A_PROJECT {
-            held.push(Arc::new(now(shares.contact(&host.to_string(), "greedy")).await.expect("a share")));
+            held.push(Arc::new(
+                now(shares.contact(&host.to_string(), "greedy"))
+                    .await
+                    .expect("a share"),
+            ));
         }
         assert!(now(shares.contact("another", "greedy")).await.is_none());
         assert!(now(shares.contact("another", "modest")).await.is_some());
@@ -157,11 +187,20 @@ mod tests {
             tokio::spawn(async move { contact.slow_down().await });
         }
         tokio::time::sleep(SLOW * 2).await;
-        assert!(now(shares.contact("another", "greedy")).await.is_some(), "slow ones make room");
+        assert!(
+            now(shares.contact("another", "greedy")).await.is_some(),
+            "slow ones make room"
+        );
 
-        let mut renders = vec![now(shares.render("greedy")).await.expect("a share"), now(shares.render("greedy")).await.expect("a share")];
+        let mut renders = vec![
+            now(shares.render("greedy")).await.expect("a share"),
+            now(shares.render("greedy")).await.expect("a share"),
+        ];
         assert!(now(shares.render("greedy")).await.is_none());
-        renders.extend([now(shares.render("a")).await.expect("a share"), now(shares.render("b")).await.expect("a share")]);
+        renders.extend([
+            now(shares.render("a")).await.expect("a share"),
+            now(shares.render("b")).await.expect("a share"),
+        ]);
         assert!(now(shares.render("c")).await.is_none());
     }
 }

@@ -30,14 +30,23 @@ impl Files {
     fn look(&self, (source, path): &Place) -> Found {
         match source {
             None => self.own.look(path),
-            Some(name) => self.refs.get(name).map_or(Found::Bad, |files| files.look(path)),
+            Some(name) => self
+                .refs
+                .get(name)
+                .map_or(Found::Bad, |files| files.look(path)),
         }
     }
 
     fn noted(&self) -> BTreeMap<Place, Found> {
         let refs = self.refs.iter().map(|(name, files)| (Some(name), files));
         let all = [(None, &self.own)].into_iter().chain(refs);
-        all.flat_map(|(name, files)| files.noted().into_iter().map(move |(path, found)| ((name.cloned(), path), found))).collect()
+        all.flat_map(|(name, files)| {
+            files
+                .noted()
+                .into_iter()
+                .map(move |(path, found)| ((name.cloned(), path), found))
+        })
+        .collect()
     }
 }
 
@@ -50,15 +59,30 @@ pub(crate) struct Traced<T> {
 impl<T: Send + Sync + 'static> Traced<T> {
     /// `weight` says roughly how many bytes a result takes.
     pub fn new(bytes: u64, weight: fn(&T) -> u32) -> Self {
-        let results = moka::sync::Cache::builder().weigher(move |_, v: &Arc<T>| weight(v)).max_capacity(bytes).build();
-        let places = moka::sync::Cache::builder().weigher(|_, v: &Arc<Vec<Place>>| weight_of(v)).max_capacity(PLACES_BYTES).build();
+        let results = moka::sync::Cache::builder()
+            .weigher(move |_, v: &Arc<T>| weight(v))
+            .max_capacity(bytes)
+            .build();
+        let places = moka::sync::Cache::builder()
+            .weigher(|_, v: &Arc<Vec<Place>>| weight_of(v))
+            .max_capacity(PLACES_BYTES)
+            .build();
         Self { places, results }
     }
 
     /// The result for a key, which stands for everything but the files outside of the folder. The key that comes back stands for these, too.
-    pub fn get<E>(&self, key: Key, files: &Files, fresh: bool, make: impl FnOnce() -> Result<Arc<T>, E>) -> Result<(Key, Arc<T>), E> {
+    pub fn get<E>(
+        &self,
+        key: Key,
+        files: &Files,
+        fresh: bool,
+        make: impl FnOnce() -> Result<Arc<T>, E>,
+    ) -> Result<(Key, Arc<T>), E> {
         if !fresh && let Some(places) = self.places.get(&key) {
-            let seen = places.iter().map(|place| (place.clone(), files.look(place))).collect();
+            let seen = places
+                .iter()
+                .map(|place| (place.clone(), files.look(place)))
+                .collect();
             let whole = whole(key, &seen);
             if let Some(found) = self.results.get(&whole) {
                 return Ok((whole, found));
@@ -67,7 +91,8 @@ impl<T: Send + Sync + 'static> Traced<T> {
         let made = make()?;
         let seen = files.noted();
         let whole = whole(key, &seen);
-        self.places.insert(key, Arc::new(seen.into_keys().collect()));
+        self.places
+            .insert(key, Arc::new(seen.into_keys().collect()));
         self.results.insert(whole, Arc::clone(&made));
         Ok((whole, made))
     }

@@ -36,9 +36,15 @@ impl Location {
             Self::Ssh { url } => {
                 let rest = url.strip_prefix("ssh://").unwrap_or(url);
                 let authority = rest.split('/').next().unwrap_or(rest);
-                let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+                let host = authority
+                    .rsplit_once('@')
+                    .map_or(authority, |(_, host)| host);
                 // In the form of scp a path follows the colon.
-                if url.starts_with("ssh://") { host } else { host.split(':').next().unwrap_or(host) }
+                if url.starts_with("ssh://") {
+                    host
+                } else {
+                    host.split(':').next().unwrap_or(host)
+                }
             }
         }
     }
@@ -47,33 +53,66 @@ impl Location {
     pub fn cache_name(&self) -> String {
         let text = self.shown();
         let text = text.strip_suffix(".git").unwrap_or(&text);
-        Sha256::digest(text).iter().take(20).map(|b| format!("{b:02x}")).collect()
+        Sha256::digest(text)
+            .iter()
+            .take(20)
+            .map(|b| format!("{b:02x}"))
+            .collect()
     }
 }
 
 fn refuse(url: &str, reason: &str) -> RepoError {
-    RepoError::BadUrl { url: shown_url(url), reason: reason.to_owned() }
+    RepoError::BadUrl {
+        url: shown_url(url),
+        reason: reason.to_owned(),
+    }
 }
 
 /// Checks the URL of `access`. Userinfo of an https URL moves into the credentials that are returned.
-pub(crate) fn locate(access: &RepoAccess, allow_local: bool) -> Result<(Location, RepoAccess), RepoError> {
+pub(crate) fn locate(
+    access: &RepoAccess,
+    allow_local: bool,
+) -> Result<(Location, RepoAccess), RepoError> {
     let mut access = access.clone();
     let url = access.url.trim_matches(' ').to_owned();
     if url.starts_with('-') {
         return Err(refuse(&url, "it starts with a dash"));
     }
     if url.contains("::") && !url.contains("://") {
-        return Err(refuse(&url, "only https, http, ssh and file URLs are allowed"));
+        return Err(refuse(
+            &url,
+            "only https, http, ssh and file URLs are allowed",
+        ));
     }
     let parsed = RepoUrl::parse(&url).map_err(|fault| refuse(&url, &fault.to_string()))?;
     let location = match parsed.form {
         Form::Https | Form::Http => http(&parsed, &mut access),
         Form::Ssh | Form::Scp => ssh(&url, &parsed)?,
-        Form::File if !allow_local => return Err(refuse(&url, "repositories of the local file system are not allowed here")),
+        Form::File if !allow_local => {
+            return Err(refuse(
+                &url,
+                "repositories of the local file system are not allowed here",
+            ));
+        }
         Form::File => Location::Local(PathBuf::from(parsed.path)),
-        Form::Oci => return Err(RepoError::Unsupported(format!("{}: OCI repositories are not supported yet", shown_url(&url)))),
-        Form::Other => return Err(refuse(&url, "only https, http, ssh and file URLs are allowed")),
-        Form::Bare => return Err(refuse(&url, "it is neither a URL nor user@host:path nor an absolute path")),
+        Form::Oci => {
+            return Err(RepoError::Unsupported(format!(
+                "{}: OCI repositories are not supported yet",
+                shown_url(&url)
+            )));
+        }
+        Form::Other => {
+            return Err(refuse(
+                &url,
+                "only https, http, ssh and file URLs are allowed",
+            ));
+        }
+        Form::Bare => {
+            return Err(refuse(
+                &url,
+                "it is neither a URL nor user@host:path nor an absolute path",
+            ));
+        }
     };
     Ok((location, access))
 }
@@ -84,7 +123,10 @@ fn http(url: &RepoUrl, access: &mut RepoAccess) -> Location {
         access.password = Secret::new(percent_decode(&url.password));
     }
     access.url = url.http_url();
-    Location::Http { url: access.url.clone(), origin: url.origin() }
+    Location::Http {
+        url: access.url.clone(),
+        origin: url.origin(),
+    }
 }
 
 fn percent_decode(text: &str) -> String {
@@ -92,7 +134,11 @@ fn percent_decode(text: &str) -> String {
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {
         let rest = bytes.as_slice_text();
-        match (byte, rest.get(..2).and_then(|hex| u8::from_str_radix(hex, 16).ok())) {
+        match (
+            byte,
+            rest.get(..2)
+                .and_then(|hex| u8::from_str_radix(hex, 16).ok()),
+        ) {
             (b'%', Some(decoded)) => {
                 out.push(decoded);
                 bytes.next();
@@ -115,12 +161,19 @@ impl RestOfText for std::str::Bytes<'_> {
 }
 
 fn ssh_part_ok(text: &str) -> bool {
-    !text.is_empty() && !text.starts_with('-') && text.chars().all(|c| c.is_ascii_alphanumeric() || "-._+~".contains(c))
+    !text.is_empty()
+        && !text.starts_with('-')
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-._+~".contains(c))
 }
 
 fn ssh(text: &str, url: &RepoUrl) -> Result<Location, RepoError> {
     if !url.user.is_empty() && !ssh_part_ok(&url.user) {
-        return Err(refuse(text, "its user is not a plain name (passwords do not belong into ssh URLs)"));
+        return Err(refuse(
+            text,
+            "its user is not a plain name (passwords do not belong into ssh URLs)",
+        ));
     }
     if !url.host.starts_with('[') && !ssh_part_ok(&url.host) {
         return Err(refuse(text, "its user or host is not a plain name"));
@@ -143,12 +196,21 @@ mod tests {
     #[test]
     fn accepted() {
         let cases = [
-            ("https://Example.com/Org/repo.git", "https://example.com/Org/repo.git"),
+            (
+                "https://Example.com/Org/repo.git",
+                "https://example.com/Org/repo.git",
+            ),
             ("https://example.com:8443/r/", "https://example.com:8443/r"),
             ("https://u:p%40ss@example.com/r", "https://example.com/r"),
             ("http://[::1]:80/r", "http://[::1]/r"),
-            ("ssh://git@example.com:22/org/r.git", "ssh://git@example.com/org/r.git"),
-            ("ssh://git@example.com:2222/org/r.git", "ssh://git@example.com:2222/org/r.git"),
+            (
+                "ssh://git@example.com:22/org/r.git",
+                "ssh://git@example.com/org/r.git",
+            ),
+            (
+                "ssh://git@example.com:2222/org/r.git",
+                "ssh://git@example.com:2222/org/r.git",
+            ),
             ("git@example.com:org/r.git", "git@example.com:org/r.git"),
             ("file:///srv/git/r%20s", "/srv/git/r s"),
             ("/srv/git/r", "/srv/git/r"),
@@ -156,13 +218,27 @@ mod tests {
         for (url, want) in cases {
             assert_eq!(at(url).map(|l| l.shown()).expect(url), want);
         }
-        assert_eq!(at("https://a.b/r").expect("url").cache_name(), at("https://a.b/r.git/").expect("url").cache_name());
+        assert_eq!(
+            at("https://a.b/r").expect("url").cache_name(),
+            at("https://a.b/r.git/").expect("url").cache_name()
+        );
     }
 
     #[test]
     fn userinfo_becomes_credentials() {
-        let (_, access) = locate(&RepoAccess::public("https://me:s%40cret@example.com/r"), true).expect("url");
-        assert_eq!((access.username.as_str(), access.password.expose(), access.url.as_str()), ("me", "s@cret", "https://example.com/r"));
+        let (_, access) = locate(
+            &RepoAccess::public("https://me:s%40cret@example.com/r"),
+            true,
+        )
+        .expect("url");
+        assert_eq!(
+            (
+                access.username.as_str(),
+                access.password.expose(),
+                access.url.as_str()
+            ),
+            ("me", "s@cret", "https://example.com/r")
+        );
     }
 
     #[test]
@@ -208,7 +284,10 @@ mod tests {
         ];
         for url in cases {
             let error = at(url).expect_err(url).to_string();
-            assert!(!error.contains("user:") && !error.contains("secret@"), "{error}");
+            assert!(
+                !error.contains("user:") && !error.contains("secret@"),
+                "{error}"
+            );
             assert!(!error.contains('\n'), "{error}");
         }
         assert!(locate(&RepoAccess::public("/srv/git"), false).is_err());

@@ -17,7 +17,11 @@ fn example(files: &[(&str, &str)]) -> Source {
     let dir = tempfile::tempdir().expect("tempdir");
     let path = dir.path().join("r");
     let sha = Repos::init_example(&path, files.iter().copied()).expect("a repository");
-    Source { _dir: dir, path, sha }
+    Source {
+        _dir: dir,
+        path,
+        sha,
+    }
 }
 
 impl Source {
@@ -30,10 +34,27 @@ impl Source {
     }
 }
 
-async fn render(repos: &Repos, of: &Source, helm: &str, refs: &[(&str, &Source)]) -> Result<Arc<Manifests>, RepoError> {
-    let source: ApplicationSource = serde_json::from_str(&format!("{{\"path\": \"web\", \"helm\": {helm}}}")).expect("a source");
-    let refs: BTreeMap<String, RefSource> =
-        refs.iter().map(|(name, s)| ((*name).to_owned(), RefSource { access: s.access(), sha: s.sha.clone() })).collect();
+async fn render(
+    repos: &Repos,
+    of: &Source,
+    helm: &str,
+    refs: &[(&str, &Source)],
+) -> Result<Arc<Manifests>, RepoError> {
+    let source: ApplicationSource =
+        serde_json::from_str(&format!("{{\"path\": \"web\", \"helm\": {helm}}}"))
+            .expect("a source");
+    let refs: BTreeMap<String, RefSource> = refs
+        .iter()
+        .map(|(name, s)| {
+            (
+                (*name).to_owned(),
+                RefSource {
+                    access: s.access(),
+                    sha: s.sha.clone(),
+                },
+            )
+        })
+        .collect();
     let request = ManifestRequest {
         access: of.access(),
         source,
@@ -51,11 +72,19 @@ fn repos() -> Repos {
 }
 
 fn field(manifests: &Manifests, name: &str) -> String {
-    manifests.objects[0].object().str_at(&format!("/data/{name}")).to_owned()
+    manifests.objects[0]
+        .object()
+        .str_at(&format!("/data/{name}"))
+        .to_owned()
 }
 
 fn chart() -> Source {
-    example(&[("web/Chart.yaml", CHART), ("web/values.yaml", "colour: red\n"), ("web/templates/a.yaml", TEMPLATE), ("other/a.txt", "1")])
+    example(&[
+        ("web/Chart.yaml", CHART),
+        ("web/values.yaml", "colour: red\n"),
+        ("web/templates/a.yaml", TEMPLATE),
+        ("other/a.txt", "1"),
+    ])
 }
 
 #[tokio::test]
@@ -63,10 +92,16 @@ async fn a_chart_is_rendered_again_when_what_it_read_changed_and_only_then() {
     let (repos, mut source) = (repos(), chart());
     let helm = "{\"valueFiles\": [\"../shared/*.yaml\", \"../none.yaml\"], \"ignoreMissingValueFiles\": true}";
     let first = render(&repos, &source, helm, &[]).await.expect("rendered");
-    assert_eq!((field(&first, "colour"), first.source_type.as_str()), ("red".to_owned(), "Helm"));
+    assert_eq!(
+        (field(&first, "colour"), first.source_type.as_str()),
+        ("red".to_owned(), "Helm")
+    );
     source.commit(&[("other/a.txt", Some("2"))]);
     let same = render(&repos, &source, helm, &[]).await.expect("rendered");
-    assert!(Arc::ptr_eq(&first.objects, &same.objects), "nothing that it looks at has changed");
+    assert!(
+        Arc::ptr_eq(&first.objects, &same.objects),
+        "nothing that it looks at has changed"
+    );
     assert_eq!(first.digest, same.digest);
     // Each of these was looked for before and was not there.
     source.commit(&[("shared/a.yaml", Some("colour: green\n"))]);
@@ -75,11 +110,21 @@ async fn a_chart_is_rendered_again_when_what_it_read_changed_and_only_then() {
     source.commit(&[("none.yaml", Some("colour: blue\n"))]);
     let last = render(&repos, &source, helm, &[]).await.expect("rendered");
     assert_eq!(field(&last, "colour"), "blue");
-    assert_ne!(field(&last, "chance"), field(&found, "chance"), "chance is asked for at each render");
+    assert_ne!(
+        field(&last, "chance"),
+        field(&found, "chance"),
+        "chance is asked for at each render"
+    );
     source.commit(&[("none.yaml", None), ("shared/a.yaml", None)]);
     let back = render(&repos, &source, helm, &[]).await.expect("rendered");
     assert_eq!(field(&back, "colour"), "red");
-    let other = render(&repos, &source, "{\"parameters\": [{\"name\": \"colour\", \"value\": \"$ARGOCD_APP_REVISION_SHORT\"}]}", &[]).await;
+    let other = render(
+        &repos,
+        &source,
+        "{\"parameters\": [{\"name\": \"colour\", \"value\": \"$ARGOCD_APP_REVISION_SHORT\"}]}",
+        &[],
+    )
+    .await;
     assert_eq!(field(&other.expect("rendered"), "colour"), source.sha[..7]);
 }
 
@@ -88,16 +133,35 @@ async fn values_come_from_other_repositories() {
     let (repos, source) = (repos(), chart());
     let mut values = example(&[("prod/web.yaml", "colour: black\n"), ("x", "1")]);
     let helm = "{\"valueFiles\": [\"$vals/prod/web.yaml\"]}";
-    let one = render(&repos, &source, helm, &[("vals", &values)]).await.expect("rendered");
+    let one = render(&repos, &source, helm, &[("vals", &values)])
+        .await
+        .expect("rendered");
     assert_eq!(field(&one, "colour"), "black");
     values.commit(&[("x", Some("2"))]);
-    let two = render(&repos, &source, helm, &[("vals", &values)]).await.expect("rendered");
-    assert!(Arc::ptr_eq(&one.objects, &two.objects), "only another file changed there");
+    let two = render(&repos, &source, helm, &[("vals", &values)])
+        .await
+        .expect("rendered");
+    assert!(
+        Arc::ptr_eq(&one.objects, &two.objects),
+        "only another file changed there"
+    );
     values.commit(&[("prod/web.yaml", Some("colour: white\n"))]);
-    let three = render(&repos, &source, helm, &[("vals", &values)]).await.expect("rendered");
+    let three = render(&repos, &source, helm, &[("vals", &values)])
+        .await
+        .expect("rendered");
     assert_eq!(field(&three, "colour"), "white");
-    let error = render(&repos, &source, "{\"valueFiles\": [\"$nobody/x.yaml\"]}", &[("vals", &values)]).await.expect_err("no such name");
-    assert_eq!(error.to_string(), "source referenced \"$nobody\", which is not one of the available sources ($vals)");
+    let error = render(
+        &repos,
+        &source,
+        "{\"valueFiles\": [\"$nobody/x.yaml\"]}",
+        &[("vals", &values)],
+    )
+    .await
+    .expect_err("no such name");
+    assert_eq!(
+        error.to_string(),
+        "source referenced \"$nobody\", which is not one of the available sources ($vals)"
+    );
 }
 
 /// Links are made by git: the example repositories have none.
@@ -105,10 +169,25 @@ async fn values_come_from_other_repositories() {
 async fn links_do_not_lead_out() {
     let dir = tempfile::tempdir().expect("tempdir");
     let git = |args: &[&str]| {
-        let identity = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main"];
-        let done = std::process::Command::new("git").current_dir(dir.path()).args(identity).args(args).output().expect("git runs");
+        let identity = [
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@example.com",
+            "-c",
+            "init.defaultBranch=main",
+        ];
+        let done = std::process::Command::new("git")
+            .current_dir(dir.path())
+            .args(identity)
+            .args(args)
+            .output()
+            .expect("git runs");
         assert!(done.status.success(), "git {args:?}");
-        String::from_utf8(done.stdout).expect("text").trim().to_owned()
+        String::from_utf8(done.stdout)
+            .expect("text")
+            .trim()
+            .to_owned()
     };
     let write = |name: &str, text: &str| {
         let path = dir.path().join(name);
@@ -119,31 +198,67 @@ async fn links_do_not_lead_out() {
     write("web/Chart.yaml", CHART);
     write("web/templates/a.yaml", TEMPLATE);
     write("inside.yaml", "colour: pink\n");
-    let link = |name: &str, target: &str| std::os::unix::fs::symlink(target, dir.path().join(name)).expect("link");
+    let link = |name: &str, target: &str| {
+        std::os::unix::fs::symlink(target, dir.path().join(name)).expect("link")
+    };
     link("web/out.yaml", "../../secret.yaml");
     link("web/absolute.yaml", "/etc/hostname");
     link("web/in.yaml", "../inside.yaml");
     git(&["add", "-A"]);
     git(&["commit", "-qm", "First"]);
     let sha = git(&["rev-parse", "HEAD"]);
-    let source = Source { path: dir.path().to_owned(), _dir: tempfile::tempdir().expect("tempdir"), sha };
+    let source = Source {
+        path: dir.path().to_owned(),
+        _dir: tempfile::tempdir().expect("tempdir"),
+        sha,
+    };
     let repos = repos();
     for name in ["out.yaml", "absolute.yaml"] {
-        let error = render(&repos, &source, &format!("{{\"valueFiles\": [\"{name}\"]}}"), &[]).await.expect_err(name);
-        let want =
-            format!("error resolving helm value files: error resolving value file path: file '{name}' resolved to outside repository root");
+        let error = render(
+            &repos,
+            &source,
+            &format!("{{\"valueFiles\": [\"{name}\"]}}"),
+            &[],
+        )
+        .await
+        .expect_err(name);
+        let want = format!(
+            "error resolving helm value files: error resolving value file path: file '{name}' resolved to outside repository root"
+        );
         assert_eq!(error.to_string(), want);
         let pattern = format!("{}*.yaml", &name[..3]);
-        let error = render(&repos, &source, &format!("{{\"valueFiles\": [\"{pattern}\"]}}"), &[]).await.expect_err(name);
-        assert!(error.to_string().contains("resolved to outside repository root"), "{error}");
+        let error = render(
+            &repos,
+            &source,
+            &format!("{{\"valueFiles\": [\"{pattern}\"]}}"),
+            &[],
+        )
+        .await
+        .expect_err(name);
+        assert!(
+            error
+                .to_string()
+                .contains("resolved to outside repository root"),
+            "{error}"
+        );
     }
     // The chart itself holds the links, too: what Helm would read is refused.
-    let error = render(&repos, &source, "{\"valueFiles\": [\"in.yaml\"]}", &[]).await.expect_err("links of the chart lead out");
-    assert!(error.to_string().contains("illegal filepath in symlink"), "{error}");
+    let error = render(&repos, &source, "{\"valueFiles\": [\"in.yaml\"]}", &[])
+        .await
+        .expect_err("links of the chart lead out");
+    assert!(
+        error.to_string().contains("illegal filepath in symlink"),
+        "{error}"
+    );
     git(&["rm", "-q", "web/out.yaml", "web/absolute.yaml"]);
     git(&["commit", "-qm", "Second"]);
-    let source = Source { sha: git(&["rev-parse", "HEAD"]), ..source };
-    let made = render(&repos, &source, "{\"valueFiles\": [\"in.yaml\"]}", &[]).await.expect("rendered");
+    let source = Source {
+        sha: git(&["rev-parse", "HEAD"]),
+        ..source
+    };
+    let made = render(&repos, &source, "{\"valueFiles\": [\"in.yaml\"]}", &[])
+        .await
+        .expect("rendered");
     assert_eq!(field(&made, "colour"), "pink");
 }
 
@@ -151,10 +266,20 @@ async fn links_do_not_lead_out() {
 async fn a_render_ends_in_time_and_says_where() {
     let looping = "{{ range until 100000 }}{{ $_ := genCA \"ca\" 1 }}{{ end }}";
     let source = example(&[("web/Chart.yaml", CHART), ("web/templates/a.yaml", looping)]);
-    let options = tiphys_repo::RepoOptions { render_timeout: std::time::Duration::ZERO, ..Default::default() };
+    let options = tiphys_repo::RepoOptions {
+        render_timeout: std::time::Duration::ZERO,
+        ..Default::default()
+    };
     let repos = Repos::with_options(std::env::temp_dir().join("tiphys-test-unused"), options);
-    let error = render(&repos, &source, "{}", &[]).await.expect_err("it takes too long").to_string();
-    for part in ["web/templates/a.yaml: ", "rendering takes more than 0 seconds", "--render-timeout-seconds"] {
+    let error = render(&repos, &source, "{}", &[])
+        .await
+        .expect_err("it takes too long")
+        .to_string();
+    for part in [
+        "web/templates/a.yaml: ",
+        "rendering takes more than 0 seconds",
+        "--render-timeout-seconds",
+    ] {
         assert!(error.contains(part), "{part} is not in {error}");
     }
 }

@@ -2,7 +2,9 @@
 
 use std::{path::Path, process::Command, sync::Arc, time::Instant};
 use tiphys_api::source::{ApplicationSource, ApplicationSourceDirectory};
-use tiphys_repo::{ManifestRequest, Manifests, RepoAccess, RepoError, Repos, Since, SourceKind, Surroundings};
+use tiphys_repo::{
+    ManifestRequest, Manifests, RepoAccess, RepoError, Repos, Since, SourceKind, Surroundings,
+};
 
 fn cm(name: &str, value: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  v: \"{value}\"\n")
@@ -26,8 +28,15 @@ fn git(dir: &Path, args: &[&str]) -> String {
         .env("GIT_AUTHOR_DATE", "2024-01-02T03:04:05Z")
         .output()
         .expect("git runs");
-    assert!(out.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&out.stderr));
-    String::from_utf8(out.stdout).expect("text").trim().to_owned()
+    assert!(
+        out.status.success(),
+        "git {args:?}: {}",
+        String::from_utf8_lossy(&out.stderr)
+    );
+    String::from_utf8(out.stdout)
+        .expect("text")
+        .trim()
+        .to_owned()
 }
 
 fn write(dir: &Path, path: &str, text: &str) {
@@ -61,11 +70,24 @@ fn access(dir: &Path) -> RepoAccess {
 }
 
 fn source(path: &str) -> ApplicationSource {
-    ApplicationSource { path: path.to_owned(), ..ApplicationSource::default() }
+    ApplicationSource {
+        path: path.to_owned(),
+        ..ApplicationSource::default()
+    }
 }
 
-async fn manifests(repos: &Repos, dir: &Path, sha: &str, source: ApplicationSource) -> Result<Arc<Manifests>, RepoError> {
-    let request = ManifestRequest { access: access(dir), source, sha: sha.to_owned(), ..ManifestRequest::default() };
+async fn manifests(
+    repos: &Repos,
+    dir: &Path,
+    sha: &str,
+    source: ApplicationSource,
+) -> Result<Arc<Manifests>, RepoError> {
+    let request = ManifestRequest {
+        access: access(dir),
+        source,
+        sha: sha.to_owned(),
+        ..ManifestRequest::default()
+    };
     repos.manifests(request).await
 }
 
@@ -95,20 +117,51 @@ async fn revisions_resolve() {
         ("refs/heads/feature/x", &second),
     ];
     for (revision, want) in cases {
-        let got = repos.resolve(&access(dir.path()), revision, Since::Recently).await.expect(revision);
+        let got = repos
+            .resolve(&access(dir.path()), revision, Since::Recently)
+            .await
+            .expect(revision);
         assert_eq!(&got.sha, want, "{revision}");
-        let name = if revision.is_empty() { "HEAD" } else { revision };
+        let name = if revision.is_empty() {
+            "HEAD"
+        } else {
+            revision
+        };
         assert_eq!(got.display, format!("{name} ({want})"));
     }
-    let full = repos.resolve(&access(dir.path()), &second, Since::Recently).await.expect("sha");
-    assert_eq!((full.sha.as_str(), full.display.as_str()), (second.as_str(), second.as_str()));
-    let abbreviated = repos.resolve(&access(dir.path()), &second[..8], Since::Recently).await.expect("abbreviated");
+    let full = repos
+        .resolve(&access(dir.path()), &second, Since::Recently)
+        .await
+        .expect("sha");
+    assert_eq!(
+        (full.sha.as_str(), full.display.as_str()),
+        (second.as_str(), second.as_str())
+    );
+    let abbreviated = repos
+        .resolve(&access(dir.path()), &second[..8], Since::Recently)
+        .await
+        .expect("abbreviated");
     assert_eq!(abbreviated.sha, second);
-    let error = repos.resolve(&access(dir.path()), "nope", Since::Recently).await.expect_err("missing");
-    assert_eq!(error.to_string(), "unable to resolve 'nope' to a commit SHA");
-    let refs = repos.refs(&access(dir.path()), Since::Recently).await.expect("refs");
-    assert_eq!((refs.branches.join(" "), refs.tags.join(" ")), ("feature/x main".to_owned(), "light v1".to_owned()));
-    let metadata = repos.metadata(&access(dir.path()), &first).await.expect("metadata");
+    let error = repos
+        .resolve(&access(dir.path()), "nope", Since::Recently)
+        .await
+        .expect_err("missing");
+    assert_eq!(
+        error.to_string(),
+        "unable to resolve 'nope' to a commit SHA"
+    );
+    let refs = repos
+        .refs(&access(dir.path()), Since::Recently)
+        .await
+        .expect("refs");
+    assert_eq!(
+        (refs.branches.join(" "), refs.tags.join(" ")),
+        ("feature/x main".to_owned(), "light v1".to_owned())
+    );
+    let metadata = repos
+        .metadata(&access(dir.path()), &first)
+        .await
+        .expect("metadata");
     assert_eq!(metadata.author, "A U Thor <a@example.com>");
     assert_eq!(metadata.message, "First\n\nBody");
     assert_eq!(metadata.tags, ["light", "v1"]);
@@ -123,61 +176,185 @@ async fn a_look_up_answers_who_asked_before_it() {
         // Once from all refs, once as the commit that was found last.
         for _ in 0..2 {
             let asked = Instant::now();
-            let before = repos.resolve(&access, wanted, Since::At(asked)).await.expect("HEAD").sha;
+            let before = repos
+                .resolve(&access, wanted, Since::At(asked))
+                .await
+                .expect("HEAD")
+                .sha;
             let next = commit(dir.path(), "Next");
-            assert_eq!(repos.resolve(&access, wanted, Since::At(asked)).await.expect("the same").sha, before);
-            assert_eq!(repos.resolve(&access, wanted, Since::Recently).await.expect("HEAD").sha, next, "a local one is always looked at");
-            assert_eq!(repos.resolve(&access, wanted, Since::now()).await.expect("HEAD").sha, next);
-            manifests(&repos, dir.path(), &next, source("app")).await.expect("manifests");
+            assert_eq!(
+                repos
+                    .resolve(&access, wanted, Since::At(asked))
+                    .await
+                    .expect("the same")
+                    .sha,
+                before
+            );
+            assert_eq!(
+                repos
+                    .resolve(&access, wanted, Since::Recently)
+                    .await
+                    .expect("HEAD")
+                    .sha,
+                next,
+                "a local one is always looked at"
+            );
+            assert_eq!(
+                repos
+                    .resolve(&access, wanted, Since::now())
+                    .await
+                    .expect("HEAD")
+                    .sha,
+                next
+            );
+            manifests(&repos, dir.path(), &next, source("app"))
+                .await
+                .expect("manifests");
         }
     }
-    assert_ne!(repos.resolve(&access, "HEAD", Since::now()).await.expect("HEAD").sha, first);
+    assert_ne!(
+        repos
+            .resolve(&access, "HEAD", Since::now())
+            .await
+            .expect("HEAD")
+            .sha,
+        first
+    );
 }
 
 #[tokio::test]
 async fn manifests_are_remembered_by_content() {
     let (dir, first) = repository();
     let repos = repos();
-    let one = manifests(&repos, dir.path(), &first, source("app")).await.expect("first");
-    assert_eq!((names(&one), one.source_type.as_str(), one.revision.as_str()), (vec!["a"], "Directory", first.as_str()));
+    let one = manifests(&repos, dir.path(), &first, source("app"))
+        .await
+        .expect("first");
+    assert_eq!(
+        (names(&one), one.source_type.as_str(), one.revision.as_str()),
+        (vec!["a"], "Directory", first.as_str())
+    );
     write(dir.path(), "other/b.yaml", &cm("b", "2"));
     let second = commit(dir.path(), "Change another folder");
-    let two = manifests(&repos, dir.path(), &second, source("app")).await.expect("second");
-    assert!(Arc::ptr_eq(&one.objects, &two.objects), "another folder's change does not render this one again");
-    assert_eq!((two.revision.as_str(), &two.digest), (second.as_str(), &one.digest));
+    let two = manifests(&repos, dir.path(), &second, source("app"))
+        .await
+        .expect("second");
+    assert!(
+        Arc::ptr_eq(&one.objects, &two.objects),
+        "another folder's change does not render this one again"
+    );
+    assert_eq!(
+        (two.revision.as_str(), &two.digest),
+        (second.as_str(), &one.digest)
+    );
     write(dir.path(), "app/a.yaml", &cm("a", "2"));
     let third = commit(dir.path(), "Change this folder");
-    let three = manifests(&repos, dir.path(), &third, source("app")).await.expect("third");
+    let three = manifests(&repos, dir.path(), &third, source("app"))
+        .await
+        .expect("third");
     assert_ne!(three.digest, one.digest);
     assert_eq!(three.objects[0].object().0["data"]["v"], "2");
-    let recurse = ApplicationSourceDirectory { recurse: true, ..ApplicationSourceDirectory::default() };
-    let all = ApplicationSource { directory: Some(recurse.into()), ..source(".") };
-    assert_eq!(names(&manifests(&repos, dir.path(), &third, all).await.expect("all")), ["a", "b"]);
+    let recurse = ApplicationSourceDirectory {
+        recurse: true,
+        ..ApplicationSourceDirectory::default()
+    };
+    let all = ApplicationSource {
+        directory: Some(recurse.into()),
+        ..source(".")
+    };
+    assert_eq!(
+        names(
+            &manifests(&repos, dir.path(), &third, all)
+                .await
+                .expect("all")
+        ),
+        ["a", "b"]
+    );
 }
 
 #[tokio::test]
 async fn bare_file_urls_and_examples() {
     let (dir, first) = repository();
     let bare = tempfile::tempdir().expect("tempdir");
-    git(dir.path(), &["clone", "-q", "--bare", ".", bare.path().join("r.git").to_str().expect("UTF-8")]);
+    git(
+        dir.path(),
+        &[
+            "clone",
+            "-q",
+            "--bare",
+            ".",
+            bare.path().join("r.git").to_str().expect("UTF-8"),
+        ],
+    );
     let repos = repos();
     let url = RepoAccess::public(format!("file://{}/r.git", bare.path().display()));
-    assert_eq!(repos.resolve(&url, "HEAD", Since::now()).await.expect("HEAD").sha, first);
+    assert_eq!(
+        repos
+            .resolve(&url, "HEAD", Since::now())
+            .await
+            .expect("HEAD")
+            .sha,
+        first
+    );
     repos.test(&url).await.expect("reachable");
 
     let example = bare.path().join("example");
-    let sha = Repos::init_example(&example, [("apps/x.yaml", cm("x", "1").as_str()), ("README.md", "hi")]).expect("example");
-    assert_eq!(repos.resolve(&access(&example), "HEAD", Since::Recently).await.expect("HEAD").sha, sha);
-    assert_eq!(names(&manifests(&repos, &example, &sha, source("apps")).await.expect("manifests")), ["x"]);
-    let changes = [("apps/x.yaml", None), ("apps/sub/y.yaml", Some("y")), ("apps/z.yaml", Some(&*cm("z", "1")))];
+    let sha = Repos::init_example(
+        &example,
+        [("apps/x.yaml", cm("x", "1").as_str()), ("README.md", "hi")],
+    )
+    .expect("example");
+    assert_eq!(
+        repos
+            .resolve(&access(&example), "HEAD", Since::Recently)
+            .await
+            .expect("HEAD")
+            .sha,
+        sha
+    );
+    assert_eq!(
+        names(
+            &manifests(&repos, &example, &sha, source("apps"))
+                .await
+                .expect("manifests")
+        ),
+        ["x"]
+    );
+    let changes = [
+        ("apps/x.yaml", None),
+        ("apps/sub/y.yaml", Some("y")),
+        ("apps/z.yaml", Some(&*cm("z", "1"))),
+    ];
     let next = Repos::commit_files(&example, "main", &changes, "Replace x").expect("commit");
-    assert_eq!(repos.resolve(&access(&example), "main", Since::now()).await.expect("main").sha, next);
-    assert_eq!(names(&manifests(&repos, &example, &next, source("apps")).await.expect("manifests")), ["z"]);
+    assert_eq!(
+        repos
+            .resolve(&access(&example), "main", Since::now())
+            .await
+            .expect("main")
+            .sha,
+        next
+    );
+    assert_eq!(
+        names(
+            &manifests(&repos, &example, &next, source("apps"))
+                .await
+                .expect("manifests")
+        ),
+        ["z"]
+    );
     Repos::commit_files(&example, "other", &[("a", Some("1"))], "On a new branch").expect("commit");
-    assert_eq!(git(&example, &["log", "--format=%s", "main"]), "Replace x\nAdd the example");
-    assert_eq!(git(&example, &["ls-tree", "-r", "--name-only", "main"]), "README.md\napps/sub/y.yaml\napps/z.yaml");
+    assert_eq!(
+        git(&example, &["log", "--format=%s", "main"]),
+        "Replace x\nAdd the example"
+    );
+    assert_eq!(
+        git(&example, &["ls-tree", "-r", "--name-only", "main"]),
+        "README.md\napps/sub/y.yaml\napps/z.yaml"
+    );
     git(&example, &["fsck", "--strict"]);
-    assert!(Repos::init_example(&example, [("a", "b")]).is_err(), "the folder is not empty");
+    assert!(
+        Repos::init_example(&example, [("a", "b")]).is_err(),
+        "the folder is not empty"
+    );
 }
 
 #[tokio::test]
@@ -185,13 +362,28 @@ async fn mistakes_are_told_apart() {
     let (dir, first) = repository();
     let repos = repos();
     let missing = dir.path().join("nope");
-    assert!(matches!(repos.test(&access(&missing)).await, Err(RepoError::NotFound { .. })));
-    assert!(matches!(repos.test(&access(&dir.path().join("app"))).await, Err(RepoError::Corrupt { .. })));
-    assert!(matches!(repos.test(&RepoAccess::public("ext::sh -c true")).await, Err(RepoError::BadUrl { .. })));
+    assert!(matches!(
+        repos.test(&access(&missing)).await,
+        Err(RepoError::NotFound { .. })
+    ));
+    assert!(matches!(
+        repos.test(&access(&dir.path().join("app"))).await,
+        Err(RepoError::Corrupt { .. })
+    ));
+    assert!(matches!(
+        repos.test(&RepoAccess::public("ext::sh -c true")).await,
+        Err(RepoError::BadUrl { .. })
+    ));
     let gone = "0123456789012345678901234567890123456789";
-    assert!(matches!(manifests(&repos, dir.path(), gone, source("app")).await, Err(RepoError::CommitMissing { .. })));
+    assert!(matches!(
+        manifests(&repos, dir.path(), gone, source("app")).await,
+        Err(RepoError::CommitMissing { .. })
+    ));
     let tree = git(dir.path(), &["rev-parse", "HEAD^{tree}"]);
-    assert!(matches!(manifests(&repos, dir.path(), &tree, source("app")).await, Err(RepoError::RevisionNotFound { .. })));
+    assert!(matches!(
+        manifests(&repos, dir.path(), &tree, source("app")).await,
+        Err(RepoError::RevisionNotFound { .. })
+    ));
     let cases = [
         ("nope", "nope: app path does not exist"),
         ("../x", "../x: app path outside root"),
@@ -199,11 +391,19 @@ async fn mistakes_are_told_apart() {
         ("app/a.yaml", "app/a.yaml: app path is not a directory"),
     ];
     for (path, want) in cases {
-        let error = manifests(&repos, dir.path(), &first, source(path)).await.expect_err(path);
+        let error = manifests(&repos, dir.path(), &first, source(path))
+            .await
+            .expect_err(path);
         assert_eq!(error.to_string(), want);
     }
-    let chart = ApplicationSource { chart: "nginx".to_owned(), ..ApplicationSource::default() };
-    assert!(matches!(manifests(&repos, dir.path(), &first, chart).await, Err(RepoError::Unsupported(_))));
+    let chart = ApplicationSource {
+        chart: "nginx".to_owned(),
+        ..ApplicationSource::default()
+    };
+    assert!(matches!(
+        manifests(&repos, dir.path(), &first, chart).await,
+        Err(RepoError::Unsupported(_))
+    ));
 }
 
 #[tokio::test]
@@ -233,34 +433,91 @@ async fn links_stay_inside() {
     link("up/x.yaml", "../../outside");
     let sha = commit(dir.path(), "Links");
     let repos = repos();
-    let linked = manifests(&repos, dir.path(), &sha, source("in")).await.expect("inside");
+    let linked = manifests(&repos, dir.path(), &sha, source("in"))
+        .await
+        .expect("inside");
     assert_eq!(names(&linked), ["b", "b"]);
     assert_eq!(linked.warnings.len(), 2);
-    assert_eq!(names(&manifests(&repos, dir.path(), &sha, source("linked")).await.expect("a linked folder")), ["b"]);
+    assert_eq!(
+        names(
+            &manifests(&repos, dir.path(), &sha, source("linked"))
+                .await
+                .expect("a linked folder")
+        ),
+        ["b"]
+    );
     for folder in ["out", "abs", "proc", "gitdir", "chain"] {
-        let error = manifests(&repos, dir.path(), &sha, source(folder)).await.expect_err(folder);
-        assert_eq!(error.to_string(), format!("illegal filepath in symlink at \"{folder}/x.yaml\""));
+        let error = manifests(&repos, dir.path(), &sha, source(folder))
+            .await
+            .expect_err(folder);
+        assert_eq!(
+            error.to_string(),
+            format!("illegal filepath in symlink at \"{folder}/x.yaml\"")
+        );
     }
-    let error = manifests(&repos, dir.path(), &sha, source("loop")).await.expect_err("loop");
+    let error = manifests(&repos, dir.path(), &sha, source("loop"))
+        .await
+        .expect_err("loop");
     assert_eq!(error.to_string(), "too many links at \"loop/x.yaml\"");
     // What a link outside of the folder leads to is part of what the result depends on.
     write(dir.path(), "other/b.yaml", &cm("changed", "1"));
     let sha = commit(dir.path(), "Change the target of a link");
-    assert_eq!(names(&manifests(&repos, dir.path(), &sha, source("in")).await.expect("inside")), ["changed", "changed"]);
-    assert_eq!(names(&manifests(&repos, dir.path(), &sha, source("linked")).await.expect("linked")), ["changed"]);
+    assert_eq!(
+        names(
+            &manifests(&repos, dir.path(), &sha, source("in"))
+                .await
+                .expect("inside")
+        ),
+        ["changed", "changed"]
+    );
+    assert_eq!(
+        names(
+            &manifests(&repos, dir.path(), &sha, source("linked"))
+                .await
+                .expect("linked")
+        ),
+        ["changed"]
+    );
 }
 
 #[tokio::test]
 async fn submodules_are_ignored() {
     let (dir, _) = repository();
     let (sub, _) = repository();
-    git(dir.path(), &["submodule", "--quiet", "add", sub.path().to_str().expect("UTF-8"), "app/sub.yaml"]);
+    git(
+        dir.path(),
+        &[
+            "submodule",
+            "--quiet",
+            "add",
+            sub.path().to_str().expect("UTF-8"),
+            "app/sub.yaml",
+        ],
+    );
     let sha = commit(dir.path(), "Submodule");
-    let recurse = ApplicationSourceDirectory { recurse: true, ..ApplicationSourceDirectory::default() };
-    let all = ApplicationSource { directory: Some(recurse.into()), ..source("app") };
-    assert_eq!(names(&manifests(&repos(), dir.path(), &sha, all).await.expect("manifests")), ["a"]);
-    let error = manifests(&repos(), dir.path(), &sha, source("app/sub.yaml/app")).await.expect_err("inside a submodule");
-    assert_eq!(error.to_string(), "app/sub.yaml/app: app path does not exist");
+    let recurse = ApplicationSourceDirectory {
+        recurse: true,
+        ..ApplicationSourceDirectory::default()
+    };
+    let all = ApplicationSource {
+        directory: Some(recurse.into()),
+        ..source("app")
+    };
+    assert_eq!(
+        names(
+            &manifests(&repos(), dir.path(), &sha, all)
+                .await
+                .expect("manifests")
+        ),
+        ["a"]
+    );
+    let error = manifests(&repos(), dir.path(), &sha, source("app/sub.yaml/app"))
+        .await
+        .expect_err("inside a submodule");
+    assert_eq!(
+        error.to_string(),
+        "app/sub.yaml/app: app path does not exist"
+    );
 }
 
 #[tokio::test]
@@ -275,14 +532,23 @@ async fn a_ref_that_is_read_alone_is_what_git_says() {
         &["commit", "-q", "--allow-empty", "-m", "v1 stays"],
         &["tag", "-a", "v1", "-m", "an annotated tag of the same name"],
         &["checkout", "-q", "-b", "main2"],
-        &["commit", "-q", "--allow-empty", "-m", "HEAD leads elsewhere"],
+        &[
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-m",
+            "HEAD leads elsewhere",
+        ],
         &["reset", "-q", "--hard", "HEAD~1"],
     ];
     for change in changes {
         git(dir, change);
-        for (revision, in_git) in
-            [("HEAD", "HEAD"), ("main", "refs/heads/main"), ("refs/heads/main", "refs/heads/main"), ("v1", "v1^{commit}")]
-        {
+        for (revision, in_git) in [
+            ("HEAD", "HEAD"),
+            ("main", "refs/heads/main"),
+            ("refs/heads/main", "refs/heads/main"),
+            ("v1", "v1^{commit}"),
+        ] {
             if revision == "v1" && git(dir, &["for-each-ref", "refs/*/v1"]).is_empty() {
                 continue;
             }
@@ -292,18 +558,44 @@ async fn a_ref_that_is_read_alone_is_what_git_says() {
                 in_git.replace("v1^", "refs/tags/v1^")
             };
             let want = git(dir, &["rev-parse", &in_git]);
-            let got = repos.resolve(&access(dir), revision, Since::now()).await.expect(revision);
+            let got = repos
+                .resolve(&access(dir), revision, Since::now())
+                .await
+                .expect(revision);
             assert_eq!(got.sha, want, "{revision} after {change:?}");
             // From now on it is the commit that was found last.
-            manifests(&repos, dir, &want, source("app")).await.expect("manifests");
-            assert_eq!(repos.resolve(&access(dir), revision, Since::now()).await.expect(revision).sha, want, "{revision} again");
+            manifests(&repos, dir, &want, source("app"))
+                .await
+                .expect("manifests");
+            assert_eq!(
+                repos
+                    .resolve(&access(dir), revision, Since::now())
+                    .await
+                    .expect(revision)
+                    .sha,
+                want,
+                "{revision} again"
+            );
         }
     }
     git(dir, &["checkout", "-q", "--detach"]);
     git(dir, &["branch", "-D", "main2", "-q"]);
-    assert!(repos.resolve(&access(dir), "main2", Since::now()).await.is_err(), "a branch that is gone");
+    assert!(
+        repos
+            .resolve(&access(dir), "main2", Since::now())
+            .await
+            .is_err(),
+        "a branch that is gone"
+    );
     let head = git(dir, &["rev-parse", "HEAD"]);
-    assert_eq!(repos.resolve(&access(dir), "", Since::now()).await.expect("detached").sha, head);
+    assert_eq!(
+        repos
+            .resolve(&access(dir), "", Since::now())
+            .await
+            .expect("detached")
+            .sha,
+        head
+    );
 }
 
 #[tokio::test]
@@ -317,13 +609,22 @@ async fn a_branch_that_is_called_head_is_not_head() {
     git(dir, &["update-ref", "refs/heads/refs/heads/main", &second]);
     git(dir, &["checkout", "-q", "main"]);
     for round in 0..2 {
-        for (revision, want) in
-            [("", &first), ("HEAD", &first), ("main", &first), ("refs/heads/main", &first), ("refs/heads/HEAD", &second)]
-        {
-            let found = repos.resolve(&access(dir), revision, Since::now()).await.expect(revision);
+        for (revision, want) in [
+            ("", &first),
+            ("HEAD", &first),
+            ("main", &first),
+            ("refs/heads/main", &first),
+            ("refs/heads/HEAD", &second),
+        ] {
+            let found = repos
+                .resolve(&access(dir), revision, Since::now())
+                .await
+                .expect(revision);
             assert_eq!(&found.sha, want, "{revision:?} in round {round}");
             // Now it is the commit that was found last, and looked for in another way.
-            manifests(&repos, dir, want, source("app")).await.expect("manifests");
+            manifests(&repos, dir, want, source("app"))
+                .await
+                .expect("manifests");
         }
     }
 }
@@ -333,9 +634,17 @@ async fn lfs_pointers_are_refused_by_name() {
     let (dir, _) = repository();
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n";
     write(dir.path(), "app/big.yaml", pointer);
-    write(dir.path(), "chart/Chart.yaml", "{apiVersion: v2, name: c, version: 1.0.0}");
+    write(
+        dir.path(),
+        "chart/Chart.yaml",
+        "{apiVersion: v2, name: c, version: 1.0.0}",
+    );
     write(dir.path(), "chart/values.yaml", pointer);
-    write(dir.path(), "pictures/Chart.yaml", "{apiVersion: v2, name: c, version: 1.0.0}");
+    write(
+        dir.path(),
+        "pictures/Chart.yaml",
+        "{apiVersion: v2, name: c, version: 1.0.0}",
+    );
     write(dir.path(), "pictures/templates/cm.yaml", &cm("c", "1"));
     write(dir.path(), "pictures/icon.png", pointer);
     let sha = commit(dir.path(), "Pointers");
@@ -350,28 +659,51 @@ async fn lfs_pointers_are_refused_by_name() {
         };
         match repos.manifests(request).await {
             Err(e) => e.to_string(),
-            Ok(found) => found.errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+            Ok(found) => found
+                .errors
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join("; "),
         }
     };
     for (path, file) in [("app", "app/big.yaml"), ("chart", "chart/values.yaml")] {
         let told = told(path).await;
-        assert!(told.contains(file) && told.contains("is a Git LFS pointer, and Git LFS is not supported"), "{path}: {told}");
+        assert!(
+            told.contains(file)
+                && told.contains("is a Git LFS pointer, and Git LFS is not supported"),
+            "{path}: {told}"
+        );
     }
-    assert_eq!(told("pictures").await, "", "a picture is only carried along");
+    assert_eq!(
+        told("pictures").await,
+        "",
+        "a picture is only carried along"
+    );
 }
 
 #[tokio::test]
 async fn what_did_not_change_is_known_without_reading() {
     let (dir, first) = repository();
     let (dir, repos) = (dir.path(), repos());
-    write(dir, "chart/Chart.yaml", "{apiVersion: v2, name: c, version: 1.0.0}");
-    write(dir, "chart/templates/cm.yaml", &cm("{{ .Values.name }}", "1"));
+    write(
+        dir,
+        "chart/Chart.yaml",
+        "{apiVersion: v2, name: c, version: 1.0.0}",
+    );
+    write(
+        dir,
+        "chart/templates/cm.yaml",
+        &cm("{{ .Values.name }}", "1"),
+    );
     write(dir, "values/own.yaml", "name: one");
     std::os::unix::fs::symlink("app", dir.join("link")).expect("a link");
     let second = commit(dir, "A chart");
     let helm = |text: &str| serde_json::from_str::<ApplicationSource>(text).expect("a source");
     let named = helm(r#"{"path": "chart", "helm": {"valueFiles": ["../values/own.yaml"]}}"#);
-    let by_commit = helm(r#"{"path": "chart", "helm": {"parameters": [{"name": "name", "value": "r-$ARGOCD_APP_REVISION_SHORT"}]}}"#);
+    let by_commit = helm(
+        r#"{"path": "chart", "helm": {"parameters": [{"name": "name", "value": "r-$ARGOCD_APP_REVISION_SHORT"}]}}"#,
+    );
     let request = |source: &ApplicationSource, sha: &str| ManifestRequest {
         access: access(dir),
         source: source.clone(),
@@ -379,10 +711,13 @@ async fn what_did_not_change_is_known_without_reading() {
         app_name: "web".into(),
         ..ManifestRequest::default()
     };
-    let rendered = async |source: &ApplicationSource, sha: &str| repos.manifests(request(source, sha)).await;
+    let rendered =
+        async |source: &ApplicationSource, sha: &str| repos.manifests(request(source, sha)).await;
     let known = async |source: &ApplicationSource, before: &Manifests, sha: &str| {
         // Somebody has looked at the commit.
-        rendered(&helm(r#"{"path": "other"}"#), sha).await.expect("another folder");
+        rendered(&helm(r#"{"path": "other"}"#), sha)
+            .await
+            .expect("another folder");
         rendered(&helm(r#"{"path": "values"}"#), sha).await.err();
         repos.unchanged(&request(source, sha), before)
     };
@@ -391,40 +726,109 @@ async fn what_did_not_change_is_known_without_reading() {
     let chart = rendered(&named, &second).await.expect("chart");
     let revision = rendered(&by_commit, &second).await.expect("by commit");
     let linked = rendered(&source("link"), &second).await.expect("linked");
-    assert!(repos.unchanged(&request(&plain, &first), &app).is_none(), "it is not the commit that was found last");
+    assert!(
+        repos.unchanged(&request(&plain, &first), &app).is_none(),
+        "it is not the commit that was found last"
+    );
 
     write(dir, "other/b.yaml", &cm("b", "2"));
     let third = commit(dir, "Another folder");
-    assert!(repos.unchanged(&request(&plain, &third), &app).is_none(), "nobody has read this commit");
+    assert!(
+        repos.unchanged(&request(&plain, &third), &app).is_none(),
+        "nobody has read this commit"
+    );
     let same = known(&plain, &app, &third).await.expect("nothing changed");
-    assert!(Arc::ptr_eq(&same.objects, &app.objects) && same.revision == third && same.digest == app.digest);
-    assert_eq!(*rendered(&plain, &third).await.expect("app").revision, same.revision);
-    assert!(known(&named, &chart, &third).await.is_some(), "nor what the chart reads");
-    assert!(known(&by_commit, &revision, &third).await.is_none(), "it has the commit in it");
-    assert!(known(&source("link"), &linked, &third).await.is_none_or(|m| m.digest == linked.digest));
-    assert!(known(&source("other"), &app, &third).await.is_none(), "another source");
-    let hard = ManifestRequest { no_cache: true, ..request(&plain, &third) };
-    assert!(repos.unchanged(&hard, &app).is_none(), "it is to be rendered anew");
-    let elsewhere = ManifestRequest { namespace: "n".into(), ..request(&plain, &third) };
-    assert!(repos.unchanged(&elsewhere, &app).is_none(), "another namespace");
-    let on = |source: &ApplicationSource, served: &str| {
-        let surroundings = Surroundings { api_versions: [served.to_owned()].into(), ..Surroundings::default() };
-        ManifestRequest { surroundings, ..request(source, &third) }
+    assert!(
+        Arc::ptr_eq(&same.objects, &app.objects)
+            && same.revision == third
+            && same.digest == app.digest
+    );
+    assert_eq!(
+        *rendered(&plain, &third).await.expect("app").revision,
+        same.revision
+    );
+    assert!(
+        known(&named, &chart, &third).await.is_some(),
+        "nor what the chart reads"
+    );
+    assert!(
+        known(&by_commit, &revision, &third).await.is_none(),
+        "it has the commit in it"
+    );
+    assert!(
+        known(&source("link"), &linked, &third)
+            .await
+            .is_none_or(|m| m.digest == linked.digest)
+    );
+    assert!(
+        known(&source("other"), &app, &third).await.is_none(),
+        "another source"
+    );
+    let hard = ManifestRequest {
+        no_cache: true,
+        ..request(&plain, &third)
     };
-    assert!(repos.unchanged(&on(&plain, "example.org/v1"), &app).is_some(), "a plain folder does not ask what the cluster serves");
-    assert!(repos.unchanged(&on(&named, "example.org/v1"), &chart).is_none(), "a chart may");
-    let off = Surroundings { switched_off: vec![SourceKind::Directory], ..Surroundings::default() };
-    let jsonnet = ManifestRequest { surroundings: off, ..request(&plain, &third) };
-    assert!(repos.unchanged(&jsonnet, &app).is_none(), "other files count");
+    assert!(
+        repos.unchanged(&hard, &app).is_none(),
+        "it is to be rendered anew"
+    );
+    let elsewhere = ManifestRequest {
+        namespace: "n".into(),
+        ..request(&plain, &third)
+    };
+    assert!(
+        repos.unchanged(&elsewhere, &app).is_none(),
+        "another namespace"
+    );
+    let on = |source: &ApplicationSource, served: &str| {
+        let surroundings = Surroundings {
+            api_versions: [served.to_owned()].into(),
+            ..Surroundings::default()
+        };
+        ManifestRequest {
+            surroundings,
+            ..request(source, &third)
+        }
+    };
+    assert!(
+        repos
+            .unchanged(&on(&plain, "example.org/v1"), &app)
+            .is_some(),
+        "a plain folder does not ask what the cluster serves"
+    );
+    assert!(
+        repos
+            .unchanged(&on(&named, "example.org/v1"), &chart)
+            .is_none(),
+        "a chart may"
+    );
+    let off = Surroundings {
+        switched_off: vec![SourceKind::Directory],
+        ..Surroundings::default()
+    };
+    let jsonnet = ManifestRequest {
+        surroundings: off,
+        ..request(&plain, &third)
+    };
+    assert!(
+        repos.unchanged(&jsonnet, &app).is_none(),
+        "other files count"
+    );
 
     write(dir, "values/own.yaml", "name: two");
     let fourth = commit(dir, "Values beside the chart");
-    assert!(known(&named, &chart, &fourth).await.is_none(), "a file outside of its folder");
+    assert!(
+        known(&named, &chart, &fourth).await.is_none(),
+        "a file outside of its folder"
+    );
     assert!(known(&plain, &same, &fourth).await.is_some());
     write(dir, "app/a.yaml", &cm("a", "2"));
     let fifth = commit(dir, "The folder itself");
     assert!(known(&plain, &app, &fifth).await.is_none());
-    assert!(known(&source("link"), &linked, &fifth).await.is_none(), "what the link leads to");
+    assert!(
+        known(&source("link"), &linked, &fifth).await.is_none(),
+        "what the link leads to"
+    );
 }
 
 #[tokio::test]
@@ -445,9 +849,18 @@ async fn files_that_differ_between_commits_are_found() {
         (&first, &second, "app", false),
         (&second, &third, "", false),
     ] {
-        let found = repos.any_changed(&access(dir.path()), from, to, move |file| path.is_empty() || file == path).await;
+        let found = repos
+            .any_changed(&access(dir.path()), from, to, move |file| {
+                path.is_empty() || file == path
+            })
+            .await;
         assert_eq!(found.expect("an answer"), differs, "{path}");
     }
-    let missing = repos.any_changed(&access(dir.path()), &"1".repeat(40), &third, |_| true).await;
-    assert!(matches!(missing, Err(RepoError::CommitMissing { .. })), "{missing:?}");
+    let missing = repos
+        .any_changed(&access(dir.path()), &"1".repeat(40), &third, |_| true)
+        .await;
+    assert!(
+        matches!(missing, Err(RepoError::CommitMissing { .. })),
+        "{missing:?}"
+    );
 }

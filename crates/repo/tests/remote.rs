@@ -5,7 +5,9 @@ mod server;
 use server::{Server, Setup};
 use std::{path::Path, sync::Arc, time::Duration};
 use tiphys_api::source::ApplicationSource;
-use tiphys_repo::{ErrorKind, ManifestRequest, Manifests, RepoAccess, RepoError, RepoOptions, Repos, Secret, Since};
+use tiphys_repo::{
+    ErrorKind, ManifestRequest, Manifests, RepoAccess, RepoError, RepoOptions, Repos, Secret, Since,
+};
 
 const SECRET: &str = "s3cr3t-pa55";
 
@@ -17,14 +19,24 @@ fn cm(name: &str, value: &str) -> String {
 fn example() -> (tempfile::TempDir, [String; 3]) {
     let dir = tempfile::tempdir().expect("tempdir");
     let repository = dir.path().join("r.git");
-    let first = Repos::init_example(&repository, [("app/a.yaml", cm("a", "1").as_str())]).expect("example");
-    let change = |v: &str| Repos::commit_files(&repository, "main", &[("app/a.yaml", Some(&cm("a", v)))], v).expect("commit");
+    let first =
+        Repos::init_example(&repository, [("app/a.yaml", cm("a", "1").as_str())]).expect("example");
+    let change = |v: &str| {
+        Repos::commit_files(&repository, "main", &[("app/a.yaml", Some(&cm("a", v)))], v)
+            .expect("commit")
+    };
     let (second, third) = (change("2"), change("3"));
     (dir, [first, second, third])
 }
 
 fn repos(cache: &tempfile::TempDir) -> Repos {
-    Repos::with_options(cache.path(), RepoOptions { timeout: Duration::from_secs(20), ..RepoOptions::default() })
+    Repos::with_options(
+        cache.path(),
+        RepoOptions {
+            timeout: Duration::from_secs(20),
+            ..RepoOptions::default()
+        },
+    )
 }
 
 fn cache() -> tempfile::TempDir {
@@ -35,18 +47,41 @@ fn value(manifests: &Manifests) -> String {
     manifests.objects[0].object().str_at("/data/v").to_owned()
 }
 
-async fn manifests(repos: &Repos, access: &RepoAccess, sha: &str) -> Result<Arc<Manifests>, RepoError> {
-    let source = ApplicationSource { path: "app".to_owned(), ..ApplicationSource::default() };
-    repos.manifests(ManifestRequest { access: access.clone(), source, sha: sha.to_owned(), ..ManifestRequest::default() }).await
+async fn manifests(
+    repos: &Repos,
+    access: &RepoAccess,
+    sha: &str,
+) -> Result<Arc<Manifests>, RepoError> {
+    let source = ApplicationSource {
+        path: "app".to_owned(),
+        ..ApplicationSource::default()
+    };
+    repos
+        .manifests(ManifestRequest {
+            access: access.clone(),
+            source,
+            sha: sha.to_owned(),
+            ..ManifestRequest::default()
+        })
+        .await
 }
 
 /// Commits in the copies under a cache folder.
 fn commits_in(cache: &Path) -> usize {
     let mut total = 0;
     for url in std::fs::read_dir(cache).expect("cache").flatten() {
-        for generation in std::fs::read_dir(url.path()).expect("generations").flatten() {
-            let out = std::process::Command::new("git").args(["rev-list", "--all", "--count"]).current_dir(generation.path()).output();
-            total += String::from_utf8_lossy(&out.expect("git").stdout).trim().parse::<usize>().expect("a number");
+        for generation in std::fs::read_dir(url.path())
+            .expect("generations")
+            .flatten()
+        {
+            let out = std::process::Command::new("git")
+                .args(["rev-list", "--all", "--count"])
+                .current_dir(generation.path())
+                .output();
+            total += String::from_utf8_lossy(&out.expect("git").stdout)
+                .trim()
+                .parse::<usize>()
+                .expect("a number");
         }
     }
     total
@@ -58,8 +93,14 @@ async fn a_commit_is_fetched_once_and_without_history() {
     let server = Server::start(dir.path(), Setup::default());
     let (cache, access) = (cache(), RepoAccess::public(server.url("/r.git")));
     let repos = repos(&cache);
-    let head = repos.resolve(&access, "HEAD", Since::Recently).await.expect("HEAD");
-    assert_eq!((&head.sha, head.display), (&third, format!("HEAD ({third})")));
+    let head = repos
+        .resolve(&access, "HEAD", Since::Recently)
+        .await
+        .expect("HEAD");
+    assert_eq!(
+        (&head.sha, head.display),
+        (&third, format!("HEAD ({third})"))
+    );
     let all = (0..50).map(|_| {
         let (repos, access, third) = (repos.clone(), access.clone(), third.clone());
         tokio::spawn(async move { manifests(&repos, &access, &third).await })
@@ -68,19 +109,48 @@ async fn a_commit_is_fetched_once_and_without_history() {
         assert_eq!(value(&one.await.expect("joins").expect("manifests")), "3");
     }
     assert_eq!(server.count("fetch"), 1, "{:?}", server.log());
-    assert_eq!(commits_in(cache.path()), 1, "only the commit, not its history");
-    assert_eq!(value(&manifests(&repos, &access, &first).await.expect("an old commit by its SHA")), "1");
+    assert_eq!(
+        commits_in(cache.path()),
+        1,
+        "only the commit, not its history"
+    );
+    assert_eq!(
+        value(
+            &manifests(&repos, &access, &first)
+                .await
+                .expect("an old commit by its SHA")
+        ),
+        "1"
+    );
     assert_eq!(commits_in(cache.path()), 2);
-    let abbreviated = repos.resolve(&access, &second[..8], Since::Recently).await.expect("abbreviated");
+    let abbreviated = repos
+        .resolve(&access, &second[..8], Since::Recently)
+        .await
+        .expect("abbreviated");
     assert_eq!(abbreviated.sha, second[..8]);
-    let found = manifests(&repos, &access, &abbreviated.sha).await.expect("abbreviated");
+    let found = manifests(&repos, &access, &abbreviated.sha)
+        .await
+        .expect("abbreviated");
     assert_eq!((value(&found).as_str(), &found.revision), ("2", &second));
     let again = self::repos(&cache);
-    assert_eq!(value(&manifests(&again, &access, &first).await.expect("from the copy on disk")), "1");
+    assert_eq!(
+        value(
+            &manifests(&again, &access, &first)
+                .await
+                .expect("from the copy on disk")
+        ),
+        "1"
+    );
     let metadata = again.metadata(&access, &second).await.expect("metadata");
-    assert_eq!((metadata.message.as_str(), metadata.author.as_str()), ("2", "Tiphys <tiphys@localhost>"));
+    assert_eq!(
+        (metadata.message.as_str(), metadata.author.as_str()),
+        ("2", "Tiphys <tiphys@localhost>")
+    );
     let gone = "0123456789012345678901234567890123456789";
-    assert!(matches!(manifests(&repos, &access, gone).await, Err(RepoError::CommitMissing { .. })));
+    assert!(matches!(
+        manifests(&repos, &access, gone).await,
+        Err(RepoError::CommitMissing { .. })
+    ));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -104,35 +174,102 @@ async fn lookups_are_shared() {
         }
     }
     assert!(server.count("ls-refs") <= 3, "{:?}", server.log());
-    let next = Repos::commit_files(&dir.path().join("r.git"), "main", &[("x", Some("1"))], "Next").expect("commit");
-    assert_eq!(repos.resolve(&access, "main", Since::Recently).await.expect("remembered").sha, third);
-    assert_eq!(repos.resolve(&access, "main", Since::now()).await.expect("fresh").sha, next);
+    let next = Repos::commit_files(
+        &dir.path().join("r.git"),
+        "main",
+        &[("x", Some("1"))],
+        "Next",
+    )
+    .expect("commit");
+    assert_eq!(
+        repos
+            .resolve(&access, "main", Since::Recently)
+            .await
+            .expect("remembered")
+            .sha,
+        third
+    );
+    assert_eq!(
+        repos
+            .resolve(&access, "main", Since::now())
+            .await
+            .expect("fresh")
+            .sha,
+        next
+    );
 }
 
 #[tokio::test]
 async fn credentials_are_asked_for_and_never_shown() {
     let (dir, [_, _, third]) = example();
-    let server = Server::start(dir.path(), Setup { user: Some(("me", SECRET)), tls: true, ..Setup::default() });
+    let server = Server::start(
+        dir.path(),
+        Setup {
+            user: Some(("me", SECRET)),
+            tls: true,
+            ..Setup::default()
+        },
+    );
     let (cache, url) = (cache(), server.url("/r.git"));
     let repos = repos(&cache);
-    let public = RepoAccess { ca_data: server.ca(), ..RepoAccess::public(&url) };
-    let with = |user: &str, password: &str| RepoAccess { username: user.into(), password: Secret::new(password), ..public.clone() };
+    let public = RepoAccess {
+        ca_data: server.ca(),
+        ..RepoAccess::public(&url)
+    };
+    let with = |user: &str, password: &str| RepoAccess {
+        username: user.into(),
+        password: Secret::new(password),
+        ..public.clone()
+    };
     let good = with("me", SECRET);
-    assert_eq!(value(&manifests(&repos, &good, &third).await.expect("with the password")), "3");
-    for (access, hint) in [(public.clone(), " (none are configured)"), (with("me", "wr0ng"), ""), (with("you", SECRET), "")] {
+    assert_eq!(
+        value(
+            &manifests(&repos, &good, &third)
+                .await
+                .expect("with the password")
+        ),
+        "3"
+    );
+    for (access, hint) in [
+        (public.clone(), " (none are configured)"),
+        (with("me", "wr0ng"), ""),
+        (with("you", SECRET), ""),
+    ] {
         let error = repos.test(&access).await.expect_err("refused");
-        assert_eq!(error.to_string(), format!("authentication required: repository {url} refused the credentials{hint}"));
+        assert_eq!(
+            error.to_string(),
+            format!("authentication required: repository {url} refused the credentials{hint}")
+        );
         assert_eq!(error.kind(), ErrorKind::Config);
-        let error = manifests(&repos, &access, &third).await.expect_err("the copy of others is not shown").to_string();
+        let error = manifests(&repos, &access, &third)
+            .await
+            .expect_err("the copy of others is not shown")
+            .to_string();
         assert!(error.starts_with("authentication required"), "{error}");
     }
-    let in_url = RepoAccess { url: url.replace("https://", &format!("https://me:{SECRET}@")), ..public.clone() };
+    let in_url = RepoAccess {
+        url: url.replace("https://", &format!("https://me:{SECRET}@")),
+        ..public.clone()
+    };
     repos.test(&in_url).await.expect("userinfo in the URL");
-    let untrusted = RepoAccess { username: "me".into(), password: SECRET.into(), ..RepoAccess::public(&url) };
-    let error = repos.test(&untrusted).await.expect_err("an unknown certificate");
+    let untrusted = RepoAccess {
+        username: "me".into(),
+        password: SECRET.into(),
+        ..RepoAccess::public(&url)
+    };
+    let error = repos
+        .test(&untrusted)
+        .await
+        .expect_err("an unknown certificate");
     assert!(matches!(error, RepoError::Unreachable { .. }), "{error}");
     assert!(error.to_string().contains("certificate"), "{error}");
-    repos.test(&RepoAccess { insecure: true, ..untrusted }).await.expect("not checked");
+    repos
+        .test(&RepoAccess {
+            insecure: true,
+            ..untrusted
+        })
+        .await
+        .expect("not checked");
     assert!(!format!("{good:?} {repos:?}").contains(SECRET));
 }
 
@@ -141,27 +278,75 @@ async fn tokens_and_plain_http() {
     let (dir, _) = example();
     let repos_dir = cache();
     let repos = repos(&repos_dir);
-    let server = Server::start(dir.path(), Setup { token: Some(SECRET), ..Setup::default() });
-    let access = RepoAccess { bearer_token: SECRET.into(), ..RepoAccess::public(server.url("/r.git")) };
+    let server = Server::start(
+        dir.path(),
+        Setup {
+            token: Some(SECRET),
+            ..Setup::default()
+        },
+    );
+    let access = RepoAccess {
+        bearer_token: SECRET.into(),
+        ..RepoAccess::public(server.url("/r.git"))
+    };
     repos.test(&access).await.expect("with the token");
-    let wrong = RepoAccess { bearer_token: "no".into(), ..access.clone() };
-    assert!(matches!(repos.test(&wrong).await, Err(RepoError::AuthFailed { .. })));
-    let server = Server::start(dir.path(), Setup { user: Some(("me", SECRET)), ..Setup::default() });
-    let access = RepoAccess { username: "me".into(), password: SECRET.into(), ..RepoAccess::public(server.url("/r.git")) };
+    let wrong = RepoAccess {
+        bearer_token: "no".into(),
+        ..access.clone()
+    };
+    assert!(matches!(
+        repos.test(&wrong).await,
+        Err(RepoError::AuthFailed { .. })
+    ));
+    let server = Server::start(
+        dir.path(),
+        Setup {
+            user: Some(("me", SECRET)),
+            ..Setup::default()
+        },
+    );
+    let access = RepoAccess {
+        username: "me".into(),
+        password: SECRET.into(),
+        ..RepoAccess::public(server.url("/r.git"))
+    };
     repos.test(&access).await.expect("with the password");
 }
 
 #[tokio::test]
 async fn redirects_never_carry_credentials() {
     let (dir, [_, _, third]) = example();
-    let other = Server::start(dir.path(), Setup { tls: true, ..Setup::default() });
-    let thief = Server::start(dir.path(), Setup { user: Some(("me", SECRET)), tls: true, ..Setup::default() });
+    let other = Server::start(
+        dir.path(),
+        Setup {
+            tls: true,
+            ..Setup::default()
+        },
+    );
+    let thief = Server::start(
+        dir.path(),
+        Setup {
+            user: Some(("me", SECRET)),
+            tls: true,
+            ..Setup::default()
+        },
+    );
     let cache = cache();
     let repos = repos(&cache);
     for (target, works) in [(&other, true), (&thief, false)] {
-        let server = Server::start(dir.path(), Setup { redirect: Some(target.url("")), tls: true, ..Setup::default() });
+        let server = Server::start(
+            dir.path(),
+            Setup {
+                redirect: Some(target.url("")),
+                tls: true,
+                ..Setup::default()
+            },
+        );
         for token in [false, true] {
-            let mut access = RepoAccess { insecure: true, ..RepoAccess::public(server.url("/r.git")) };
+            let mut access = RepoAccess {
+                insecure: true,
+                ..RepoAccess::public(server.url("/r.git"))
+            };
             if token {
                 access.bearer_token = SECRET.into();
             } else {
@@ -173,12 +358,32 @@ async fn redirects_never_carry_credentials() {
         }
     }
     for target in [&other, &thief] {
-        assert!(target.log().iter().all(|line| !line.contains("authorization")), "{:?}", target.log());
+        assert!(
+            target
+                .log()
+                .iter()
+                .all(|line| !line.contains("authorization")),
+            "{:?}",
+            target.log()
+        );
     }
     let down = Server::start(dir.path(), Setup::default());
-    let server = Server::start(dir.path(), Setup { redirect: Some(down.url("")), tls: true, ..Setup::default() });
-    let access = RepoAccess { insecure: true, ..RepoAccess::public(server.url("/r.git")) };
-    assert!(repos.test(&access).await.is_err(), "https does not become http");
+    let server = Server::start(
+        dir.path(),
+        Setup {
+            redirect: Some(down.url("")),
+            tls: true,
+            ..Setup::default()
+        },
+    );
+    let access = RepoAccess {
+        insecure: true,
+        ..RepoAccess::public(server.url("/r.git"))
+    };
+    assert!(
+        repos.test(&access).await.is_err(),
+        "https does not become http"
+    );
     assert!(down.log().is_empty());
 }
 
@@ -187,37 +392,101 @@ async fn failures_are_told_apart() {
     let (dir, _) = example();
     let server = Server::start(dir.path(), Setup::default());
     let cache = cache();
-    let repos = Repos::with_options(cache.path(), RepoOptions { timeout: Duration::from_secs(1), ..RepoOptions::default() });
-    let error = repos.test(&RepoAccess::public(server.url("/nope.git"))).await.expect_err("missing");
-    assert_eq!(error.to_string(), format!("repository not found: {}", server.url("/nope.git")));
+    let repos = Repos::with_options(
+        cache.path(),
+        RepoOptions {
+            timeout: Duration::from_secs(1),
+            ..RepoOptions::default()
+        },
+    );
+    let error = repos
+        .test(&RepoAccess::public(server.url("/nope.git")))
+        .await
+        .expect_err("missing");
+    assert_eq!(
+        error.to_string(),
+        format!("repository not found: {}", server.url("/nope.git"))
+    );
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("bind");
     let port = silent.local_addr().expect("address").port();
-    let error = repos.test(&RepoAccess::public(format!("http://127.0.0.1:{port}/r"))).await.expect_err("silent");
+    let error = repos
+        .test(&RepoAccess::public(format!("http://127.0.0.1:{port}/r")))
+        .await
+        .expect_err("silent");
     assert!(matches!(error, RepoError::Timeout { .. }), "{error}");
     assert!(error.retryable());
     drop(silent);
-    let error = repos.test(&RepoAccess::public(format!("http://127.0.0.1:{port}/r"))).await.expect_err("closed");
+    let error = repos
+        .test(&RepoAccess::public(format!("http://127.0.0.1:{port}/r")))
+        .await
+        .expect_err("closed");
     assert!(matches!(error, RepoError::Unreachable { .. }), "{error}");
     let empty = tempfile::tempdir().expect("tempdir");
-    let out = std::process::Command::new("git").args(["init", "-q", "--bare", "e.git"]).current_dir(empty.path()).output();
+    let out = std::process::Command::new("git")
+        .args(["init", "-q", "--bare", "e.git"])
+        .current_dir(empty.path())
+        .output();
     assert!(out.expect("git").status.success());
     let server = Server::start(empty.path(), Setup::default());
     let access = RepoAccess::public(server.url("/e.git"));
-    repos.test(&access).await.expect("an empty repository answers");
-    let error = repos.resolve(&access, "HEAD", Since::Recently).await.expect_err("no commit");
-    assert_eq!(error.to_string(), "unable to resolve 'HEAD' to a commit SHA");
+    repos
+        .test(&access)
+        .await
+        .expect("an empty repository answers");
+    let error = repos
+        .resolve(&access, "HEAD", Since::Recently)
+        .await
+        .expect_err("no commit");
+    assert_eq!(
+        error.to_string(),
+        "unable to resolve 'HEAD' to a commit SHA"
+    );
 }
 
 #[tokio::test]
 async fn old_servers_are_asked_another_way() {
     let (dir, [first, second, third]) = example();
-    let server = Server::start(dir.path(), Setup { old: true, ..Setup::default() });
+    let server = Server::start(
+        dir.path(),
+        Setup {
+            old: true,
+            ..Setup::default()
+        },
+    );
     let (cache, access) = (cache(), RepoAccess::public(server.url("/r.git")));
     let repos = repos(&cache);
-    assert_eq!(repos.resolve(&access, "main", Since::Recently).await.expect("main").sha, third);
-    assert_eq!(value(&manifests(&repos, &access, &third).await.expect("what a branch points to")), "3");
-    assert_eq!(value(&manifests(&repos, &access, &first).await.expect("an old commit")), "1");
-    assert_eq!(value(&manifests(&repos, &access, &second[..10]).await.expect("an abbreviated SHA")), "2");
+    assert_eq!(
+        repos
+            .resolve(&access, "main", Since::Recently)
+            .await
+            .expect("main")
+            .sha,
+        third
+    );
+    assert_eq!(
+        value(
+            &manifests(&repos, &access, &third)
+                .await
+                .expect("what a branch points to")
+        ),
+        "3"
+    );
+    assert_eq!(
+        value(
+            &manifests(&repos, &access, &first)
+                .await
+                .expect("an old commit")
+        ),
+        "1"
+    );
+    assert_eq!(
+        value(
+            &manifests(&repos, &access, &second[..10])
+                .await
+                .expect("an abbreviated SHA")
+        ),
+        "2"
+    );
 }
 
 #[tokio::test]
@@ -229,11 +498,29 @@ async fn copies_are_renewed_after_many_fetches() {
     let repos = repos(&cache);
     for n in 0..60 {
         let text = cm("a", &format!("n{n}"));
-        let sha = Repos::commit_files(&repository, "main", &[("app/a.yaml", Some(text.as_str()))], "n").expect("commit");
-        assert_eq!(value(&manifests(&repos, &access, &sha).await.expect("manifests")), format!("n{n}"));
+        let sha = Repos::commit_files(
+            &repository,
+            "main",
+            &[("app/a.yaml", Some(text.as_str()))],
+            "n",
+        )
+        .expect("commit");
+        assert_eq!(
+            value(&manifests(&repos, &access, &sha).await.expect("manifests")),
+            format!("n{n}")
+        );
     }
-    let copy = std::fs::read_dir(cache.path()).expect("cache").flatten().next().expect("a copy").path();
-    let mut generations: Vec<_> = std::fs::read_dir(copy).expect("generations").flatten().map(|e| e.file_name()).collect();
+    let copy = std::fs::read_dir(cache.path())
+        .expect("cache")
+        .flatten()
+        .next()
+        .expect("a copy")
+        .path();
+    let mut generations: Vec<_> = std::fs::read_dir(copy)
+        .expect("generations")
+        .flatten()
+        .map(|e| e.file_name())
+        .collect();
     generations.sort();
     assert_eq!(generations, ["1", "2"]);
 }
@@ -259,25 +546,53 @@ fn ssh_program(dir: &Path) -> String {
 async fn ssh_gets_a_configuration_of_its_own() {
     let (dir, [_, _, third]) = example();
     let cache = cache();
-    let options = RepoOptions { ssh_program: ssh_program(dir.path()), timeout: Duration::from_secs(20), ..RepoOptions::default() };
+    let options = RepoOptions {
+        ssh_program: ssh_program(dir.path()),
+        timeout: Duration::from_secs(20),
+        ..RepoOptions::default()
+    };
     let repos = Repos::with_options(cache.path(), options);
     let access = RepoAccess {
         ssh_private_key: "KEY TEXT".into(),
         known_hosts: "host ssh-ed25519 AAAA".to_owned(),
         ..RepoAccess::public(format!("ssh://git@host:2222{}/r.git", dir.path().display()))
     };
-    assert_eq!(value(&manifests(&repos, &access, &third).await.expect("over ssh")), "3");
+    assert_eq!(
+        value(&manifests(&repos, &access, &third).await.expect("over ssh")),
+        "3"
+    );
     let log = std::fs::read_to_string(dir.path().join("log")).expect("log");
-    for want in ["StrictHostKeyChecking yes", "IdentitiesOnly yes", "mode 600", "KEY TEXT", "git@host", "-p2222", "UserKnownHostsFile \""] {
+    for want in [
+        "StrictHostKeyChecking yes",
+        "IdentitiesOnly yes",
+        "mode 600",
+        "KEY TEXT",
+        "git@host",
+        "-p2222",
+        "UserKnownHostsFile \"",
+    ] {
         assert!(log.contains(want), "{want} is not in {log}");
     }
     let first = log.lines().next().expect("a line");
     let config = first.split(' ').nth(1).expect("-F FILE").to_owned();
     assert!(!Path::new(&config).exists(), "{config} is removed");
-    let scp = RepoAccess { insecure_ignore_host_key: true, ..RepoAccess::public(format!("git@host:{}/r.git", dir.path().display())) };
-    assert_eq!(repos.resolve(&scp, "main", Since::Recently).await.expect("user@host:path").sha, third);
+    let scp = RepoAccess {
+        insecure_ignore_host_key: true,
+        ..RepoAccess::public(format!("git@host:{}/r.git", dir.path().display()))
+    };
+    assert_eq!(
+        repos
+            .resolve(&scp, "main", Since::Recently)
+            .await
+            .expect("user@host:path")
+            .sha,
+        third
+    );
     let log = std::fs::read_to_string(dir.path().join("log")).expect("log");
     assert!(log.contains("StrictHostKeyChecking no"), "{log}");
-    let error = repos.test(&RepoAccess::public("git@denied:r.git")).await.expect_err("refused");
+    let error = repos
+        .test(&RepoAccess::public("git@denied:r.git"))
+        .await
+        .expect_err("refused");
     assert!(matches!(error, RepoError::AuthFailed { .. }), "{error}");
 }

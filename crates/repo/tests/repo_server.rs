@@ -41,10 +41,22 @@ impl UnaryService<ManifestRequest> for Fake {
     type Future = std::future::Ready<Result<Response<ManifestResponse>, Status>>;
 
     fn call(&mut self, request: Request<ManifestRequest>) -> Self::Future {
-        let trace = request.metadata().get("traceparent").map(|value| value.to_str().expect("plain").to_owned());
+        let trace = request
+            .metadata()
+            .get("traceparent")
+            .map(|value| value.to_str().expect("plain").to_owned());
         self.traces.lock().expect("no panic").push(trace);
-        self.asked.lock().expect("no panic").push(request.into_inner());
-        std::future::ready(self.answers.lock().expect("no panic").remove(0).map(Response::new))
+        self.asked
+            .lock()
+            .expect("no panic")
+            .push(request.into_inner());
+        std::future::ready(
+            self.answers
+                .lock()
+                .expect("no panic")
+                .remove(0)
+                .map(Response::new),
+        )
     }
 }
 
@@ -58,9 +70,16 @@ impl tower::Service<http::Request<Body>> for Fake {
     }
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        assert_eq!(request.uri().path(), "/repository.RepoServerService/GenerateManifest");
+        assert_eq!(
+            request.uri().path(),
+            "/repository.RepoServerService/GenerateManifest"
+        );
         let service = self.clone();
-        Box::pin(async move { Ok(Grpc::new(ProstCodec::default()).unary(service, request).await) })
+        Box::pin(async move {
+            Ok(Grpc::new(ProstCodec::default())
+                .unary(service, request)
+                .await)
+        })
     }
 }
 
@@ -77,29 +96,66 @@ async fn serve(fake: &Fake, tls: Option<ServerTlsConfig>) -> String {
 }
 
 fn options(address: String) -> RepoServerOptions {
-    RepoServerOptions { address, timeout: Duration::from_secs(20), plaintext: true, trusted: Vec::new(), identity: None }
+    RepoServerOptions {
+        address,
+        timeout: Duration::from_secs(20),
+        plaintext: true,
+        trusted: Vec::new(),
+        identity: None,
+    }
 }
 
 fn config_map(name: &str) -> ManifestResponse {
-    let text = format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"}},"data":{{"big":"9007199254740993"}}}}"#);
-    ManifestResponse { manifests: vec![text], revision: "abc".into(), source_type: "Helm".into(), ..ManifestResponse::default() }
+    let text = format!(
+        r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"}},"data":{{"big":"9007199254740993"}}}}"#
+    );
+    ManifestResponse {
+        manifests: vec![text],
+        revision: "abc".into(),
+        source_type: "Helm".into(),
+        ..ManifestResponse::default()
+    }
 }
 
 #[tokio::test]
 async fn manifests_are_read_once() {
     let fake = Fake::default();
-    let again = ManifestResponse { revision: "def".into(), ..config_map("a") };
-    *fake.answers.lock().expect("no panic") = vec![Ok(config_map("a")), Ok(again), Ok(config_map("b"))];
+    let again = ManifestResponse {
+        revision: "def".into(),
+        ..config_map("a")
+    };
+    *fake.answers.lock().expect("no panic") =
+        vec![Ok(config_map("a")), Ok(again), Ok(config_map("b"))];
     let server = RepoServer::new(options(serve(&fake, None).await)).expect("an address");
-    let request = ManifestRequest { revision: "main".into(), app_name: "guestbook".into(), ..ManifestRequest::default() };
+    let request = ManifestRequest {
+        revision: "main".into(),
+        app_name: "guestbook".into(),
+        ..ManifestRequest::default()
+    };
     let first = server.manifests(&request).await.expect("an answer");
-    assert_eq!((first.revision.as_str(), first.source_type.as_str(), first.objects[0].name()), ("abc", "Helm", "a"));
+    assert_eq!(
+        (
+            first.revision.as_str(),
+            first.source_type.as_str(),
+            first.objects[0].name()
+        ),
+        ("abc", "Helm", "a")
+    );
     let second = server.manifests(&request).await.expect("an answer");
-    assert_eq!((second.revision.as_str(), &second.digest), ("def", &first.digest));
-    assert!(Arc::ptr_eq(&first.objects, &second.objects), "the same text is not read again");
+    assert_eq!(
+        (second.revision.as_str(), &second.digest),
+        ("def", &first.digest)
+    );
+    assert!(
+        Arc::ptr_eq(&first.objects, &second.objects),
+        "the same text is not read again"
+    );
     let third = server.manifests(&request).await.expect("an answer");
     assert_ne!(third.digest, first.digest);
-    assert_eq!(*fake.asked.lock().expect("no panic"), vec![request.clone(), request.clone(), request]);
+    assert_eq!(
+        *fake.asked.lock().expect("no panic"),
+        vec![request.clone(), request.clone(), request]
+    );
 }
 
 #[tokio::test]
@@ -107,35 +163,79 @@ async fn the_trace_is_told() {
     let fake = Fake::default();
     *fake.answers.lock().expect("no panic") = vec![Ok(config_map("a")), Ok(config_map("a"))];
     let server = RepoServer::new(options(serve(&fake, None).await)).expect("an address");
-    server.manifests(&ManifestRequest::default()).await.expect("an answer");
+    server
+        .manifests(&ManifestRequest::default())
+        .await
+        .expect("an answer");
     let traced = server.with_context(|| Some("00-1-2-01".to_owned()));
-    traced.manifests(&ManifestRequest::default()).await.expect("an answer");
-    assert_eq!(*fake.traces.lock().expect("no panic"), [None, Some("00-1-2-01".to_owned())]);
+    traced
+        .manifests(&ManifestRequest::default())
+        .await
+        .expect("an answer");
+    assert_eq!(
+        *fake.traces.lock().expect("no panic"),
+        [None, Some("00-1-2-01".to_owned())]
+    );
 }
 
 #[tokio::test]
 async fn errors_are_told_as_go_tells_them() {
     let fake = Fake::default();
-    let broken = ManifestResponse { manifests: vec!["{".into()], ..ManifestResponse::default() };
-    let unknown = Status::new(Code::Unknown, "Manifest generation error (cached): app path does not exist");
+    let broken = ManifestResponse {
+        manifests: vec!["{".into()],
+        ..ManifestResponse::default()
+    };
+    let unknown = Status::new(
+        Code::Unknown,
+        "Manifest generation error (cached): app path does not exist",
+    );
     let busy = || Err(Status::unavailable("busy"));
-    *fake.answers.lock().expect("no panic") = vec![Err(unknown), Ok(broken), busy(), Ok(config_map("a")), busy(), busy(), busy()];
+    *fake.answers.lock().expect("no panic") = vec![
+        Err(unknown),
+        Ok(broken),
+        busy(),
+        Ok(config_map("a")),
+        busy(),
+        busy(),
+        busy(),
+    ];
     let server = RepoServer::new(options(serve(&fake, None).await)).expect("an address");
-    let ask = || async { server.manifests(&ManifestRequest::default()).await.map_err(|e| (e.to_string(), e.kind())) };
+    let ask = || async {
+        server
+            .manifests(&ManifestRequest::default())
+            .await
+            .map_err(|e| (e.to_string(), e.kind()))
+    };
     let text = "rpc error: code = Unknown desc = Manifest generation error (cached): app path does not exist";
     assert_eq!(ask().await.err(), Some((text.to_owned(), ErrorKind::User)));
     let (text, _) = ask().await.expect_err("half an object");
-    assert!(text.starts_with("manifest 1 of 1: EOF while parsing"), "{text}");
+    assert!(
+        text.starts_with("manifest 1 of 1: EOF while parsing"),
+        "{text}"
+    );
     assert_eq!(ask().await.expect("asked again").objects[0].name(), "a");
-    assert_eq!(ask().await.err(), Some(("rpc error: code = Unavailable desc = busy".to_owned(), ErrorKind::Upstream)));
+    assert_eq!(
+        ask().await.err(),
+        Some((
+            "rpc error: code = Unavailable desc = busy".to_owned(),
+            ErrorKind::Upstream
+        ))
+    );
     assert_eq!(fake.asked.lock().expect("no panic").len(), 7);
 }
 
 #[tokio::test]
 async fn nobody_there_is_told_with_the_address() {
-    let address = TcpListener::bind("127.0.0.1:0").await.and_then(|l| l.local_addr()).expect("a port that is free again").to_string();
+    let address = TcpListener::bind("127.0.0.1:0")
+        .await
+        .and_then(|l| l.local_addr())
+        .expect("a port that is free again")
+        .to_string();
     let server = RepoServer::new(options(address.clone())).expect("an address");
-    let error = server.manifests(&ManifestRequest::default()).await.expect_err("nobody there");
+    let error = server
+        .manifests(&ManifestRequest::default())
+        .await
+        .expect_err("nobody there");
     let text = format!(
         "rpc error: code = Unavailable desc = connection error: desc = \"transport: Error while dialing: dial tcp {address}: connection refused\""
     );
@@ -144,9 +244,13 @@ async fn nobody_there_is_told_with_the_address() {
 
 /// A certificate for localhost that signs itself, in files.
 fn certificate(folder: &tempfile::TempDir, name: &str) -> (PathBuf, PathBuf, Identity) {
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
+    let made =
+        rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
     let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
-    let paths = (folder.path().join(format!("{name}.crt")), folder.path().join(format!("{name}.key")));
+    let paths = (
+        folder.path().join(format!("{name}.crt")),
+        folder.path().join(format!("{name}.key")),
+    );
     std::fs::write(&paths.0, &certificate).expect("writable");
     std::fs::write(&paths.1, &key).expect("writable");
     (paths.0, paths.1, Identity::from_pem(certificate, key))
@@ -160,20 +264,70 @@ async fn certificates_are_checked_as_asked() {
     let fake = Fake::default();
     *fake.answers.lock().expect("no panic") = (0..3).map(|_| Ok(config_map("a"))).collect();
     let root = Certificate::from_pem(std::fs::read(&ours).expect("written"));
-    let open = serve(&fake, Some(ServerTlsConfig::new().identity(identity.clone()))).await;
-    let mutual = serve(&fake, Some(ServerTlsConfig::new().identity(identity).client_ca_root(root))).await;
+    let open = serve(
+        &fake,
+        Some(ServerTlsConfig::new().identity(identity.clone())),
+    )
+    .await;
+    let mutual = serve(
+        &fake,
+        Some(
+            ServerTlsConfig::new()
+                .identity(identity)
+                .client_ca_root(root),
+        ),
+    )
+    .await;
     let ask = |address: &str, trusted: Option<&PathBuf>, identity: Option<&PathBuf>| {
         let identity = identity.map(|path| (path.clone(), ours_key.clone()));
         let trusted = trusted.into_iter().cloned().collect();
-        let server = RepoServer::new(RepoServerOptions { plaintext: false, trusted, identity, ..options(address.to_owned()) });
-        async move { server.expect("an address").manifests(&ManifestRequest::default()).await.map(drop).map_err(|e| e.to_string()) }
+        let server = RepoServer::new(RepoServerOptions {
+            plaintext: false,
+            trusted,
+            identity,
+            ..options(address.to_owned())
+        });
+        async move {
+            server
+                .expect("an address")
+                .manifests(&ManifestRequest::default())
+                .await
+                .map(drop)
+                .map_err(|e| e.to_string())
+        }
     };
-    assert_eq!(ask(&open, None, None).await, Ok(()), "any certificate will do");
+    assert_eq!(
+        ask(&open, None, None).await,
+        Ok(()),
+        "any certificate will do"
+    );
     assert_eq!(ask(&open, Some(&theirs), None).await, Ok(()));
-    let (stranger, nobody, unknown) =
-        tokio::join!(ask(&open, Some(&ours), None), ask(&mutual, None, None), ask(&open, Some(&folder.path().join("none")), None));
-    assert!(stranger.as_ref().is_err_and(|e| e.contains("tls: invalid peer certificate")), "{stranger:?}");
-    assert!(nobody.as_ref().is_err_and(|e| e.starts_with("rpc error: code = Unavailable")), "{nobody:?}");
-    assert!(unknown.as_ref().is_err_and(|e| e.contains("none: no such file or directory")), "{unknown:?}");
-    assert_eq!(ask(&mutual, None, Some(&ours)).await, Ok(()), "who shows the right certificate is let in");
+    let (stranger, nobody, unknown) = tokio::join!(
+        ask(&open, Some(&ours), None),
+        ask(&mutual, None, None),
+        ask(&open, Some(&folder.path().join("none")), None)
+    );
+    assert!(
+        stranger
+            .as_ref()
+            .is_err_and(|e| e.contains("tls: invalid peer certificate")),
+        "{stranger:?}"
+    );
+    assert!(
+        nobody
+            .as_ref()
+            .is_err_and(|e| e.starts_with("rpc error: code = Unavailable")),
+        "{nobody:?}"
+    );
+    assert!(
+        unknown
+            .as_ref()
+            .is_err_and(|e| e.contains("none: no such file or directory")),
+        "{unknown:?}"
+    );
+    assert_eq!(
+        ask(&mutual, None, Some(&ours)).await,
+        Ok(()),
+        "who shows the right certificate is let in"
+    );
 }

@@ -19,19 +19,36 @@ const INDEX: &str = "index.html";
 
 impl Assets {
     /// From (path, MIME type, content).
-    pub fn new<P: Into<String>, M: Into<String>, B: Into<Bytes>>(files: impl IntoIterator<Item = (P, M, B)>) -> Self {
+    pub fn new<P: Into<String>, M: Into<String>, B: Into<Bytes>>(
+        files: impl IntoIterator<Item = (P, M, B)>,
+    ) -> Self {
         let entry = |(path, mime, bytes): (P, M, B)| {
             let path: String = path.into();
-            (path.trim_start_matches('/').to_owned(), File { mime: mime.into(), bytes: bytes.into() })
+            (
+                path.trim_start_matches('/').to_owned(),
+                File {
+                    mime: mime.into(),
+                    bytes: bytes.into(),
+                },
+            )
         };
         Self(files.into_iter().map(entry).collect())
     }
 
     pub(crate) fn respond(&self, path: &str) -> Response<Body> {
         let path = path.trim_start_matches('/');
-        let named = path.rsplit('/').next().is_some_and(|last| last.contains('.'));
+        let named = path
+            .rsplit('/')
+            .next()
+            .is_some_and(|last| last.contains('.'));
         let found = self.0.get(path).map(|file| (path, file));
-        let found = found.or_else(|| if named { None } else { self.0.get(INDEX).map(|file| (INDEX, file)) });
+        let found = found.or_else(|| {
+            if named {
+                None
+            } else {
+                self.0.get(INDEX).map(|file| (INDEX, file))
+            }
+        });
         let Some((path, file)) = found else {
             return text(StatusCode::NOT_FOUND, "404 page not found\n");
         };
@@ -39,10 +56,15 @@ impl Assets {
         let headers = response.headers_mut();
         headers.insert(
             header::CONTENT_TYPE,
-            HeaderValue::from_str(&file.mime).unwrap_or(HeaderValue::from_static("application/octet-stream")),
+            HeaderValue::from_str(&file.mime)
+                .unwrap_or(HeaderValue::from_static("application/octet-stream")),
         );
         // Built files have their content's hash in the name; the page itself must be asked for each time.
-        let cache = if path.starts_with("assets/") { "public, max-age=31536000, immutable" } else { "no-cache" };
+        let cache = if path.starts_with("assets/") {
+            "public, max-age=31536000, immutable"
+        } else {
+            "no-cache"
+        };
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
         response
     }
@@ -51,7 +73,10 @@ impl Assets {
 pub(crate) fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(Body::new(http_body_util::Full::new(body.into())));
     *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
     response
 }
 
@@ -61,12 +86,26 @@ mod tests {
 
     #[test]
     fn unknown_paths_get_the_page_but_unknown_files_do_not() {
-        let assets = Assets::new([("/index.html", "text/html", "page"), ("assets/a-1.js", "text/javascript", "x")]);
-        let mime = |path: &str| assets.respond(path).headers()[header::CONTENT_TYPE].to_str().expect("text").to_owned();
+        let assets = Assets::new([
+            ("/index.html", "text/html", "page"),
+            ("assets/a-1.js", "text/javascript", "x"),
+        ]);
+        let mime = |path: &str| {
+            assets.respond(path).headers()[header::CONTENT_TYPE]
+                .to_str()
+                .expect("text")
+                .to_owned()
+        };
         assert_eq!(mime("/"), "text/html");
         assert_eq!(mime("/applications/argocd/guestbook"), "text/html");
         assert_eq!(mime("/assets/a-1.js"), "text/javascript");
-        assert_eq!(assets.respond("/assets/b.js").status(), StatusCode::NOT_FOUND);
-        assert_eq!(Assets::default().respond("/").status(), StatusCode::NOT_FOUND);
+        assert_eq!(
+            assets.respond("/assets/b.js").status(),
+            StatusCode::NOT_FOUND
+        );
+        assert_eq!(
+            Assets::default().respond("/").status(),
+            StatusCode::NOT_FOUND
+        );
     }
 }

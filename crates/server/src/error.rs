@@ -29,7 +29,9 @@ impl Code {
     pub fn http(self) -> StatusCode {
         match self {
             Self::Canceled => StatusCode::REQUEST_TIMEOUT,
-            Self::InvalidArgument | Self::FailedPrecondition | Self::OutOfRange => StatusCode::BAD_REQUEST,
+            Self::InvalidArgument | Self::FailedPrecondition | Self::OutOfRange => {
+                StatusCode::BAD_REQUEST
+            }
             Self::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::AlreadyExists | Self::Aborted => StatusCode::CONFLICT,
@@ -55,12 +57,20 @@ pub struct ApiError {
 
 impl ApiError {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: without_passwords(&message.into()), explicit: true }
+        Self {
+            code,
+            message: without_passwords(&message.into()),
+            explicit: true,
+        }
     }
 
     /// An error without a code of its own.
     pub fn plain(message: impl Into<String>) -> Self {
-        Self { code: Code::Unknown, message: without_passwords(&message.into()), explicit: false }
+        Self {
+            code: Code::Unknown,
+            message: without_passwords(&message.into()),
+            explicit: false,
+        }
     }
 
     pub fn invalid(message: impl Into<String>) -> Self {
@@ -91,8 +101,16 @@ impl ApiError {
     /// What was being done when it failed. A coded error prints inside another as gRPC prints errors, which clients know.
     #[must_use]
     pub fn context(self, doing: &str) -> Self {
-        let inner = if self.explicit { format!("rpc error: code = {:?} desc = {}", self.code, self.message) } else { self.message };
-        Self { code: self.code, message: format!("{doing}: {inner}"), explicit: self.explicit }
+        let inner = if self.explicit {
+            format!("rpc error: code = {:?} desc = {}", self.code, self.message)
+        } else {
+            self.message
+        };
+        Self {
+            code: self.code,
+            message: format!("{doing}: {inner}"),
+            explicit: self.explicit,
+        }
     }
 
     /// The body of a REST error.
@@ -135,7 +153,10 @@ mod tests {
     #[test]
     fn rest_sees_the_status_of_the_code() {
         assert_eq!(ApiError::denied().code.http(), 403);
-        assert_eq!(ApiError::denied().json(), serde_json::json!({"error": "permission denied", "message": "permission denied", "code": 7}));
+        assert_eq!(
+            ApiError::denied().json(),
+            serde_json::json!({"error": "permission denied", "message": "permission denied", "code": 7})
+        );
         assert_eq!(ApiError::plain("x").code.http(), 500);
     }
 }

@@ -4,7 +4,9 @@ use std::sync::LazyLock;
 use tokio::sync::Semaphore;
 
 /// As many as there are processors: more at a time would not be ready sooner, and would take memory.
-static PLACES: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(2, |n| n.get().max(2))));
+static PLACES: LazyLock<Semaphore> = LazyLock::new(|| {
+    Semaphore::new(std::thread::available_parallelism().map_or(2, |n| n.get().max(2)))
+});
 
 /// Messages from this size on are written and cut elsewhere.
 pub const LARGE: usize = 256 * 1024;

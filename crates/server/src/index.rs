@@ -52,7 +52,11 @@ pub struct Index {
 
 impl Default for Index {
     fn default() -> Self {
-        Self { known: RwLock::default(), events: broadcast::Sender::new(BUFFERED_EVENTS), ready: watch::Sender::new(false) }
+        Self {
+            known: RwLock::default(),
+            events: broadcast::Sender::new(BUFFERED_EVENTS),
+            ready: watch::Sender::new(false),
+        }
     }
 }
 
@@ -77,18 +81,30 @@ impl Index {
 
     /// All, in the order of namespace and name, and the version that they are of.
     pub fn all(&self) -> (Vec<Arc<Application>>, u64) {
-        let known = self.known.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let known = self
+            .known
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         (known.apps.values().cloned().collect(), known.version)
     }
 
     pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<Application>> {
-        let known = self.known.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-        known.apps.get(&(namespace.to_owned(), name.to_owned())).cloned()
+        let known = self
+            .known
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        known
+            .apps
+            .get(&(namespace.to_owned(), name.to_owned()))
+            .cloned()
     }
 
     /// Takes in what one of our own writes returned.
     pub fn wrote(&self, app: &Application) {
-        let mut known = self.known.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut known = self
+            .known
+            .write()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         // The watch has been here already, and may even have seen it deleted.
         if version(app) > known.version {
             self.put(&mut known, Arc::new(app.clone()));
@@ -96,12 +112,24 @@ impl Index {
     }
 
     fn apply(&self, event: StoreEvent) {
-        let mut known = self.known.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut known = self
+            .known
+            .write()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         match event {
-            StoreEvent::Reset { items, resource_version } => {
+            StoreEvent::Reset {
+                items,
+                resource_version,
+            } => {
                 known.version = known.version.max(resource_version.parse().unwrap_or(0));
-                let listed: BTreeMap<_, _> = items.into_iter().map(|app| (key(&app), app)).collect();
-                let gone: Vec<_> = known.apps.keys().filter(|k| !listed.contains_key(k)).cloned().collect();
+                let listed: BTreeMap<_, _> =
+                    items.into_iter().map(|app| (key(&app), app)).collect();
+                let gone: Vec<_> = known
+                    .apps
+                    .keys()
+                    .filter(|k| !listed.contains_key(k))
+                    .cloned()
+                    .collect();
                 for app in gone.iter().filter_map(|k| known.apps.remove(k)) {
                     self.send(Change::Deleted, app);
                 }
@@ -116,7 +144,10 @@ impl Index {
             }
             StoreEvent::Deleted(app) => {
                 known.version = known.version.max(version(&app));
-                let outdated = known.apps.get(&key(&app)).is_some_and(|have| have.metadata.uid != app.metadata.uid);
+                let outdated = known
+                    .apps
+                    .get(&key(&app))
+                    .is_some_and(|have| have.metadata.uid != app.metadata.uid);
                 if !outdated && known.apps.remove(&key(&app)).is_some() {
                     self.send(Change::Deleted, app);
                 }
@@ -129,7 +160,11 @@ impl Index {
         if before.is_some_and(|have| version(have) >= version(&app)) {
             return;
         }
-        let change = if before.is_some() { Change::Modified } else { Change::Added };
+        let change = if before.is_some() {
+            Change::Modified
+        } else {
+            Change::Added
+        };
         known.apps.insert(key(&app), app.clone());
         self.send(change, app);
     }
@@ -155,19 +190,28 @@ mod tests {
 
     fn app(name: &str, uid: &str, version: u64) -> Application {
         let mut app = Application::default();
-        (app.metadata.name, app.metadata.uid, app.metadata.resource_version) = (name.into(), uid.into(), version.to_string());
+        (
+            app.metadata.name,
+            app.metadata.uid,
+            app.metadata.resource_version,
+        ) = (name.into(), uid.into(), version.to_string());
         app
     }
 
     fn drain(events: &mut broadcast::Receiver<AppEvent>) -> Vec<String> {
-        std::iter::from_fn(|| events.try_recv().ok()).map(|e| format!("{} {}", e.change.word(), e.app.metadata.name)).collect()
+        std::iter::from_fn(|| events.try_recv().ok())
+            .map(|e| format!("{} {}", e.change.word(), e.app.metadata.name))
+            .collect()
     }
 
     #[test]
     fn own_writes_are_seen_at_once_and_only_once() {
         let index = Index::default();
         let mut events = index.subscribe();
-        index.apply(StoreEvent::Reset { items: vec![app("a", "1", 5).into()], resource_version: "7".into() });
+        index.apply(StoreEvent::Reset {
+            items: vec![app("a", "1", 5).into()],
+            resource_version: "7".into(),
+        });
         index.wrote(&app("b", "2", 8));
         index.apply(StoreEvent::Changed(Arc::new(app("b", "2", 8))));
         assert_eq!(drain(&mut events), ["ADDED a", "ADDED b"]);
@@ -186,9 +230,15 @@ mod tests {
     #[test]
     fn a_new_list_tells_what_was_missed() {
         let index = Index::default();
-        index.apply(StoreEvent::Reset { items: vec![app("a", "1", 1).into(), app("b", "2", 2).into()], resource_version: "2".into() });
+        index.apply(StoreEvent::Reset {
+            items: vec![app("a", "1", 1).into(), app("b", "2", 2).into()],
+            resource_version: "2".into(),
+        });
         let mut events = index.subscribe();
-        index.apply(StoreEvent::Reset { items: vec![app("b", "2", 4).into(), app("c", "3", 5).into()], resource_version: "5".into() });
+        index.apply(StoreEvent::Reset {
+            items: vec![app("b", "2", 4).into(), app("c", "3", 5).into()],
+            resource_version: "5".into(),
+        });
         assert_eq!(drain(&mut events), ["DELETED a", "MODIFIED b", "ADDED c"]);
     }
 }

@@ -34,7 +34,11 @@ impl ApiMetrics {
     pub(crate) fn handled(&self, call: &Call, error: Option<&ApiError>) {
         let code = error.map_or_else(|| "OK".to_owned(), |e| format!("{:?}", e.code));
         let [method, service, kind] = labels(call);
-        *self.lock().handled.entry([code, method, service, kind]).or_default() += 1;
+        *self
+            .lock()
+            .handled
+            .entry([code, method, service, kind])
+            .or_default() += 1;
     }
 
     pub(crate) fn login(&self, succeeded: bool) {
@@ -47,13 +51,38 @@ impl ApiMetrics {
         let counted = self.lock();
         let mut out = String::new();
         let names = ["grpc_code", "grpc_method", "grpc_service", "grpc_type"];
-        family(&mut out, "grpc_server_started_total", "Total number of RPCs started on the server.", &names[1..], &counted.started);
+        family(
+            &mut out,
+            "grpc_server_started_total",
+            "Total number of RPCs started on the server.",
+            &names[1..],
+            &counted.started,
+        );
         // A request is one message: no RPC of ours takes a stream.
         let help = "Total number of RPC stream messages received on the server.";
-        family(&mut out, "grpc_server_msg_received_total", help, &names[1..], &counted.started);
-        let help = "Total number of RPCs completed on the server, regardless of success or failure.";
-        family(&mut out, "grpc_server_handled_total", help, &names, &counted.handled);
-        family(&mut out, "argocd_login_request_total", "Number of login requests.", &["status"], &counted.logins);
+        family(
+            &mut out,
+            "grpc_server_msg_received_total",
+            help,
+            &names[1..],
+            &counted.started,
+        );
+        let help =
+            "Total number of RPCs completed on the server, regardless of success or failure.";
+        family(
+            &mut out,
+            "grpc_server_handled_total",
+            help,
+            &names,
+            &counted.handled,
+        );
+        family(
+            &mut out,
+            "argocd_login_request_total",
+            "Number of login requests.",
+            &["status"],
+            &counted.logins,
+        );
         let _ = writeln!(
             out,
             "# HELP tiphys_server_connections Open connections of clients.\n# TYPE tiphys_server_connections gauge\ntiphys_server_connections {open}"
@@ -65,14 +94,28 @@ impl ApiMetrics {
 fn labels(call: &Call) -> [String; 3] {
     let name = call.rpc.trim_start_matches('/');
     let (service, method) = name.split_once('/').unwrap_or((name, ""));
-    let kind = if call.streams { "server_stream" } else { "unary" };
+    let kind = if call.streams {
+        "server_stream"
+    } else {
+        "unary"
+    };
     [method, service, kind].map(str::to_owned)
 }
 
-fn family<const N: usize>(out: &mut String, name: &str, help: &str, labels: &[&str], counts: &Counts<N>) {
+fn family<const N: usize>(
+    out: &mut String,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+    counts: &Counts<N>,
+) {
     let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter");
     for (values, count) in counts {
-        let pairs: Vec<String> = labels.iter().zip(values).map(|(label, value)| format!("{label}=\"{value}\"")).collect();
+        let pairs: Vec<String> = labels
+            .iter()
+            .zip(values)
+            .map(|(label, value)| format!("{label}=\"{value}\""))
+            .collect();
         let _ = writeln!(out, "{name}{{{}}} {count}", pairs.join(","));
     }
 }

@@ -77,7 +77,10 @@ pub struct SecretRecord {
 impl SecretRecord {
     /// A value as text; empty when absent.
     pub fn text(&self, key: &str) -> String {
-        self.data.get(key).map(|v| String::from_utf8_lossy(v).into_owned()).unwrap_or_default()
+        self.data
+            .get(key)
+            .map(|v| String::from_utf8_lossy(v).into_owned())
+            .unwrap_or_default()
     }
 }
 
@@ -101,9 +104,19 @@ pub trait Store: Send + Sync + 'static {
     async fn get_app(&self, namespace: &str, name: &str) -> StoreResult<Application>;
     async fn create_app(&self, app: &Application) -> StoreResult<Application>;
     /// Applies a JSON merge patch; with a `metadata.resourceVersion` in it only if that is still the version.
-    async fn patch_app(&self, namespace: &str, name: &str, patch: &Value) -> StoreResult<Application>;
+    async fn patch_app(
+        &self,
+        namespace: &str,
+        name: &str,
+        patch: &Value,
+    ) -> StoreResult<Application>;
     /// Makes `to` of `from`, parts of `current`, unless that has changed meanwhile. A map's nulls are stored, which a merge patch cannot do.
-    async fn change_app(&self, current: &Application, from: &Value, to: &Value) -> StoreResult<Application>;
+    async fn change_app(
+        &self,
+        current: &Application,
+        from: &Value,
+        to: &Value,
+    ) -> StoreResult<Application>;
     async fn delete_app(&self, namespace: &str, name: &str) -> StoreResult<()>;
     /// Lists, then watches, for ever; re-lists by itself after a failure.
     fn watch_apps(&self) -> BoxStream<'static, StoreEvent>;
@@ -125,7 +138,11 @@ pub trait Store: Send + Sync + 'static {
     async fn secrets_of_type(&self, secret_type: &str) -> StoreResult<Vec<SecretRecord>>;
     async fn put_secret(&self, secret: &SecretRecord) -> StoreResult<()>;
     /// Sets these values of a Secret that is there; the others stay.
-    async fn set_in_secret(&self, name: &str, values: &BTreeMap<String, Vec<u8>>) -> StoreResult<()>;
+    async fn set_in_secret(
+        &self,
+        name: &str,
+        values: &BTreeMap<String, Vec<u8>>,
+    ) -> StoreResult<()>;
     async fn delete_secret(&self, name: &str) -> StoreResult<()>;
 
     async fn record_event(&self, event: EventRecord) -> StoreResult<()>;
@@ -171,14 +188,40 @@ pub trait Live: Send + Sync + 'static {
     /// The tree now and after each change.
     fn watch_tree(&self, app: &Application) -> BoxStream<'static, Arc<ApplicationTree>>;
     async fn get(&self, app: &Application, object: &LiveRef) -> Result<Value, ApiError>;
-    async fn delete(&self, app: &Application, object: &LiveRef, how: Propagation) -> Result<(), ApiError>;
+    async fn delete(
+        &self,
+        app: &Application,
+        object: &LiveRef,
+        how: Propagation,
+    ) -> Result<(), ApiError>;
     /// Applies a patch of a Kubernetes patch type such as `application/merge-patch+json`.
-    async fn patch(&self, app: &Application, object: &LiveRef, patch: &str, patch_type: &str) -> Result<Value, ApiError>;
+    async fn patch(
+        &self,
+        app: &Application,
+        object: &LiveRef,
+        patch: &str,
+        patch_type: &str,
+    ) -> Result<Value, ApiError>;
     /// Applies a merge patch of the status alone; false when the kind's status is no resource of its own.
-    async fn patch_status(&self, app: &Application, object: &LiveRef, patch: &Value) -> Result<bool, ApiError>;
+    async fn patch_status(
+        &self,
+        app: &Application,
+        object: &LiveRef,
+        patch: &Value,
+    ) -> Result<bool, ApiError>;
     /// Creates an object; with `dry_run` only asks whether it could be.
-    async fn create(&self, app: &Application, object: &Value, dry_run: bool) -> Result<(), ApiError>;
-    async fn events(&self, app: &Application, namespace: &str, field_selector: &str) -> Result<EventList, ApiError>;
+    async fn create(
+        &self,
+        app: &Application,
+        object: &Value,
+        dry_run: bool,
+    ) -> Result<(), ApiError>;
+    async fn events(
+        &self,
+        app: &Application,
+        namespace: &str,
+        field_selector: &str,
+    ) -> Result<EventList, ApiError>;
     /// Lines of one pod; an entry's `content` is one line.
     async fn logs(
         &self,
@@ -235,12 +278,21 @@ pub struct RenderedManifests {
 #[async_trait]
 pub trait Sources: Send + Sync + 'static {
     /// The commit or chart version of a source at this revision, and how to show it: `HEAD (sha)`, or the SHA itself. Asks the remote.
-    async fn resolve(&self, repository: &Repository, source: &ApplicationSource, revision: &str) -> Result<(String, String), ApiError>;
+    async fn resolve(
+        &self,
+        repository: &Repository,
+        source: &ApplicationSource,
+        revision: &str,
+    ) -> Result<(String, String), ApiError>;
     async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError>;
     /// What there is to set in a source.
     async fn details(&self, request: RenderRequest) -> Result<RepoAppDetailsResponse, ApiError>;
     async fn test(&self, repository: &Repository) -> Result<(), ApiError>;
     /// Branches and tags.
     async fn refs(&self, repository: &Repository) -> Result<(Vec<String>, Vec<String>), ApiError>;
-    async fn metadata(&self, repository: &Repository, revision: &str) -> Result<RevisionMetadata, ApiError>;
+    async fn metadata(
+        &self,
+        repository: &Repository,
+        revision: &str,
+    ) -> Result<RevisionMetadata, ApiError>;
 }

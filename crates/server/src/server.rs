@@ -90,12 +90,20 @@ pub struct State {
 impl State {
     /// The namespace asked for, or ours.
     pub(crate) fn namespace_or_ours<'a>(&'a self, namespace: &'a str) -> &'a str {
-        if namespace.is_empty() { &self.options.namespace } else { namespace }
+        if namespace.is_empty() {
+            &self.options.namespace
+        } else {
+            namespace
+        }
     }
 
     /// How an Application marks its objects: `<namespace>_<name>` outside our namespace.
     pub(crate) fn instance(&self, app: &Application) -> String {
-        AppKey::new(self.namespace_or_ours(&app.metadata.namespace), &app.metadata.name).instance(&self.options.namespace)
+        AppKey::new(
+            self.namespace_or_ours(&app.metadata.namespace),
+            &app.metadata.name,
+        )
+        .instance(&self.options.namespace)
     }
 }
 
@@ -124,10 +132,22 @@ impl Server {
     }
 
     /// Serves until the token is cancelled, then lets open requests end.
-    pub async fn serve(&self, listener: TcpListener, tls: Tls, shutdown: CancellationToken) -> std::io::Result<()> {
+    pub async fn serve(
+        &self,
+        listener: TcpListener,
+        tls: Tls,
+        shutdown: CancellationToken,
+    ) -> std::io::Result<()> {
         let state = self.0.clone();
         let follow = tokio::spawn(async move { state.index.follow(state.store.as_ref()).await });
-        let served = transport::listen::serve(self.0.clone(), listener, tls, self.0.connections_open.clone(), shutdown).await;
+        let served = transport::listen::serve(
+            self.0.clone(),
+            listener,
+            tls,
+            self.0.connections_open.clone(),
+            shutdown,
+        )
+        .await;
         follow.abort();
         served
     }

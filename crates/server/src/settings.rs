@@ -56,14 +56,19 @@ impl Settings {
     pub fn overrides(&self) -> &BTreeMap<String, ResourceOverride> {
         self.overrides.get_or_init(|| {
             let (customizations, _) = customize::read(&self.config, Timestamp::now);
-            customizations.kinds().map(|(kind, customization)| (kind.clone(), resource_override(customization))).collect()
+            customizations
+                .kinds()
+                .map(|(kind, customization)| (kind.clone(), resource_override(customization)))
+                .collect()
         })
     }
 }
 
 fn resource_override(customization: &Customization) -> ResourceOverride {
     let text = |text: &String| (!text.is_empty()).then(|| text.clone());
-    let rules = |rules: &OverrideIgnoreDiff| (*rules != OverrideIgnoreDiff::default()).then(|| rules.clone());
+    let rules = |rules: &OverrideIgnoreDiff| {
+        (*rules != OverrideIgnoreDiff::default()).then(|| rules.clone())
+    };
     ResourceOverride {
         health_lua: text(&customization.health),
         use_open_libs: customization.open_libs.then_some(true),
@@ -82,7 +87,10 @@ pub struct SettingsCache {
 
 impl SettingsCache {
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, cached: Mutex::new(None) }
+        Self {
+            store,
+            cached: Mutex::new(None),
+        }
     }
 
     /// At most some seconds old.
@@ -102,25 +110,45 @@ impl SettingsCache {
         {
             return Ok(settings.clone());
         }
-        let config = self.store.config_map(CONFIG_MAP).await.map_err(|e| ApiError::from(e).context("cannot read argocd-cm"))?;
-        let secret = self.store.secret(SECRET).await.map_err(|e| ApiError::from(e).context("cannot read argocd-secret"))?;
+        let config = self
+            .store
+            .config_map(CONFIG_MAP)
+            .await
+            .map_err(|e| ApiError::from(e).context("cannot read argocd-cm"))?;
+        let secret = self
+            .store
+            .secret(SECRET)
+            .await
+            .map_err(|e| ApiError::from(e).context("cannot read argocd-secret"))?;
         let revoked = match self.store.secret(REVOKED).await {
             Ok(record) => Revoked::read(&record.data),
             Err(StoreError::NotFound(_)) => Revoked::default(),
             Err(e) => return Err(ApiError::from(e).context(&format!("cannot read {REVOKED}"))),
         };
-        let params = self.store.config_map(PARAMS).await.map_err(|e| ApiError::from(e).context("cannot read argocd-cmd-params-cm"))?;
-        let duration = config.get("users.session.duration").and_then(|text| session_seconds(text));
+        let params = self
+            .store
+            .config_map(PARAMS)
+            .await
+            .map_err(|e| ApiError::from(e).context("cannot read argocd-cmd-params-cm"))?;
+        let duration = config
+            .get("users.session.duration")
+            .and_then(|text| session_seconds(text));
         let settings = Arc::new(Settings {
             admin_enabled: config.get("admin.enabled").is_none_or(|v| v != "false"),
             admin_password_hash: secret.text("admin.password"),
             admin_password_mtime: secret.text("admin.passwordMtime").parse().ok(),
-            signing_key: secret.data.get("server.secretkey").cloned().unwrap_or_default(),
+            signing_key: secret
+                .data
+                .get("server.secretkey")
+                .cloned()
+                .unwrap_or_default(),
             session_seconds: duration.unwrap_or(DAY_SECONDS),
             webhook_secrets: webhook_secrets(&secret),
             revoked,
             overrides: OnceLock::new(),
-            replace_allowed: params.get("server.sync.replace.allowed").is_none_or(|v| v != "false"),
+            replace_allowed: params
+                .get("server.sync.replace.allowed")
+                .is_none_or(|v| v != "false"),
             config,
         });
         *cached = Some((Instant::now(), settings.clone()));
@@ -134,19 +162,31 @@ impl SettingsCache {
         let value = BTreeMap::from([(claims.jti.clone(), claims.exp.to_string().into_bytes())]);
         match self.store.secret(REVOKED).await {
             Ok(mut record) if record.data.len() >= TIDY_FROM => {
-                let holds =
-                    |value: &[u8]| std::str::from_utf8(value).ok().and_then(|t| t.parse::<i64>().ok()).is_none_or(|e| e > now.as_second());
+                let holds = |value: &[u8]| {
+                    std::str::from_utf8(value)
+                        .ok()
+                        .and_then(|t| t.parse::<i64>().ok())
+                        .is_none_or(|e| e > now.as_second())
+                };
                 record.data.retain(|_, value| holds(value));
                 record.data.extend(value);
                 Ok(self.store.put_secret(&record).await?)
             }
             Ok(_) => Ok(self.store.set_in_secret(REVOKED, &value).await?),
             Err(StoreError::NotFound(_)) => {
-                let labels = BTreeMap::from([("app.kubernetes.io/part-of".to_owned(), "argocd".to_owned())]);
-                let record = SecretRecord { name: REVOKED.to_owned(), labels, data: value.clone(), ..SecretRecord::default() };
+                let labels =
+                    BTreeMap::from([("app.kubernetes.io/part-of".to_owned(), "argocd".to_owned())]);
+                let record = SecretRecord {
+                    name: REVOKED.to_owned(),
+                    labels,
+                    data: value.clone(),
+                    ..SecretRecord::default()
+                };
                 match self.store.put_secret(&record).await {
                     // Another replica was faster.
-                    Err(StoreError::AlreadyExists(_) | StoreError::Conflict(_)) => Ok(self.store.set_in_secret(REVOKED, &value).await?),
+                    Err(StoreError::AlreadyExists(_) | StoreError::Conflict(_)) => {
+                        Ok(self.store.set_in_secret(REVOKED, &value).await?)
+                    }
                     other => Ok(other?),
                 }
             }
@@ -158,11 +198,19 @@ impl SettingsCache {
 /// A value that is `$key` is another one of the same Secret.
 fn webhook_secrets(secret: &SecretRecord) -> BTreeMap<String, Vec<u8>> {
     let value = |value: &Vec<u8>| {
-        let other = value.strip_prefix(b"$").and_then(|key| secret.data.get(std::str::from_utf8(key).ok()?));
+        let other = value
+            .strip_prefix(b"$")
+            .and_then(|key| secret.data.get(std::str::from_utf8(key).ok()?));
         other.map_or_else(|| value.clone(), |other| other.trim_ascii().to_vec())
     };
-    let webhooks = secret.data.iter().filter(|(key, _)| key.starts_with("webhook."));
-    webhooks.map(|(key, v)| (key.clone(), value(v))).filter(|(_, v)| !v.is_empty()).collect()
+    let webhooks = secret
+        .data
+        .iter()
+        .filter(|(key, _)| key.starts_with("webhook."));
+    webhooks
+        .map(|(key, v)| (key.clone(), value(v)))
+        .filter(|(_, v)| !v.is_empty())
+        .collect()
 }
 
 /// A duration such as `24h` or `1h30m`; None when it is none.
@@ -175,8 +223,14 @@ fn session_seconds(text: &str) -> Option<i64> {
 mod tests {
     #[test]
     fn session_durations() {
-        for (text, seconds) in [("24h", Some(86_400)), ("1h30m", Some(5_400)), ("90s", Some(90)), ("", None), ("soon", None), ("0s", None)]
-        {
+        for (text, seconds) in [
+            ("24h", Some(86_400)),
+            ("1h30m", Some(5_400)),
+            ("90s", Some(90)),
+            ("", None),
+            ("soon", None),
+            ("0s", None),
+        ] {
             assert_eq!(super::session_seconds(text), seconds, "{text:?}");
         }
     }

@@ -23,8 +23,13 @@ async fn get(world: &World, path: &str) -> Value {
 
 /// A project that the API would not take.
 async fn demand_signatures(world: &World) {
-    let mut project = world.store.get_project("default").await.expect("it is there");
-    project.spec.signature_keys = serde_json::from_value(json!([{"keyID": "4AEE18F83AFDEB23"}])).expect("a key");
+    let mut project = world
+        .store
+        .get_project("default")
+        .await
+        .expect("it is there");
+    project.spec.signature_keys =
+        serde_json::from_value(json!([{"keyID": "4AEE18F83AFDEB23"}])).expect("a key");
     world.store.update_project(&project).await.expect("stored");
 }
 
@@ -33,7 +38,13 @@ async fn no_answer_has_a_password_of_a_url() {
     let world = World::start().await;
     let mut with_password = app("a");
     with_password["spec"]["source"]["repoURL"] = URL.into();
-    let (status, created) = world.rest(Method::POST, &format!("{APPS}?validate=false"), Some(with_password)).await;
+    let (status, created) = world
+        .rest(
+            Method::POST,
+            &format!("{APPS}?validate=false"),
+            Some(with_password),
+        )
+        .await;
     assert_eq!(status, 200, "{created}");
     let source = json!({"repoURL": URL, "path": "p"});
     let told = format!("cannot fetch {URL} or u:CANARY@git.example:r.git");
@@ -46,9 +57,19 @@ async fn no_answer_has_a_password_of_a_url() {
             "operationState": {"phase": "Error", "message": told, "operation": {"sync": {"source": source}}, "syncResult": {"revision": "x", "source": source}}
         }}),
     );
-    let mut secret = SecretRecord { name: "repo-1".into(), ..Default::default() };
-    secret.labels.insert("argocd.argoproj.io/secret-type".into(), "repository".into());
-    for (key, value) in [("url", URL), ("proxy", "http://p:CANARY@proxy:3128"), ("project", "default"), ("password", "CANARY")] {
+    let mut secret = SecretRecord {
+        name: "repo-1".into(),
+        ..Default::default()
+    };
+    secret
+        .labels
+        .insert("argocd.argoproj.io/secret-type".into(), "repository".into());
+    for (key, value) in [
+        ("url", URL),
+        ("proxy", "http://p:CANARY@proxy:3128"),
+        ("project", "default"),
+        ("password", "CANARY"),
+    ] {
         secret.data.insert(key.into(), value.as_bytes().to_vec());
     }
     world.store.put_secret(&secret).await.expect("stored");
@@ -70,29 +91,61 @@ async fn no_answer_has_a_password_of_a_url() {
         let answer = get(&world, &path).await.to_string();
         assert!(!answer.contains("CANARY"), "{path}: {answer}");
     }
-    let apps: ApplicationList = world.grpc("/application.ApplicationService/List", ApplicationQuery::default()).await.expect("a list");
-    let repositories: RepositoryList =
-        world.grpc("/repository.RepositoryService/ListRepositories", RepoQuery::default()).await.expect("a list");
+    let apps: ApplicationList = world
+        .grpc(
+            "/application.ApplicationService/List",
+            ApplicationQuery::default(),
+        )
+        .await
+        .expect("a list");
+    let repositories: RepositoryList = world
+        .grpc(
+            "/repository.RepositoryService/ListRepositories",
+            RepoQuery::default(),
+        )
+        .await
+        .expect("a list");
     assert!(!format!("{apps:?}{repositories:?}").contains("CANARY"));
 
     // What was shown comes back: the password stays.
     let mut shown = get(&world, &format!("{APPS}/a")).await;
-    assert_eq!(shown["spec"]["source"]["repoURL"], "https://u:******@git.example/r.git");
+    assert_eq!(
+        shown["spec"]["source"]["repoURL"],
+        "https://u:******@git.example/r.git"
+    );
     shown["spec"]["source"]["path"] = "other".into();
-    let (status, updated) = world.rest(Method::PUT, &format!("{APPS}/a?validate=false"), Some(shown)).await;
+    let (status, updated) = world
+        .rest(
+            Method::PUT,
+            &format!("{APPS}/a?validate=false"),
+            Some(shown),
+        )
+        .await;
     assert_eq!(status, 200, "{updated}");
-    let stored: Application = world.store.get_app("argocd", "a").await.expect("it is there");
+    let stored: Application = world
+        .store
+        .get_app("argocd", "a")
+        .await
+        .expect("it is there");
     let source = stored.spec.source.as_ref().expect("a source");
-    assert_eq!((source.repo_url.as_str(), source.path.as_str()), (URL, "other"));
+    assert_eq!(
+        (source.repo_url.as_str(), source.path.as_str()),
+        (URL, "other")
+    );
 }
 
 #[tokio::test]
 async fn no_form_of_a_secret_is_shown() {
-    let world = World::start_with(&[("resource.sensitive.mask.annotations", "token, other")], &[]).await;
+    let world = World::start_with(
+        &[("resource.sensitive.mask.annotations", "token, other")],
+        &[],
+    )
+    .await;
     let (status, created) = world.rest(Method::POST, APPS, Some(app("a"))).await;
     assert_eq!(status, 200, "{created}");
     let tree = json!({"nodes": [{"kind": "Secret", "version": "v1", "name": "s", "namespace": "n", "uid": "1"}]});
-    *world.live.tree.lock().expect("not poisoned") = Some(Arc::new(serde_json::from_value(tree).expect("a tree")));
+    *world.live.tree.lock().expect("not poisoned") =
+        Some(Arc::new(serde_json::from_value(tree).expect("a tree")));
     for values in [
         json!({"data": {"p": "Q0FOQVJZ"}}),
         json!({"data": ["CANARY"]}),
@@ -101,20 +154,43 @@ async fn no_form_of_a_secret_is_shown() {
         json!({"stringData": ["CANARY"]}),
         json!({"stringData": "CANARY"}),
     ] {
-        let mut secret =
-            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "annotations": {"token": "CANARY", "kept": "yes"}}});
-        secret.as_object_mut().expect("a map").extend(values.as_object().expect("a map").clone());
+        let mut secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "annotations": {"token": "CANARY", "kept": "yes"}}});
+        secret
+            .as_object_mut()
+            .expect("a map")
+            .extend(values.as_object().expect("a map").clone());
         let last = secret.to_string();
-        secret["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"] = last.into();
-        world.live.objects.lock().expect("not poisoned").insert("s".into(), secret);
-        let found = get(&world, &format!("{APPS}/a/resource?resourceName=s&namespace=n&kind=Secret&version=v1")).await;
+        secret["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"] =
+            last.into();
+        world
+            .live
+            .objects
+            .lock()
+            .expect("not poisoned")
+            .insert("s".into(), secret);
+        let found = get(
+            &world,
+            &format!("{APPS}/a/resource?resourceName=s&namespace=n&kind=Secret&version=v1"),
+        )
+        .await;
         let text = found["manifest"].as_str().expect("a manifest");
-        assert!(!text.contains("CANARY") && !text.contains("Q0FOQVJZ"), "{values}: {text}");
+        assert!(
+            !text.contains("CANARY") && !text.contains("Q0FOQVJZ"),
+            "{values}: {text}"
+        );
         let shown: Value = serde_json::from_str(text).expect("JSON");
         let annotations = &shown["metadata"]["annotations"];
-        assert_eq!((annotations["kept"].as_str(), annotations["token"].as_str()), (Some("yes"), Some("++++++++")));
-        let last = annotations["kubectl.kubernetes.io/last-applied-configuration"].as_str().expect("text");
-        assert_eq!(serde_json::from_str::<Value>(last).expect("last-applied stays JSON")["kind"], "Secret");
+        assert_eq!(
+            (annotations["kept"].as_str(), annotations["token"].as_str()),
+            (Some("yes"), Some("++++++++"))
+        );
+        let last = annotations["kubectl.kubernetes.io/last-applied-configuration"]
+            .as_str()
+            .expect("text");
+        assert_eq!(
+            serde_json::from_str::<Value>(last).expect("last-applied stays JSON")["kind"],
+            "Secret"
+        );
     }
 }
 
@@ -125,17 +201,29 @@ async fn a_project_that_demands_signatures_is_refused_everywhere() {
     assert_eq!(status, 200, "{created}");
     demand_signatures(&world).await;
     let why = "project 'default' demands verified sources (spec.signatureKeys)";
-    let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "local"}}).to_string();
+    let manifest =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "local"}}).to_string();
     for (method, path, body) in [
         (Method::POST, APPS.to_owned(), Some(app("b"))),
         (Method::POST, format!("{APPS}/a/sync"), Some(json!({}))),
-        (Method::POST, format!("{APPS}/a/sync"), Some(json!({"manifests": [manifest]}))),
-        (Method::POST, format!("{APPS}/a/sync"), Some(json!({"revision": common::SHA}))),
+        (
+            Method::POST,
+            format!("{APPS}/a/sync"),
+            Some(json!({"manifests": [manifest]})),
+        ),
+        (
+            Method::POST,
+            format!("{APPS}/a/sync"),
+            Some(json!({"revision": common::SHA})),
+        ),
         (Method::GET, format!("{APPS}/a/manifests"), None),
     ] {
         let (status, answer) = world.rest(method, &path, body).await;
         let error = answer["error"].as_str().unwrap_or_default();
-        assert!(status == 400 && error.contains(why), "{path}: {status} {answer}");
+        assert!(
+            status == 400 && error.contains(why),
+            "{path}: {status} {answer}"
+        );
     }
 }
 
@@ -145,9 +233,20 @@ async fn replacing_may_be_switched_off() {
     let (status, created) = world.rest(Method::POST, APPS, Some(app("a"))).await;
     assert_eq!(status, 200, "{created}");
     let body = json!({"syncOptions": {"items": ["Replace=true"]}});
-    let (status, answer) = world.rest(Method::POST, &format!("{APPS}/a/sync"), Some(body)).await;
+    let (status, answer) = world
+        .rest(Method::POST, &format!("{APPS}/a/sync"), Some(body))
+        .await;
     let why = "sync with replace was disabled on the API Server level via the server configuration";
     assert_eq!((status, answer["error"].as_str()), (400, Some(why)));
-    assert_eq!(get(&world, "/api/v1/settings").await["syncWithReplaceAllowed"], Value::Null);
-    assert_eq!(world.rest(Method::POST, &format!("{APPS}/a/sync"), Some(json!({}))).await.0, 200);
+    assert_eq!(
+        get(&world, "/api/v1/settings").await["syncWithReplaceAllowed"],
+        Value::Null
+    );
+    assert_eq!(
+        world
+            .rest(Method::POST, &format!("{APPS}/a/sync"), Some(json!({})))
+            .await
+            .0,
+        200
+    );
 }

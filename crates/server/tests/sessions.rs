@@ -18,35 +18,75 @@ const WATCH: &str = "/application.ApplicationService/Watch";
 
 /// Opens a watch over REST, and gives the last line of it once `end` has been done.
 async fn last_line(world: &World, end: impl Future<Output = ()>) -> String {
-    let request = Request::get("/api/v1/stream/applications").header("authorization", format!("Bearer {}", world.token));
-    let response = world.send(request.body(Full::<Bytes>::default()).expect("a request")).await;
+    let request = Request::get("/api/v1/stream/applications")
+        .header("authorization", format!("Bearer {}", world.token));
+    let response = world
+        .send(request.body(Full::<Bytes>::default()).expect("a request"))
+        .await;
     assert_eq!(response.status(), 200);
     let mut body = response.into_body();
-    let first = body.frame().await.expect("a message").expect("it comes").into_data().expect("data");
-    assert!(first.starts_with(b"{\"result\":{\"type\":\"ADDED\""), "{first:?}");
+    let first = body
+        .frame()
+        .await
+        .expect("a message")
+        .expect("it comes")
+        .into_data()
+        .expect("data");
+    assert!(
+        first.starts_with(b"{\"result\":{\"type\":\"ADDED\""),
+        "{first:?}"
+    );
     end.await;
-    let rest = tokio::time::timeout(HANGS, body.collect()).await.expect("the stream ends").expect("it is read").to_bytes();
-    String::from_utf8_lossy(&rest).lines().last().unwrap_or_default().to_owned()
+    let rest = tokio::time::timeout(HANGS, body.collect())
+        .await
+        .expect("the stream ends")
+        .expect("it is read")
+        .to_bytes();
+    String::from_utf8_lossy(&rest)
+        .lines()
+        .last()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 async fn with_an_app() -> World {
     let world = World::start().await;
-    assert_eq!(world.rest(Method::POST, "/api/v1/applications", Some(app("a"))).await.0, 200);
+    assert_eq!(
+        world
+            .rest(Method::POST, "/api/v1/applications", Some(app("a")))
+            .await
+            .0,
+        200
+    );
     world
 }
 
 #[tokio::test]
 async fn logging_out_ends_streams() {
     let world = with_an_app().await;
-    let mut grpc = world.grpc_stream::<ApplicationQuery, ApplicationWatchEvent>(WATCH, ApplicationQuery::default()).await;
+    let mut grpc = world
+        .grpc_stream::<ApplicationQuery, ApplicationWatchEvent>(WATCH, ApplicationQuery::default())
+        .await;
     grpc.next().await.expect("a message").expect("it comes");
     let line = last_line(&world, async {
-        assert_eq!(world.rest(Method::DELETE, "/api/v1/session", None).await.0, 200);
+        assert_eq!(
+            world.rest(Method::DELETE, "/api/v1/session", None).await.0,
+            200
+        );
     });
     let line: Value = serde_json::from_str(&line.await).expect("JSON");
-    assert_eq!(line["error"]["message"], "invalid session: token is revoked, please re-login", "{line}");
-    let ended = tokio::time::timeout(HANGS, grpc.next()).await.expect("the stream ends").expect("it says why");
-    assert_eq!(ended.expect_err("an end").code(), tonic::Code::Unauthenticated);
+    assert_eq!(
+        line["error"]["message"], "invalid session: token is revoked, please re-login",
+        "{line}"
+    );
+    let ended = tokio::time::timeout(HANGS, grpc.next())
+        .await
+        .expect("the stream ends")
+        .expect("it says why");
+    assert_eq!(
+        ended.expect_err("an end").code(),
+        tonic::Code::Unauthenticated
+    );
 }
 
 #[tokio::test]
@@ -54,17 +94,41 @@ async fn a_new_password_ends_streams_and_tokens_at_once() {
     let mut world = with_an_app().await;
     let line = last_line(&world, async {
         let body = json!({"currentPassword": PASSWORD, "newPassword": "long enough"});
-        assert_eq!(world.rest(Method::PUT, "/api/v1/account/password", Some(body)).await.0, 200);
+        assert_eq!(
+            world
+                .rest(Method::PUT, "/api/v1/account/password", Some(body))
+                .await
+                .0,
+            200
+        );
     });
     let line = line.await;
     let line: Value = serde_json::from_str(&line).expect("JSON");
-    assert_eq!(line["error"]["message"], "invalid session: account password has changed since token issued", "{line}");
-    assert_eq!(world.rest(Method::GET, "/api/v1/applications", None).await.0, 401);
+    assert_eq!(
+        line["error"]["message"],
+        "invalid session: account password has changed since token issued",
+        "{line}"
+    );
+    assert_eq!(
+        world
+            .rest(Method::GET, "/api/v1/applications", None)
+            .await
+            .0,
+        401
+    );
     // A login in the same second counts.
     let login = json!({"username": "admin", "password": "long enough"});
-    let (_, session) = world.rest(Method::POST, "/api/v1/session", Some(login)).await;
+    let (_, session) = world
+        .rest(Method::POST, "/api/v1/session", Some(login))
+        .await;
     world.token = session["token"].as_str().expect("a token").to_owned();
-    assert_eq!(world.rest(Method::GET, "/api/v1/applications", None).await.0, 200);
+    assert_eq!(
+        world
+            .rest(Method::GET, "/api/v1/applications", None)
+            .await
+            .0,
+        200
+    );
 }
 
 #[tokio::test]
@@ -72,36 +136,80 @@ async fn expiry_ends_streams() {
     let mut world = with_an_app().await;
     let claims = Claims::session("admin", 2, jiff::Timestamp::now());
     let key = jsonwebtoken::EncodingKey::from_secret(b"signing key");
-    world.token = jsonwebtoken::encode(&jsonwebtoken::Header::default(), &claims, &key).expect("it signs");
+    world.token =
+        jsonwebtoken::encode(&jsonwebtoken::Header::default(), &claims, &key).expect("it signs");
     let line: Value = serde_json::from_str(&last_line(&world, async {}).await).expect("JSON");
-    assert_eq!(line["error"]["message"], "invalid session: token has invalid claims: token is expired", "{line}");
+    assert_eq!(
+        line["error"]["message"], "invalid session: token has invalid claims: token is expired",
+        "{line}"
+    );
 }
 
 #[tokio::test]
 async fn a_logout_outlasts_a_restart_and_holds_for_other_replicas() {
     let first = World::start().await;
     let second = first.again(Options::default()).await;
-    assert_eq!(second.rest(Method::GET, "/api/v1/applications", None).await.0, 200);
-    assert_eq!(first.rest(Method::DELETE, "/api/v1/session", None).await.0, 200);
+    assert_eq!(
+        second
+            .rest(Method::GET, "/api/v1/applications", None)
+            .await
+            .0,
+        200
+    );
+    assert_eq!(
+        first.rest(Method::DELETE, "/api/v1/session", None).await.0,
+        200
+    );
     let third = first.again(Options::default()).await;
     let (status, body) = third.rest(Method::GET, "/api/v1/applications", None).await;
-    assert_eq!((status, body["error"].as_str()), (401, Some("invalid session: token is revoked, please re-login")));
+    assert_eq!(
+        (status, body["error"].as_str()),
+        (
+            401,
+            Some("invalid session: token is revoked, please re-login")
+        )
+    );
     // A replica that runs hears of it when it reads its settings again; a login makes it do so.
     let login = json!({"username": "admin", "password": PASSWORD});
-    assert_eq!(second.rest(Method::POST, "/api/v1/session", Some(login)).await.0, 200);
-    assert_eq!(second.rest(Method::GET, "/api/v1/applications", None).await.0, 401);
+    assert_eq!(
+        second
+            .rest(Method::POST, "/api/v1/session", Some(login))
+            .await
+            .0,
+        200
+    );
+    assert_eq!(
+        second
+            .rest(Method::GET, "/api/v1/applications", None)
+            .await
+            .0,
+        401
+    );
 }
 
 /// A login that a proxy passes on.
 async fn login(world: &World, client: &str, password: &str) -> u16 {
     let body = json!({"username": "admin", "password": password}).to_string();
-    let request = Request::post("/api/v1/session").header("content-type", "application/json").header("x-forwarded-for", client);
-    world.send(request.body(Full::new(Bytes::from(body))).expect("a request")).await.status().as_u16()
+    let request = Request::post("/api/v1/session")
+        .header("content-type", "application/json")
+        .header("x-forwarded-for", client);
+    world
+        .send(
+            request
+                .body(Full::new(Bytes::from(body)))
+                .expect("a request"),
+        )
+        .await
+        .status()
+        .as_u16()
 }
 
 #[tokio::test]
 async fn behind_a_trusted_proxy_wrong_passwords_lock_out_only_who_gave_them() {
-    let options = Options { trusted_proxies: vec!["127.0.0.0/8".parse().expect("a network")], ..Options::default() };
+    let options = Options {
+        trusted_proxies: vec!["127.0.0.0/8".parse().expect("a network")],
+        ..Options::default()
+    };
     let world = World::start().await.again(options).await;
     for _ in 0..6 {
         assert_eq!(login(&world, "203.0.113.1", "wrong").await, 401);
@@ -109,7 +217,10 @@ async fn behind_a_trusted_proxy_wrong_passwords_lock_out_only_who_gave_them() {
     assert_eq!(login(&world, "203.0.113.1", PASSWORD).await, 401);
     assert_eq!(login(&world, "203.0.113.2", PASSWORD).await, 200);
     // What a client claims itself is not believed.
-    assert_eq!(login(&world, "203.0.113.2, 203.0.113.1", PASSWORD).await, 401);
+    assert_eq!(
+        login(&world, "203.0.113.2, 203.0.113.1", PASSWORD).await,
+        401
+    );
 }
 
 #[tokio::test]
@@ -125,9 +236,13 @@ async fn what_a_stranger_claims_to_be_is_not_believed() {
 async fn calls_and_logins_are_counted() {
     let world = World::start().await;
     world.rest(Method::GET, "/api/v1/applications", None).await;
-    world.rest(Method::GET, "/api/v1/applications/none", None).await;
+    world
+        .rest(Method::GET, "/api/v1/applications/none", None)
+        .await;
     let wrong = json!({"username": "admin", "password": "wrong"});
-    world.rest(Method::POST, "/api/v1/session", Some(wrong)).await;
+    world
+        .rest(Method::POST, "/api/v1/session", Some(wrong))
+        .await;
     let text = world.server.metrics();
     for line in [
         r#"grpc_server_handled_total{grpc_code="OK",grpc_method="List",grpc_service="application.ApplicationService",grpc_type="unary"} 1"#,

@@ -35,7 +35,12 @@ impl tracing::field::Visit for Fields {
 }
 
 impl<S: tracing::Subscriber> Layer<S> for Said {
-    fn on_new_span(&self, attributes: &tracing::span::Attributes<'_>, _: &tracing::span::Id, _: Context<'_, S>) {
+    fn on_new_span(
+        &self,
+        attributes: &tracing::span::Attributes<'_>,
+        _: &tracing::span::Id,
+        _: Context<'_, S>,
+    ) {
         let mut fields = Fields::default();
         attributes.record(&mut fields);
         if attributes.metadata().name() == "request" {
@@ -47,18 +52,34 @@ impl<S: tracing::Subscriber> Layer<S> for Said {
 #[tokio::test]
 async fn a_call_belongs_to_the_trace_of_whoever_asks() {
     let (world, said) = (World::start().await, Said::default());
-    let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(said.clone()));
+    let _guard =
+        tracing::subscriber::set_default(tracing_subscriber::registry().with(said.clone()));
     let grpc = [("content-type", "application/grpc"), ("te", "trailers")];
     for (path, method, headers, body) in [
         ("/api/version", Method::GET, &[][..], &b""[..]),
-        ("/version.VersionService/Version", Method::POST, &grpc[..], &[0, 0, 0, 0, 0][..]),
+        (
+            "/version.VersionService/Version",
+            Method::POST,
+            &grpc[..],
+            &[0, 0, 0, 0, 0][..],
+        ),
     ] {
         for trace in [None, Some(TRACE)] {
             let mut request = Request::builder().method(method.clone()).uri(path);
-            for (name, value) in headers.iter().copied().chain(trace.map(|trace| ("traceparent", trace))) {
+            for (name, value) in headers
+                .iter()
+                .copied()
+                .chain(trace.map(|trace| ("traceparent", trace)))
+            {
                 request = request.header(name, value);
             }
-            world.send(request.body(Full::new(Bytes::copy_from_slice(body))).expect("a request")).await;
+            world
+                .send(
+                    request
+                        .body(Full::new(Bytes::copy_from_slice(body)))
+                        .expect("a request"),
+                )
+                .await;
         }
     }
     let name = || "version.VersionService/Version".to_owned();

@@ -55,11 +55,27 @@ fn azure() -> Value {
 fn pushes() -> Vec<(&'static str, Headers, Value)> {
     vec![
         ("github", vec![("X-GitHub-Event", "push")], github()),
-        ("gogs", vec![("X-Gogs-Event", "push"), ("X-GitHub-Event", "push")], github()),
+        (
+            "gogs",
+            vec![("X-Gogs-Event", "push"), ("X-GitHub-Event", "push")],
+            github(),
+        ),
         ("gitlab", vec![("X-Gitlab-Event", "Push Hook")], gitlab()),
-        ("gitlab system", vec![("X-Gitlab-Event", "System Hook")], gitlab()),
-        ("bitbucket", vec![("X-Hook-UUID", "u"), ("X-Event-Key", "repo:push")], bitbucket()),
-        ("bitbucket server", vec![("X-Event-Key", "repo:refs_changed")], bitbucket_server()),
+        (
+            "gitlab system",
+            vec![("X-Gitlab-Event", "System Hook")],
+            gitlab(),
+        ),
+        (
+            "bitbucket",
+            vec![("X-Hook-UUID", "u"), ("X-Event-Key", "repo:push")],
+            bitbucket(),
+        ),
+        (
+            "bitbucket server",
+            vec![("X-Event-Key", "repo:refs_changed")],
+            bitbucket_server(),
+        ),
         ("azure", vec![("X-Vss-Activityid", "a")], azure()),
     ]
 }
@@ -77,14 +93,26 @@ fn source(url: &str, revision: &str) -> Value {
 }
 
 /// Status and answer.
-async fn send(world: &World, method: Method, headers: &[(&str, &str)], body: impl Into<Bytes>) -> (u16, String) {
+async fn send(
+    world: &World,
+    method: Method,
+    headers: &[(&str, &str)],
+    body: impl Into<Bytes>,
+) -> (u16, String) {
     let mut request = Request::builder().method(method).uri("/api/webhook");
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let response = world.send(request.body(Full::new(body.into())).expect("a request")).await;
+    let response = world
+        .send(request.body(Full::new(body.into())).expect("a request"))
+        .await;
     let status = response.status().as_u16();
-    let body = response.into_body().collect().await.expect("a body").to_bytes();
+    let body = response
+        .into_body()
+        .collect()
+        .await
+        .expect("a body")
+        .to_bytes();
     (status, String::from_utf8_lossy(&body).into_owned())
 }
 
@@ -93,8 +121,15 @@ async fn post(world: &World, headers: &[(&str, &str)], body: &Value) -> (u16, St
 }
 
 async fn is_asked(world: &World, name: &str) -> bool {
-    let app = world.store.get_app("argocd", name).await.expect("it is there");
-    app.metadata.annotations.get(REFRESH).is_some_and(|kind| kind == "normal")
+    let app = world
+        .store
+        .get_app("argocd", name)
+        .await
+        .expect("it is there");
+    app.metadata
+        .annotations
+        .get(REFRESH)
+        .is_some_and(|kind| kind == "normal")
 }
 
 /// The one that is asked to refresh, once it is; and takes the request away, as the controller does.
@@ -109,7 +144,9 @@ async fn refreshed(world: &World, names: &[&str]) -> Vec<String> {
         // `last` is concerned by everything and asked after the others.
         if asked.last().is_some_and(|name| name == "z-last") {
             for name in &asked {
-                world.store.control(name, &json!({"metadata": {"annotations": {REFRESH: null}}}));
+                world
+                    .store
+                    .control(name, &json!({"metadata": {"annotations": {REFRESH: null}}}));
             }
             asked.pop();
             return asked;
@@ -122,19 +159,81 @@ async fn refreshed(world: &World, names: &[&str]) -> Vec<String> {
 #[tokio::test]
 async fn a_push_refreshes_what_it_concerns() {
     let world = World::start().await;
-    let names = ["by-branch", "by-head", "elsewhere", "in-paths", "other-branch", "out-of-paths", "several", "z-last"];
-    application(&world, "by-branch", source("git@git.example:org/repo.git", "main"), "").await;
-    application(&world, "by-head", source("https://git.example/org/repo.git", ""), "").await;
-    application(&world, "elsewhere", source("https://git.example/org/repo2", "main"), "").await;
-    application(&world, "in-paths", source("https://git.example/org/repo", "main"), ".").await;
-    application(&world, "other-branch", source("https://git.example/org/repo", "dev"), "").await;
-    application(&world, "out-of-paths", source("https://git.example/org/repo", "main"), "/apps/b").await;
-    application(&world, "z-last", source("https://git.example/org/repo", "main"), "").await;
+    let names = [
+        "by-branch",
+        "by-head",
+        "elsewhere",
+        "in-paths",
+        "other-branch",
+        "out-of-paths",
+        "several",
+        "z-last",
+    ];
+    application(
+        &world,
+        "by-branch",
+        source("git@git.example:org/repo.git", "main"),
+        "",
+    )
+    .await;
+    application(
+        &world,
+        "by-head",
+        source("https://git.example/org/repo.git", ""),
+        "",
+    )
+    .await;
+    application(
+        &world,
+        "elsewhere",
+        source("https://git.example/org/repo2", "main"),
+        "",
+    )
+    .await;
+    application(
+        &world,
+        "in-paths",
+        source("https://git.example/org/repo", "main"),
+        ".",
+    )
+    .await;
+    application(
+        &world,
+        "other-branch",
+        source("https://git.example/org/repo", "dev"),
+        "",
+    )
+    .await;
+    application(
+        &world,
+        "out-of-paths",
+        source("https://git.example/org/repo", "main"),
+        "/apps/b",
+    )
+    .await;
+    application(
+        &world,
+        "z-last",
+        source("https://git.example/org/repo", "main"),
+        "",
+    )
+    .await;
     let mut several = common::app("several");
-    several["spec"]["sources"] = json!([source("https://git.example/x", "main"), source("https://git.example/org/repo", "HEAD")]);
-    world.store.create_app(&serde_json::from_value(several).expect("an Application")).await.expect("created");
+    several["spec"]["sources"] = json!([
+        source("https://git.example/x", "main"),
+        source("https://git.example/org/repo", "HEAD")
+    ]);
+    world
+        .store
+        .create_app(&serde_json::from_value(several).expect("an Application"))
+        .await
+        .expect("created");
     for (name, headers, push) in pushes() {
-        assert_eq!(post(&world, &headers, &push).await, (200, String::new()), "{name}");
+        assert_eq!(
+            post(&world, &headers, &push).await,
+            (200, String::new()),
+            "{name}"
+        );
         let mut expected = vec!["by-branch", "by-head", "in-paths", "several"];
         if !push.to_string().contains("commits") {
             // It does not say which files have changed.
@@ -144,8 +243,18 @@ async fn a_push_refreshes_what_it_concerns() {
     }
     let mut many = gitlab();
     many["total_commits_count"] = json!(30);
-    assert_eq!(post(&world, &[("X-Gitlab-Event", "Push Hook")], &many).await.0, 200);
-    assert!(refreshed(&world, &names).await.contains(&"out-of-paths".to_owned()), "only 1 of 30 commits is listed");
+    assert_eq!(
+        post(&world, &[("X-Gitlab-Event", "Push Hook")], &many)
+            .await
+            .0,
+        200
+    );
+    assert!(
+        refreshed(&world, &names)
+            .await
+            .contains(&"out-of-paths".to_owned()),
+        "only 1 of 30 commits is listed"
+    );
 }
 
 #[tokio::test]
@@ -155,24 +264,68 @@ async fn other_namespaces_count_where_they_are_permitted() {
         let mut app = common::app(name);
         app["metadata"]["namespace"] = namespace.into();
         app["spec"]["source"] = source("https://git.example/org/repo", "main");
-        world.store.create_app(&serde_json::from_value(app).expect("an Application")).await.expect("created");
+        world
+            .store
+            .create_app(&serde_json::from_value(app).expect("an Application"))
+            .await
+            .expect("created");
     }
-    world.store.permitted.lock().expect("not poisoned").push("team-a".into());
-    assert_eq!(post(&world, &[("X-GitHub-Event", "push")], &github()).await.0, 200);
+    world
+        .store
+        .permitted
+        .lock()
+        .expect("not poisoned")
+        .push("team-a".into());
+    assert_eq!(
+        post(&world, &[("X-GitHub-Event", "push")], &github())
+            .await
+            .0,
+        200
+    );
     for _ in 0..500 {
-        if world.store.get_app("team-a", "yes").await.expect("it is there").metadata.annotations.contains_key(REFRESH) {
+        if world
+            .store
+            .get_app("team-a", "yes")
+            .await
+            .expect("it is there")
+            .metadata
+            .annotations
+            .contains_key(REFRESH)
+        {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert!(world.store.get_app("team-a", "yes").await.expect("it is there").metadata.annotations.contains_key(REFRESH));
-    assert!(!world.store.get_app("team-b", "no").await.expect("it is there").metadata.annotations.contains_key(REFRESH));
+    assert!(
+        world
+            .store
+            .get_app("team-a", "yes")
+            .await
+            .expect("it is there")
+            .metadata
+            .annotations
+            .contains_key(REFRESH)
+    );
+    assert!(
+        !world
+            .store
+            .get_app("team-b", "no")
+            .await
+            .expect("it is there")
+            .metadata
+            .annotations
+            .contains_key(REFRESH)
+    );
 }
 
 fn signature(content: &str) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).expect("a key");
     mac.update(content.as_bytes());
-    mac.finalize().into_bytes().iter().map(|b| format!("{b:02x}")).collect()
+    mac.finalize()
+        .into_bytes()
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect()
 }
 
 #[tokio::test]
@@ -188,7 +341,13 @@ async fn who_does_not_know_the_secret_is_refused() {
         ("webhook.azuredevops.password", SECRET),
     ];
     let world = World::start_with(&[], &secrets).await;
-    application(&world, "z-last", source("https://git.example/org/repo", "main"), "").await;
+    application(
+        &world,
+        "z-last",
+        source("https://git.example/org/repo", "main"),
+        "",
+    )
+    .await;
     for (name, headers, push) in pushes() {
         let content = push.to_string();
         let good = signature(&content);
@@ -203,8 +362,11 @@ async fn who_does_not_know_the_secret_is_refused() {
             _ => ("X-Gitlab-Token", &SECRET.to_owned()),
         };
         let with = |value: &str| {
-            let mut headers: Vec<(&str, String)> =
-                headers.iter().map(|(n, v)| (*n, (*v).to_owned())).filter(|(n, _)| *n != header).collect();
+            let mut headers: Vec<(&str, String)> = headers
+                .iter()
+                .map(|(n, v)| (*n, (*v).to_owned()))
+                .filter(|(n, _)| *n != header)
+                .collect();
             headers.push((header, value.to_owned()));
             headers
         };
@@ -212,20 +374,38 @@ async fn who_does_not_know_the_secret_is_refused() {
         for value in [wrong.as_str(), "sha256=", "é", "x", "Basic !", "Basic bWU="] {
             let given = with(value);
             let given: Vec<(&str, &str)> = given.iter().map(|(n, v)| (*n, v.as_str())).collect();
-            assert_eq!(send(&world, Method::POST, &given, content.clone()).await, (400, FAILED.into()), "{name} {value}");
+            assert_eq!(
+                send(&world, Method::POST, &given, content.clone()).await,
+                (400, FAILED.into()),
+                "{name} {value}"
+            );
         }
         // Bitbucket is known by this header.
         if name != "bitbucket" {
-            assert_eq!(send(&world, Method::POST, &headers, content.clone()).await, (400, FAILED.into()), "{name}");
+            assert_eq!(
+                send(&world, Method::POST, &headers, content.clone()).await,
+                (400, FAILED.into()),
+                "{name}"
+            );
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
         assert!(!is_asked(&world, "z-last").await, "{name}");
         let given = with(right);
         let given: Vec<(&str, &str)> = given.iter().map(|(n, v)| (*n, v.as_str())).collect();
-        assert_eq!(send(&world, Method::POST, &given, content.clone()).await, (200, String::new()), "{name}");
+        assert_eq!(
+            send(&world, Method::POST, &given, content.clone()).await,
+            (200, String::new()),
+            "{name}"
+        );
         refreshed(&world, &["z-last"]).await;
     }
-    assert_eq!(post(&world, &[("X-Event-Key", "diagnostics:ping")], &json!({})).await.0, 200, "a ping is not signed");
+    assert_eq!(
+        post(&world, &[("X-Event-Key", "diagnostics:ping")], &json!({}))
+            .await
+            .0,
+        200,
+        "a ping is not signed"
+    );
 }
 
 fn ghcr() -> Value {
@@ -247,12 +427,38 @@ async fn a_pushed_tag_refreshes_who_follows_it() {
     let names = ["chart", "image", "other-tag", "z-last"];
     let chart = json!({"repoURL": "ghcr.io/org", "chart": "app", "targetRevision": "1.*"});
     application(&world, "chart", chart, "/elsewhere").await;
-    application(&world, "image", source("oci://ghcr.io/org/app", "1.2.3"), "/elsewhere").await;
-    application(&world, "other-tag", source("oci://ghcr.io/org/app", "2.0.0"), "").await;
-    application(&world, "z-last", source("oci://GHCR.io/org/app/", ">=1.0.0"), "").await;
+    application(
+        &world,
+        "image",
+        source("oci://ghcr.io/org/app", "1.2.3"),
+        "/elsewhere",
+    )
+    .await;
+    application(
+        &world,
+        "other-tag",
+        source("oci://ghcr.io/org/app", "2.0.0"),
+        "",
+    )
+    .await;
+    application(
+        &world,
+        "z-last",
+        source("oci://GHCR.io/org/app/", ">=1.0.0"),
+        "",
+    )
+    .await;
     for (headers, push) in [([PACKAGE], ghcr()), ([("Authorization", SECRET)], harbor())] {
-        assert_eq!(post(&world, &headers, &push).await, (200, String::new()), "{headers:?}");
-        assert_eq!(refreshed(&world, &names).await, ["chart", "image"], "{headers:?}");
+        assert_eq!(
+            post(&world, &headers, &push).await,
+            (200, String::new()),
+            "{headers:?}"
+        );
+        assert_eq!(
+            refreshed(&world, &names).await,
+            ["chart", "image"],
+            "{headers:?}"
+        );
     }
     // What is not a pushed tag is fine, and nothing follows.
     let changed = |mut value: Value, pointer: &str, to: &str| {
@@ -262,14 +468,35 @@ async fn a_pushed_tag_refreshes_who_follows_it() {
     for (header, value) in [
         (PACKAGE, changed(ghcr(), "/action", "updated")),
         (PACKAGE, changed(ghcr(), "/package/package_type", "npm")),
-        (PACKAGE, changed(ghcr(), "/package/package_version/container_metadata/tag/name", "")),
-        (("Authorization", SECRET), changed(harbor(), "/type", "PULL_ARTIFACT")),
-        (("Authorization", SECRET), changed(harbor(), "/event_data/resources/0/tag", "")),
+        (
+            PACKAGE,
+            changed(
+                ghcr(),
+                "/package/package_version/container_metadata/tag/name",
+                "",
+            ),
+        ),
+        (
+            ("Authorization", SECRET),
+            changed(harbor(), "/type", "PULL_ARTIFACT"),
+        ),
+        (
+            ("Authorization", SECRET),
+            changed(harbor(), "/event_data/resources/0/tag", ""),
+        ),
     ] {
-        assert_eq!(post(&world, &[header], &value).await, (200, String::new()), "{value}");
+        assert_eq!(
+            post(&world, &[header], &value).await,
+            (200, String::new()),
+            "{value}"
+        );
     }
     for header in [PACKAGE, ("Authorization", SECRET)] {
-        assert_eq!(send(&world, Method::POST, &[header], "{").await, (400, FAILED.to_owned()), "{header:?}");
+        assert_eq!(
+            send(&world, Method::POST, &[header], "{").await,
+            (400, FAILED.to_owned()),
+            "{header:?}"
+        );
     }
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert!(!is_asked(&world, "image").await);
@@ -277,22 +504,60 @@ async fn a_pushed_tag_refreshes_who_follows_it() {
 
 #[tokio::test]
 async fn registries_must_know_the_secret() {
-    let world = World::start_with(&[], &[("webhook.github.secret", SECRET), ("webhook.harbor.secret", SECRET)]).await;
-    application(&world, "z-last", source("oci://ghcr.io/org/app", "1.2.3"), "").await;
+    let world = World::start_with(
+        &[],
+        &[
+            ("webhook.github.secret", SECRET),
+            ("webhook.harbor.secret", SECRET),
+        ],
+    )
+    .await;
+    application(
+        &world,
+        "z-last",
+        source("oci://ghcr.io/org/app", "1.2.3"),
+        "",
+    )
+    .await;
     let content = ghcr().to_string();
     let right = format!("sha256={}", signature(&content));
     let unauthorized = (401, "Unauthorized\n".to_owned());
-    for headers in [vec![PACKAGE], vec![PACKAGE, ("X-Hub-Signature-256", "sha256=00")], vec![PACKAGE, ("X-Hub-Signature-256", "x")]] {
-        assert_eq!(send(&world, Method::POST, &headers, content.clone()).await, unauthorized, "{headers:?}");
+    for headers in [
+        vec![PACKAGE],
+        vec![PACKAGE, ("X-Hub-Signature-256", "sha256=00")],
+        vec![PACKAGE, ("X-Hub-Signature-256", "x")],
+    ] {
+        assert_eq!(
+            send(&world, Method::POST, &headers, content.clone()).await,
+            unauthorized,
+            "{headers:?}"
+        );
     }
     let unknown = (400, "Unknown webhook event\n".to_owned());
-    assert_eq!(post(&world, &[("Authorization", "Bearer sesame")], &harbor()).await, unknown);
+    assert_eq!(
+        post(&world, &[("Authorization", "Bearer sesame")], &harbor()).await,
+        unknown
+    );
     tokio::time::sleep(Duration::from_millis(20)).await;
     assert!(!is_asked(&world, "z-last").await);
-    assert_eq!(send(&world, Method::POST, &[PACKAGE, ("X-Hub-Signature-256", &right)], content).await.0, 200);
+    assert_eq!(
+        send(
+            &world,
+            Method::POST,
+            &[PACKAGE, ("X-Hub-Signature-256", &right)],
+            content
+        )
+        .await
+        .0,
+        200
+    );
     refreshed(&world, &["z-last"]).await;
     let without = World::start().await;
-    assert_eq!(post(&without, &[("Authorization", SECRET)], &harbor()).await, unknown, "without a secret Harbor is nobody");
+    assert_eq!(
+        post(&without, &[("Authorization", SECRET)], &harbor()).await,
+        unknown,
+        "without a secret Harbor is nobody"
+    );
 }
 
 #[tokio::test]
@@ -307,30 +572,109 @@ async fn what_is_no_push_is_answered_as_argo_cd_does() {
         (Method::GET, vec![github], String::new(), 405, FAILED),
         (Method::PUT, vec![github], "{}".into(), 405, FAILED),
         (Method::POST, vec![github], String::new(), 400, payload),
-        (Method::POST, vec![github], " ".repeat(2 << 20), 400, payload),
+        (
+            Method::POST,
+            vec![github],
+            " ".repeat(2 << 20),
+            400,
+            payload,
+        ),
         (Method::POST, vec![github], "{".into(), 400, FAILED),
         (Method::POST, vec![github], "[".repeat(100_000), 400, FAILED),
-        (Method::POST, vec![github], "payload=%7B%7D".into(), 400, FAILED),
+        (
+            Method::POST,
+            vec![github],
+            "payload=%7B%7D".into(),
+            400,
+            FAILED,
+        ),
         (Method::POST, vec![github], "{}".into(), 200, ""),
-        (Method::POST, vec![("X-GitHub-Event", "ping")], "{}".into(), 200, ""),
-        (Method::POST, vec![("X-GitHub-Event", "issues")], "{}".into(), 400, FAILED),
-        (Method::POST, vec![("X-Vss-Activityid", "a")], "{".into(), 400, payload),
-        (Method::POST, vec![("X-Vss-Activityid", "a")], json!({"eventType": "build.complete"}).to_string(), 200, ""),
-        (Method::POST, vec![("X-Vss-Activityid", "a")], json!({"eventType": "other"}).to_string(), 400, FAILED),
-        (Method::POST, vec![("X-Gitlab-Event", "System Hook")], json!({"event_name": "user_create"}).to_string(), 200, ""),
-        (Method::POST, vec![("X-Gitlab-Event", "System Hook")], json!({"event_name": "other"}).to_string(), 400, FAILED),
-        (Method::POST, vec![("X-Hook-UUID", "u"), ("X-Event-Key", "repo:fork")], "{}".into(), 400, FAILED),
-        (Method::POST, vec![("X-Hook-UUID", "u")], "{}".into(), 400, FAILED),
+        (
+            Method::POST,
+            vec![("X-GitHub-Event", "ping")],
+            "{}".into(),
+            200,
+            "",
+        ),
+        (
+            Method::POST,
+            vec![("X-GitHub-Event", "issues")],
+            "{}".into(),
+            400,
+            FAILED,
+        ),
+        (
+            Method::POST,
+            vec![("X-Vss-Activityid", "a")],
+            "{".into(),
+            400,
+            payload,
+        ),
+        (
+            Method::POST,
+            vec![("X-Vss-Activityid", "a")],
+            json!({"eventType": "build.complete"}).to_string(),
+            200,
+            "",
+        ),
+        (
+            Method::POST,
+            vec![("X-Vss-Activityid", "a")],
+            json!({"eventType": "other"}).to_string(),
+            400,
+            FAILED,
+        ),
+        (
+            Method::POST,
+            vec![("X-Gitlab-Event", "System Hook")],
+            json!({"event_name": "user_create"}).to_string(),
+            200,
+            "",
+        ),
+        (
+            Method::POST,
+            vec![("X-Gitlab-Event", "System Hook")],
+            json!({"event_name": "other"}).to_string(),
+            400,
+            FAILED,
+        ),
+        (
+            Method::POST,
+            vec![("X-Hook-UUID", "u"), ("X-Event-Key", "repo:fork")],
+            "{}".into(),
+            400,
+            FAILED,
+        ),
+        (
+            Method::POST,
+            vec![("X-Hook-UUID", "u")],
+            "{}".into(),
+            400,
+            FAILED,
+        ),
     ];
     for (method, headers, body, status, answer) in cases {
         let what = format!("{method} {headers:?} {}", &body[..body.len().min(40)]);
-        assert_eq!(send(&world, method, &headers, body).await, (status, answer.to_owned()), "{what}");
+        assert_eq!(
+            send(&world, method, &headers, body).await,
+            (status, answer.to_owned()),
+            "{what}"
+        );
     }
 }
 
 /// The value with each of its parts replaced by each of these, one at a time.
 fn mutations(value: &Value) -> Vec<Value> {
-    let strange = [json!(null), json!(-1), json!(1e300), json!(""), json!("\u{0}//://@["), json!([]), json!({}), json!([null, 1, {}])];
+    let strange = [
+        json!(null),
+        json!(-1),
+        json!(1e300),
+        json!(""),
+        json!("\u{0}//://@["),
+        json!([]),
+        json!({}),
+        json!([null, 1, {}]),
+    ];
     let mut all: Vec<Value> = strange.to_vec();
     let mut inside = |parts: Vec<Value>, whole: &dyn Fn(Option<Value>) -> Value| {
         all.extend(parts.into_iter().map(|part| whole(Some(part))));
@@ -369,18 +713,29 @@ fn mutations(value: &Value) -> Vec<Value> {
 #[tokio::test]
 async fn hostile_payloads_are_refused_or_taken() {
     let world = World::start().await;
-    application(&world, "z-last", source("https://git.example/org/repo", "main"), ".").await;
+    application(
+        &world,
+        "z-last",
+        source("https://git.example/org/repo", "main"),
+        ".",
+    )
+    .await;
     let mut sent = 0;
     let registry = ("ghcr", vec![PACKAGE], ghcr());
     for (name, headers, push) in pushes().into_iter().chain([registry]) {
         let whole = push.to_string();
-        let cut = (0..whole.len()).step_by(7).map(|end| whole.as_bytes()[..end].to_vec());
-        let changed = mutations(&push).into_iter().map(|value| value.to_string().into_bytes());
+        let cut = (0..whole.len())
+            .step_by(7)
+            .map(|end| whole.as_bytes()[..end].to_vec());
+        let changed = mutations(&push)
+            .into_iter()
+            .map(|value| value.to_string().into_bytes());
         for content in cut.chain(changed) {
             let shown = String::from_utf8_lossy(&content).into_owned();
             let (status, answer) = send(&world, Method::POST, &headers, content).await;
             assert!(
-                (status == 200 && answer.is_empty()) || (status == 400 && answer.starts_with(FAILED.trim_end())),
+                (status == 200 && answer.is_empty())
+                    || (status == 400 && answer.starts_with(FAILED.trim_end())),
                 "{name} {shown}: {status} {answer}"
             );
             sent += 1;
@@ -388,7 +743,15 @@ async fn hostile_payloads_are_refused_or_taken() {
     }
     assert!(sent > 1000, "{sent}");
     // And it still works.
-    world.store.control("z-last", &json!({"metadata": {"annotations": {REFRESH: null}}}));
-    assert_eq!(post(&world, &[("X-GitHub-Event", "push")], &github()).await.0, 200);
+    world.store.control(
+        "z-last",
+        &json!({"metadata": {"annotations": {REFRESH: null}}}),
+    );
+    assert_eq!(
+        post(&world, &[("X-GitHub-Event", "push")], &github())
+            .await
+            .0,
+        200
+    );
     refreshed(&world, &["z-last"]).await;
 }

@@ -35,7 +35,11 @@ pub struct Api {
 
 /// The path of a namespaced collection, `group_version` as in `v1` or `apps/v1`.
 pub fn namespaced(group_version: &str, namespace: &str, plural: &str) -> String {
-    let root = if group_version.contains('/') { "/apis" } else { "/api" };
+    let root = if group_version.contains('/') {
+        "/apis"
+    } else {
+        "/api"
+    };
     format!("{root}/{group_version}/namespaces/{namespace}/{plural}")
 }
 
@@ -47,7 +51,11 @@ pub fn apps_path() -> String {
 impl Api {
     /// A client for a plaintext address.
     pub fn plain(base: &str) -> Self {
-        Self { client: finish(builder()), base: base.trim_end_matches('/').to_owned(), token: String::new() }
+        Self {
+            client: finish(builder()),
+            base: base.trim_end_matches('/').to_owned(),
+            token: String::new(),
+        }
     }
 
     /// A client for what a kubeconfig with one cluster and a token names.
@@ -56,11 +64,19 @@ impl Api {
     /// When the file is not there or lacks a field.
     pub fn kubeconfig(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
-        let field = |name: &str| value_of(&text, name).ok_or_else(|| format!("{}: no {name}", path.display()));
-        let ca = STANDARD.decode(field("certificate-authority-data")?).map_err(|e| e.to_string())?;
+        let field = |name: &str| {
+            value_of(&text, name).ok_or_else(|| format!("{}: no {name}", path.display()))
+        };
+        let ca = STANDARD
+            .decode(field("certificate-authority-data")?)
+            .map_err(|e| e.to_string())?;
         let ca = Certificate::from_pem(&ca).map_err(|e| e.to_string())?;
         let client = finish(builder().tls_certs_only([ca]));
-        Ok(Self { client, base: field("server")?, token: field("token")? })
+        Ok(Self {
+            client,
+            base: field("server")?,
+            token: field("token")?,
+        })
     }
 
     /// The same with a token.
@@ -74,14 +90,25 @@ impl Api {
     ///
     /// # Errors
     /// When there was no answer.
-    pub fn send(&self, method: &str, path: &str, content_type: &str, body: Option<&Value>) -> Result<Answer, TransportError> {
+    pub fn send(
+        &self,
+        method: &str,
+        path: &str,
+        content_type: &str,
+        body: Option<&Value>,
+    ) -> Result<Answer, TransportError> {
         let method = Method::from_bytes(method.as_bytes()).expect("a method");
-        let mut request = self.client.request(method, format!("{}{path}", self.base)).header("Accept", "application/json");
+        let mut request = self
+            .client
+            .request(method, format!("{}{path}", self.base))
+            .header("Accept", "application/json");
         if !self.token.is_empty() {
             request = request.header("Authorization", format!("Bearer {}", self.token));
         }
         if let Some(body) = body {
-            request = request.header("Content-Type", content_type).body(body.to_string());
+            request = request
+                .header("Content-Type", content_type)
+                .body(body.to_string());
         }
         let failed = |e: reqwest::Error| TransportError(e.to_string());
         let response = request.send().map_err(failed)?;
@@ -96,8 +123,15 @@ impl Api {
     /// # Errors
     /// When there was no answer, or one that is not a success.
     pub fn stream(&self, path: &str) -> Result<impl Read + use<>, TransportError> {
-        let request = self.client.get(format!("{}{path}", self.base)).header("Accept", "application/json").bearer_auth(&self.token);
-        request.send().and_then(Response::error_for_status).map_err(|e| TransportError(e.to_string()))
+        let request = self
+            .client
+            .get(format!("{}{path}", self.base))
+            .header("Accept", "application/json")
+            .bearer_auth(&self.token);
+        request
+            .send()
+            .and_then(Response::error_for_status)
+            .map_err(|e| TransportError(e.to_string()))
     }
 
     /// # Errors
@@ -118,7 +152,9 @@ impl Api {
     /// When there is no answer, or another than 200 and 404.
     #[track_caller]
     pub fn find(&self, path: &str) -> Option<Value> {
-        let answer = self.get(path).unwrap_or_else(|e| panic!("GET {path}: {}", e.0));
+        let answer = self
+            .get(path)
+            .unwrap_or_else(|e| panic!("GET {path}: {}", e.0));
         match answer.status {
             200 => Some(answer.body),
             404 => None,
@@ -129,7 +165,9 @@ impl Api {
     /// The items of a collection; none when there is no such collection.
     #[track_caller]
     pub fn list(&self, path: &str) -> Vec<Value> {
-        self.find(path).and_then(|mut list| list["items"].as_array_mut().map(std::mem::take)).unwrap_or_default()
+        self.find(path)
+            .and_then(|mut list| list["items"].as_array_mut().map(std::mem::take))
+            .unwrap_or_default()
     }
 
     /// Creates an object that must be new.
@@ -138,7 +176,9 @@ impl Api {
     /// When it was not created.
     #[track_caller]
     pub fn create(&self, path: &str, object: &Value) -> Value {
-        let answer = self.post(path, object).unwrap_or_else(|e| panic!("POST {path}: {}", e.0));
+        let answer = self
+            .post(path, object)
+            .unwrap_or_else(|e| panic!("POST {path}: {}", e.0));
         assert_eq!(answer.status, 201, "POST {path}: {}", answer.body);
         answer.body
     }
@@ -157,7 +197,9 @@ impl Api {
     /// When it did not.
     #[track_caller]
     pub fn patch(&self, path: &str, patch: &Value) -> Value {
-        let answer = self.merge(path, patch).unwrap_or_else(|e| panic!("PATCH {path}: {}", e.0));
+        let answer = self
+            .merge(path, patch)
+            .unwrap_or_else(|e| panic!("PATCH {path}: {}", e.0));
         assert_eq!(answer.status, 200, "PATCH {path}: {}", answer.body);
         answer.body
     }
@@ -168,8 +210,15 @@ impl Api {
     /// When it could not be deleted.
     #[track_caller]
     pub fn delete(&self, path: &str) {
-        let answer = self.send("DELETE", path, "", None).unwrap_or_else(|e| panic!("DELETE {path}: {}", e.0));
-        assert!(answer.is_success() || answer.status == 404, "DELETE {path}: {} {}", answer.status, answer.body);
+        let answer = self
+            .send("DELETE", path, "", None)
+            .unwrap_or_else(|e| panic!("DELETE {path}: {}", e.0));
+        assert!(
+            answer.is_success() || answer.status == 404,
+            "DELETE {path}: {} {}",
+            answer.status,
+            answer.body
+        );
     }
 
     /// A namespace that may be there already.
@@ -179,15 +228,24 @@ impl Api {
     #[track_caller]
     pub fn namespace(&self, name: &str) {
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-        let answer = self.post("/api/v1/namespaces", &object).unwrap_or_else(|e| panic!("POST namespace {name}: {}", e.0));
-        assert!(matches!(answer.status, 201 | 409), "POST namespace {name}: {} {}", answer.status, answer.body);
+        let answer = self
+            .post("/api/v1/namespaces", &object)
+            .unwrap_or_else(|e| panic!("POST namespace {name}: {}", e.0));
+        assert!(
+            matches!(answer.status, 201 | 409),
+            "POST namespace {name}: {} {}",
+            answer.status,
+            answer.body
+        );
     }
 }
 
 pub(crate) fn builder() -> ClientBuilder {
     // Fails only when one is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder().no_proxy().timeout(Duration::from_secs(60))
+    Client::builder()
+        .no_proxy()
+        .timeout(Duration::from_secs(60))
 }
 
 pub(crate) fn finish(builder: ClientBuilder) -> Client {
@@ -201,7 +259,9 @@ pub(crate) fn value_of(text: &str, name: &str) -> Option<String> {
         before.is_none_or(|c| c.is_whitespace() || c == '{')
     })?;
     let rest = text[start.0 + name.len() + 1..].trim_start_matches([' ', '"', '\'']);
-    let end = rest.find(['"', '\'', ',', '}', '\n', ' ']).unwrap_or(rest.len());
+    let end = rest
+        .find(['"', '\'', ',', '}', '\n', ' '])
+        .unwrap_or(rest.len());
     Some(rest[..end].to_owned()).filter(|v| !v.is_empty())
 }
 
@@ -212,10 +272,10 @@ mod tests {
     #[test]
     fn fields_of_both_styles_are_found() {
         let flow = "clusters: [{name: test, cluster: {server: \"https://127.0.0.1:1\", certificate-authority-data: \"QQ==\"}}]\nusers: [{name: a, user: {token: \"t\"}}]\n";
-        let block =
-            "clusters:\n- cluster:\n    server: https://127.0.0.1:1\n    certificate-authority-data: QQ==\nusers:\n- user:\n    token: t\n";
+        let block = "clusters:\n- cluster:\n    server: https://127.0.0.1:1\n    certificate-authority-data: QQ==\nusers:\n- user:\n    token: t\n";
         for text in [flow, block] {
-            let found = ["server", "certificate-authority-data", "token"].map(|n| value_of(text, n).unwrap_or_default());
+            let found = ["server", "certificate-authority-data", "token"]
+                .map(|n| value_of(text, n).unwrap_or_default());
             assert_eq!(found, ["https://127.0.0.1:1", "QQ==", "t"]);
         }
         assert_eq!(value_of(block, "password"), None);

@@ -41,20 +41,42 @@ impl ControlPlane {
         if durable {
             command.env("CONTROL_PLANE_FSYNC", "1");
         }
-        let output = command.args([verb, "", &port.to_string()]).output().expect("the script runs");
+        let output = command
+            .args([verb, "", &port.to_string()])
+            .output()
+            .expect("the script runs");
         let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
-        let kubeconfig = stdout.lines().find_map(|l| l.strip_prefix("KUBECONFIG=")).map(PathBuf::from);
+        let kubeconfig = stdout
+            .lines()
+            .find_map(|l| l.strip_prefix("KUBECONFIG="))
+            .map(PathBuf::from);
         match kubeconfig.filter(|_| output.status.success()) {
-            Some(kubeconfig) => Self { script, port, kubeconfig },
-            None => panic!("the control plane does not start: {stdout}{}", String::from_utf8_lossy(&output.stderr)),
+            Some(kubeconfig) => Self {
+                script,
+                port,
+                kubeconfig,
+            },
+            None => panic!(
+                "the control plane does not start: {stdout}{}",
+                String::from_utf8_lossy(&output.stderr)
+            ),
         }
     }
 
     /// The control plane that scripts/control-plane started elsewhere and that a kubeconfig of its names. It is not stopped when dropped.
     pub fn of(root: &Path, kubeconfig: &Path) -> Option<Running> {
         let folder = kubeconfig.parent()?;
-        let port = folder.file_name()?.to_str()?.strip_prefix("run-")?.parse().ok()?;
-        Some(Running { script: root.join("scripts/control-plane"), folder: folder.parent()?.to_owned(), port })
+        let port = folder
+            .file_name()?
+            .to_str()?
+            .strip_prefix("run-")?
+            .parse()
+            .ok()?;
+        Some(Running {
+            script: root.join("scripts/control-plane"),
+            folder: folder.parent()?.to_owned(),
+            port,
+        })
     }
 
     /// A client for it.
@@ -82,16 +104,31 @@ impl Running {
     }
 
     fn run(&self, verb: &str) {
-        let output = Command::new(&self.script).arg(verb).arg(&self.folder).arg(self.port.to_string()).output().expect("the script runs");
-        assert!(output.status.success(), "{verb}: {}", String::from_utf8_lossy(&output.stderr));
+        let output = Command::new(&self.script)
+            .arg(verb)
+            .arg(&self.folder)
+            .arg(self.port.to_string())
+            .output()
+            .expect("the script runs");
+        assert!(
+            output.status.success(),
+            "{verb}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 }
 
 impl Drop for ControlPlane {
     fn drop(&mut self) {
-        let _ = Command::new(&self.script).args(["down", "", &self.port.to_string()]).output();
+        let _ = Command::new(&self.script)
+            .args(["down", "", &self.port.to_string()])
+            .output();
         // The next one takes other ports, and so another folder.
-        if let Some(folder) = self.kubeconfig.parent().filter(|f| f.ends_with(format!("run-{}", self.port))) {
+        if let Some(folder) = self
+            .kubeconfig
+            .parent()
+            .filter(|f| f.ends_with(format!("run-{}", self.port)))
+        {
             let _ = std::fs::remove_dir_all(folder);
         }
     }
@@ -99,7 +136,8 @@ impl Drop for ControlPlane {
 
 /// A port whose companions are free as well.
 fn free_range() -> u16 {
-    let free = |port: u16| std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, port)).is_ok();
+    let free =
+        |port: u16| std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, port)).is_ok();
     for _ in 0..200 {
         // Below the range that the system hands out by itself, so that nobody takes a companion meanwhile.
         let port = 10_000 + free_port() % 15_000;

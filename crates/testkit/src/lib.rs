@@ -33,13 +33,19 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 /// # Panics
 /// When it did not come in time.
 #[track_caller]
-pub fn eventually<T>(timeout: Duration, what: &str, mut ask: impl FnMut() -> Result<T, String>) -> T {
+pub fn eventually<T>(
+    timeout: Duration,
+    what: &str,
+    mut ask: impl FnMut() -> Result<T, String>,
+) -> T {
     let deadline = Instant::now() + timeout;
     let mut pause = Duration::from_millis(20);
     loop {
         match ask() {
             Ok(value) => return value,
-            Err(why) if Instant::now() >= deadline => panic!("not within {timeout:?}: {what}: {why}"),
+            Err(why) if Instant::now() >= deadline => {
+                panic!("not within {timeout:?}: {what}: {why}")
+            }
             Err(_) => std::thread::sleep(pause),
         }
         pause = (pause * 3 / 2).min(Duration::from_millis(250));

@@ -61,7 +61,11 @@ impl Tiphys {
         if options.ephemeral {
             command.arg("--ephemeral");
         } else {
-            let data = options.data.clone().unwrap_or_else(|| own.insert(TempDir::new().expect("a temporary folder")).path().to_owned());
+            let data = options.data.clone().unwrap_or_else(|| {
+                own.insert(TempDir::new().expect("a temporary folder"))
+                    .path()
+                    .to_owned()
+            });
             command.arg("--data").arg(&data);
             kubeconfig = kubeconfig.or_else(|| Some(data.join("kubeconfig")));
         }
@@ -73,9 +77,22 @@ impl Tiphys {
             command.arg("--bare");
         }
         let log = |name: &str| Stdio::from(File::create(logs.path().join(name)).expect("a file"));
-        command.args(&options.arguments).env_remove("TIPHYS_LOG").stdin(Stdio::null()).stdout(log("stdout")).stderr(log("stderr"));
-        let child = command.spawn().unwrap_or_else(|e| panic!("{} does not start: {e}", options.program.display()));
-        Self { child, logs, _data: own, kubeconfig, url: format!("http://127.0.0.1:{port}") }
+        command
+            .args(&options.arguments)
+            .env_remove("TIPHYS_LOG")
+            .stdin(Stdio::null())
+            .stdout(log("stdout"))
+            .stderr(log("stderr"));
+        let child = command
+            .spawn()
+            .unwrap_or_else(|e| panic!("{} does not start: {e}", options.program.display()));
+        Self {
+            child,
+            logs,
+            _data: own,
+            kubeconfig,
+            url: format!("http://127.0.0.1:{port}"),
+        }
     }
 
     /// Starts it and waits until its API servers answer.
@@ -93,12 +110,19 @@ impl Tiphys {
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(ended) = self.ended() {
-                panic!("tiphys ended: {:?}\n{}{}", ended.code, ended.stdout, ended.stderr);
+                panic!(
+                    "tiphys ended: {:?}\n{}{}",
+                    ended.code, ended.stdout, ended.stderr
+                );
             }
             let answer = self.try_ready();
             match answer {
                 Ok(api) => return api,
-                Err(why) if Instant::now() > deadline => panic!("tiphys is not ready: {why}\n{}{}", self.stdout(), self.stderr()),
+                Err(why) if Instant::now() > deadline => panic!(
+                    "tiphys is not ready: {why}\n{}{}",
+                    self.stdout(),
+                    self.stderr()
+                ),
                 Err(_) => std::thread::sleep(Duration::from_millis(20)),
             }
         }
@@ -106,7 +130,11 @@ impl Tiphys {
 
     fn try_ready(&self) -> Result<Api, String> {
         let printed = || self.printed("KUBECONFIG=").map(PathBuf::from);
-        let path = self.kubeconfig.clone().or_else(printed).ok_or("no kubeconfig yet")?;
+        let path = self
+            .kubeconfig
+            .clone()
+            .or_else(printed)
+            .ok_or("no kubeconfig yet")?;
         let api = Api::kubeconfig(&path)?;
         let apps = api.get(&crate::apps_path()).map_err(|e| e.0)?;
         if apps.status != 200 {
@@ -129,19 +157,32 @@ impl Tiphys {
             if let Some(ended) = self.ended() {
                 panic!("tiphys ended: {ended:?}");
             }
-            self.printed("login  ").ok_or_else(|| format!("{}{}", self.stdout(), self.stderr()))
+            self.printed("login  ")
+                .ok_or_else(|| format!("{}{}", self.stdout(), self.stderr()))
         });
-        let password = line.strip_prefix("admin / ")?.split_whitespace().next().unwrap_or_default();
+        let password = line
+            .strip_prefix("admin / ")?
+            .split_whitespace()
+            .next()
+            .unwrap_or_default();
         let api = Api::plain(&self.url);
-        let answer = api.post("/api/v1/session", &serde_json::json!({"username": "admin", "password": password}));
+        let answer = api.post(
+            "/api/v1/session",
+            &serde_json::json!({"username": "admin", "password": password}),
+        );
         let answer = answer.unwrap_or_else(|e| panic!("login: {}", e.0));
-        let token = answer.body["token"].as_str().unwrap_or_else(|| panic!("login: {} {}", answer.status, answer.body));
+        let token = answer.body["token"]
+            .as_str()
+            .unwrap_or_else(|| panic!("login: {} {}", answer.status, answer.body));
         Some(api.with_token(token))
     }
 
     /// The rest of the first printed line that contains `before`.
     fn printed(&self, before: &str) -> Option<String> {
-        self.stdout().lines().find_map(|l| l.split_once(before).map(|(_, after)| after.trim().to_owned()))
+        self.stdout().lines().find_map(|l| {
+            l.split_once(before)
+                .map(|(_, after)| after.trim().to_owned())
+        })
     }
 
     /// The kubeconfig of its cluster, if that was known at the start.
@@ -164,7 +205,9 @@ impl Tiphys {
     }
 
     fn log(&self, name: &str) -> String {
-        fs::read(self.logs.path().join(name)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+        fs::read(self.logs.path().join(name))
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default()
     }
 
     /// What became of it, if it ended.
@@ -174,7 +217,11 @@ impl Tiphys {
     }
 
     fn report(&self, status: ExitStatus) -> Ended {
-        Ended { code: status.code(), stdout: self.stdout(), stderr: self.stderr() }
+        Ended {
+            code: status.code(),
+            stdout: self.stdout(),
+            stderr: self.stderr(),
+        }
     }
 
     /// Waits for its end.
@@ -182,7 +229,9 @@ impl Tiphys {
     /// # Panics
     /// When it does not end in time.
     pub fn wait(mut self) -> Ended {
-        eventually(PATIENCE, "tiphys ends", || self.ended().ok_or_else(|| "it runs".to_owned()))
+        eventually(PATIENCE, "tiphys ends", || {
+            self.ended().ok_or_else(|| "it runs".to_owned())
+        })
     }
 
     /// `kill -9`, and waits until it is gone.
@@ -207,7 +256,10 @@ impl Tiphys {
     }
 
     fn signal(self, signal: &str) -> Ended {
-        let done = Command::new("kill").args([signal, &self.id().to_string()]).status().expect("kill is installed");
+        let done = Command::new("kill")
+            .args([signal, &self.id().to_string()])
+            .status()
+            .expect("kill is installed");
         assert!(done.success(), "it ran");
         self.wait()
     }
@@ -222,7 +274,12 @@ impl Tiphys {
 impl Drop for Tiphys {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("--- tiphys {} said:\n{}{}", self.id(), self.stdout(), self.stderr());
+            eprintln!(
+                "--- tiphys {} said:\n{}{}",
+                self.id(),
+                self.stdout(),
+                self.stderr()
+            );
         }
         self.end();
     }
@@ -233,7 +290,15 @@ impl Drop for Tiphys {
 /// # Panics
 /// When it cannot be started.
 pub fn output_of(program: &Path, arguments: &[&str]) -> Ended {
-    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output().expect("the binary runs");
+    let output = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ended { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+    Ended {
+        code: output.status.code(),
+        stdout: text(&output.stdout),
+        stderr: text(&output.stderr),
+    }
 }

@@ -20,7 +20,9 @@ impl Repo {
     /// # Panics
     /// When `git` is not installed.
     pub fn new() -> Self {
-        let repo = Self { folder: TempDir::new().expect("a temporary folder") };
+        let repo = Self {
+            folder: TempDir::new().expect("a temporary folder"),
+        };
         fs::create_dir(repo.tree()).expect("the folder is new");
         repo.git(&["init", "--quiet", "--bare", "--initial-branch=main"]);
         repo
@@ -49,7 +51,13 @@ impl Repo {
             fs::remove_file(self.tree().join(name)).expect("the file to delete is there");
         }
         self.git(&["add", "--all", "."]);
-        self.git(&["commit", "--quiet", "--allow-empty", "--message", "A change"]);
+        self.git(&[
+            "commit",
+            "--quiet",
+            "--allow-empty",
+            "--message",
+            "A change",
+        ]);
         self.head()
     }
 
@@ -101,13 +109,26 @@ impl Repo {
                 .env("GIT_CONFIG_GLOBAL", "/dev/null")
                 .env("GIT_CONFIG_NOSYSTEM", "1")
                 .envs((arguments[0] != "init").then_some(("GIT_WORK_TREE", tree)))
-                .args(["-c", "user.name=Test", "-c", "user.email=test@example.org", "-c", "gc.auto=0", "-c", "commit.gpgSign=false"])
+                .args([
+                    "-c",
+                    "user.name=Test",
+                    "-c",
+                    "user.email=test@example.org",
+                    "-c",
+                    "gc.auto=0",
+                    "-c",
+                    "commit.gpgSign=false",
+                ])
                 .args(arguments)
                 .output()
                 .expect("git is installed")
         };
         let output = git(&self.tree());
-        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "git {arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 }

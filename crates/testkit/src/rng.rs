@@ -12,15 +12,24 @@ const SEEDS: u64 = 1_000_000;
 /// When `TIPHYS_SEED` is not a number.
 pub fn first_seed() -> u64 {
     if let Ok(seed) = std::env::var("TIPHYS_SEED") {
-        return seed.parse().unwrap_or_else(|_| panic!("TIPHYS_SEED={seed} is not a number"));
+        return seed
+            .parse()
+            .unwrap_or_else(|_| panic!("TIPHYS_SEED={seed} is not a number"));
     }
-    let git = Command::new("git").args(["rev-parse", "HEAD"]).current_dir(env!("CARGO_MANIFEST_DIR")).output();
-    git.ok().filter(|g| g.status.success()).map_or(1, |git| seed_of(&String::from_utf8_lossy(&git.stdout)))
+    let git = Command::new("git")
+        .args(["rev-parse", "HEAD"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output();
+    git.ok()
+        .filter(|g| g.status.success())
+        .map_or(1, |git| seed_of(&String::from_utf8_lossy(&git.stdout)))
 }
 
 /// Of a commit's hash.
 fn seed_of(hash: &str) -> u64 {
-    hash.get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok()).map_or(1, |number| number % SEEDS)
+    hash.get(..16)
+        .and_then(|digits| u64::from_str_radix(digits, 16).ok())
+        .map_or(1, |number| number % SEEDS)
 }
 
 /// SplitMix64: small, and good enough to spread kill points.
@@ -52,8 +61,14 @@ mod tests {
 
     #[test]
     fn each_commit_has_a_seed_of_its_own() {
-        assert_eq!(seed_of("877efdd000000000aaaaaaaaaaaaaaaaaaaaaaaa\n"), 0x877e_fdd0_0000_0000 % 1_000_000);
-        assert_ne!(seed_of("877efdd000000001aaaaaaaaaaaaaaaaaaaaaaaa"), seed_of("877efdd000000000aaaaaaaaaaaaaaaaaaaaaaaa"));
+        assert_eq!(
+            seed_of("877efdd000000000aaaaaaaaaaaaaaaaaaaaaaaa\n"),
+            0x877e_fdd0_0000_0000 % 1_000_000
+        );
+        assert_ne!(
+            seed_of("877efdd000000001aaaaaaaaaaaaaaaaaaaaaaaa"),
+            seed_of("877efdd000000000aaaaaaaaaaaaaaaaaaaaaaaa")
+        );
         assert_eq!(seed_of("no commit"), 1);
     }
 }

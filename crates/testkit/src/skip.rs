@@ -22,30 +22,57 @@ pub const ALLOW: &str = "TIPHYS_ALLOW_SKIP";
 #[track_caller]
 pub fn skip(need: &str, why: &str) {
     let allowed = std::env::var(ALLOW).unwrap_or_default();
-    assert!(is_allowed(&allowed, need), "this test cannot run here: {why}; with {ALLOW}={need} it is skipped");
+    assert!(
+        is_allowed(&allowed, need),
+        "this test cannot run here: {why}; with {ALLOW}={need} it is skipped"
+    );
     let program = std::env::current_exe().expect("the path of the test program");
-    let line = line(&program, std::thread::current().name().unwrap_or("a test"), need, why);
-    let mut file = OpenOptions::new().create(true).append(true).open(record(&program)).expect("the record of skipped tests can be opened");
+    let line = line(
+        &program,
+        std::thread::current().name().unwrap_or("a test"),
+        need,
+        why,
+    );
+    let mut file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(record(&program))
+        .expect("the record of skipped tests can be opened");
     // At once: several test programs write to it.
-    file.write_all(line.as_bytes()).expect("the record of skipped tests can be written");
+    file.write_all(line.as_bytes())
+        .expect("the record of skipped tests can be written");
 }
 
 fn is_allowed(allowed: &str, need: &str) -> bool {
-    allowed.split(',').map(str::trim).any(|one| one == need || one == "all")
+    allowed
+        .split(',')
+        .map(str::trim)
+        .any(|one| one == need || one == "all")
 }
 
 /// `need`, the test and why, separated by tabs.
 fn line(program: &Path, test: &str, need: &str, why: &str) -> String {
-    let name = program.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let name = program
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     // Without the hash that cargo appends.
-    let name = name.rsplit_once('-').map_or(name.as_str(), |(name, _)| name);
+    let name = name
+        .rsplit_once('-')
+        .map_or(name.as_str(), |(name, _)| name);
     format!("{need}\t{name}::{test}\t{why}\n")
 }
 
 /// A test program is `target/PROFILE/deps/NAME`, or deeper when it is built for another platform; cargo marks the target folder.
 fn record(program: &Path) -> PathBuf {
-    let marked = program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());
-    marked.or(program.ancestors().nth(3)).unwrap_or(Path::new("")).join("skipped-tests")
+    let marked = program
+        .ancestors()
+        .find(|folder| folder.join("CACHEDIR.TAG").is_file());
+    marked
+        .or(program.ancestors().nth(3))
+        .unwrap_or(Path::new(""))
+        .join("skipped-tests")
 }
 
 #[cfg(test)]
@@ -70,6 +97,9 @@ mod tests {
     fn a_record_names_the_test() {
         let program = Path::new("/w/target/debug/deps/scenarios-0123456789abcdef");
         assert_eq!(record(program), Path::new("/w/target/skipped-tests"));
-        assert_eq!(line(program, "real::a_test", "real", "no cluster"), "real\tscenarios::real::a_test\tno cluster\n");
+        assert_eq!(
+            line(program, "real::a_test", "real", "no cluster"),
+            "real\tscenarios::real::a_test\tno cluster\n"
+        );
     }
 }

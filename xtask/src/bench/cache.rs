@@ -27,12 +27,27 @@ struct Known {
 
 pub fn run(root: &Path, args: &CacheArgs) -> anyhow::Result<()> {
     let program = super::program(root, args.program.as_deref())?;
-    let control_plane = args.kubeconfig.is_none().then(|| ControlPlane::api_server(root, false));
-    let kubeconfig = args.kubeconfig.clone().or_else(|| control_plane.as_ref().map(|c| c.kubeconfig.clone()));
+    let control_plane = args
+        .kubeconfig
+        .is_none()
+        .then(|| ControlPlane::api_server(root, false));
+    let kubeconfig = args
+        .kubeconfig
+        .clone()
+        .or_else(|| control_plane.as_ref().map(|c| c.kubeconfig.clone()));
     let repo = fleet::repository(1);
-    let options = Options { program, ephemeral: true, kubeconfig, ..Options::default() };
-    let kube = Api::kubeconfig(options.kubeconfig.as_deref().expect("one of the two")).map_err(anyhow::Error::msg)?;
-    ensure!(there(&kube)? == 0, "the cluster has pods in namespace {NAMESPACE}: what it takes without them cannot be measured");
+    let options = Options {
+        program,
+        ephemeral: true,
+        kubeconfig,
+        ..Options::default()
+    };
+    let kube = Api::kubeconfig(options.kubeconfig.as_deref().expect("one of the two"))
+        .map_err(anyhow::Error::msg)?;
+    ensure!(
+        there(&kube)? == 0,
+        "the cluster has pods in namespace {NAMESPACE}: what it takes without them cannot be measured"
+    );
     let empty = known(&options, &repo)?;
     fill(&kube, args)?;
     let full = known(&options, &repo)?;
@@ -51,23 +66,41 @@ fn fill(kube: &Api, args: &CacheArgs) -> anyhow::Result<()> {
     let began = Instant::now();
     fleet::each_of(args.pods, |number| {
         let answer = fleet::answered(kube.post(&pods, &pod(number, args.bytes)))?;
-        ensure!(answer.status == 201, "pod {number}: {} {}", answer.status, answer.body);
+        ensure!(
+            answer.status == 201,
+            "pod {number}: {} {}",
+            answer.status,
+            answer.body
+        );
         Ok(())
     })?;
-    eprintln!("{} pods are there after {:.0} s", args.pods, began.elapsed().as_secs_f64());
+    eprintln!(
+        "{} pods are there after {:.0} s",
+        args.pods,
+        began.elapsed().as_secs_f64()
+    );
     Ok(())
 }
 
 fn there(kube: &Api) -> anyhow::Result<u64> {
-    let list = fleet::answered(kube.get(&format!("{}?limit=1", namespaced("v1", NAMESPACE, "pods"))))?.body;
-    Ok(list["metadata"]["remainingItemCount"].as_u64().unwrap_or(0) + list["items"].as_array().map_or(0, |i| i.len() as u64))
+    let list =
+        fleet::answered(kube.get(&format!("{}?limit=1", namespaced("v1", NAMESPACE, "pods"))))?
+            .body;
+    Ok(list["metadata"]["remainingItemCount"].as_u64().unwrap_or(0)
+        + list["items"].as_array().map_or(0, |i| i.len() as u64))
 }
 
 /// About so many bytes as JSON: what does not belong to every pod is environment.
 fn pod(number: usize, bytes: usize) -> Value {
-    let value = |i: usize| format!("{:016x}", (number + 1) * (i + 3) * 2_654_435_761 % 0xffff_ffff);
-    let env: Vec<Value> =
-        (0..bytes.saturating_sub(1200) / 60).map(|i| json!({"name": format!("SETTING_{i:03}"), "value": value(i)})).collect();
+    let value = |i: usize| {
+        format!(
+            "{:016x}",
+            (number + 1) * (i + 3) * 2_654_435_761 % 0xffff_ffff
+        )
+    };
+    let env: Vec<Value> = (0..bytes.saturating_sub(1200) / 60)
+        .map(|i| json!({"name": format!("SETTING_{i:03}"), "value": value(i)}))
+        .collect();
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("pod-{number:06}"), "labels": {"app": format!("web-{}", number / 3)}}, "spec": {
         "automountServiceAccountToken": false, "nodeName": "", "schedulingGates": [{"name": "example.org/never"}],
         "containers": [{"name": "web", "image": "registry.example.org/web:v1", "env": env}]}})
@@ -83,9 +116,17 @@ fn known(options: &Options, repo: &Repo) -> anyhow::Result<Known> {
     let seconds = began.elapsed().as_secs_f64();
     let cpu = process::cpu_seconds(tiphys.id())? - cpu;
     thread::sleep(REST);
-    let known = Known { seconds, cpu, resident: process::resident_mebibytes(tiphys.id())?, peak: process::peak_mebibytes(tiphys.id())? };
+    let known = Known {
+        seconds,
+        cpu,
+        resident: process::resident_mebibytes(tiphys.id())?,
+        peak: process::peak_mebibytes(tiphys.id())?,
+    };
     kube.delete(&format!("{}/fleet-0000", apps_path()));
-    kube.delete(&format!("{}/cm-0000", namespaced("v1", fleet::NAMESPACE, "configmaps")));
+    kube.delete(&format!(
+        "{}/cm-0000",
+        namespaced("v1", fleet::NAMESPACE, "configmaps")
+    ));
     tiphys.interrupt();
     Ok(known)
 }
@@ -101,9 +142,18 @@ fn show(args: &CacheArgs, empty: &Known, full: &Known) {
         );
         return;
     }
-    println!("a cluster with {} pods of {} bytes that nobody manages, real API server", args.pods, args.bytes);
-    println!("  an object   {bytes:8.0} bytes   (the reference with 20,000, measured another day: {:.0})", REFERENCE.0);
-    println!("  ready after {:8.2} s with {:.2} CPU-s   (without pods {:.2} s)", full.seconds, full.cpu, empty.seconds);
+    println!(
+        "a cluster with {} pods of {} bytes that nobody manages, real API server",
+        args.pods, args.bytes
+    );
+    println!(
+        "  an object   {bytes:8.0} bytes   (the reference with 20,000, measured another day: {:.0})",
+        REFERENCE.0
+    );
+    println!(
+        "  ready after {:8.2} s with {:.2} CPU-s   (without pods {:.2} s)",
+        full.seconds, full.cpu, empty.seconds
+    );
     println!(
         "  memory      {:8.1} MiB, {:.1} at the peak   (without pods {:.1} and {:.1}; the reference {:.0} at the peak)",
         full.resident, full.peak, empty.resident, empty.peak, REFERENCE.1

@@ -54,7 +54,13 @@ pub fn run(args: &EngineArgs) -> anyhow::Result<()> {
 }
 
 /// The best of several runs; what a run needs is made anew before it and not measured.
-fn measure<I, O>(args: &EngineArgs, step: &'static str, objects: usize, input: impl Fn() -> I, work: impl Fn(I) -> O) -> Figures {
+fn measure<I, O>(
+    args: &EngineArgs,
+    step: &'static str,
+    objects: usize,
+    input: impl Fn() -> I,
+    work: impl Fn(I) -> O,
+) -> Figures {
     let once = || {
         let input = input();
         let region = Region::new(ALLOCATOR);
@@ -62,9 +68,18 @@ fn measure<I, O>(args: &EngineArgs, step: &'static str, objects: usize, input: i
         let output = black_box(work(input));
         let (time, stats) = (start.elapsed(), region.change());
         drop(output);
-        Figures { step, objects, time, allocations: stats.allocations + stats.reallocations, bytes: stats.bytes_allocated }
+        Figures {
+            step,
+            objects,
+            time,
+            allocations: stats.allocations + stats.reallocations,
+            bytes: stats.bytes_allocated,
+        }
     };
-    (0..args.rounds).map(|_| once()).min_by_key(|f| f.time).expect("there is at least one round")
+    (0..args.rounds)
+        .map(|_| once())
+        .min_by_key(|f| f.time)
+        .expect("there is at least one round")
 }
 
 fn comparisons(args: &EngineArgs) -> Vec<Figures> {
@@ -76,57 +91,147 @@ fn comparisons(args: &EngineArgs) -> Vec<Figures> {
         kept.rest();
         (key, Arc::new(kept))
     };
-    let live: BTreeMap<ResourceKey, Arc<Kept>> = desired.iter().map(|d| kept(as_live(d, &rules))).collect();
+    let live: BTreeMap<ResourceKey, Arc<Kept>> =
+        desired.iter().map(|d| kept(as_live(d, &rules))).collect();
     // One of a hundred is another in Git.
-    let changed: Vec<Object> = (0..n).map(|i| manifest(i, usize::from(i % 100 == 7))).collect();
+    let changed: Vec<Object> = (0..n)
+        .map(|i| manifest(i, usize::from(i % 100 == 7)))
+        .collect();
     // One of a hundred is another in the cluster.
     let mut drifted = live.clone();
     for object in drifted.values_mut().step_by(100) {
         let mut newer = Object::clone(&object.object());
-        newer.metadata_mut().insert("resourceVersion".into(), "4712".into());
+        newer
+            .metadata_mut()
+            .insert("resourceVersion".into(), "4712".into());
         *object = kept(newer).1;
     }
-    let run = |desired: Desired, live, previous| compare(desired, live, &rules, &Kinds, previous, &DryRuns::new());
+    let run = |desired: Desired, live, previous| {
+        compare(desired, live, &rules, &Kinds, previous, &DryRuns::new())
+    };
     let shared = Desired::from(desired.clone());
     let first = run(shared.clone(), &live, None);
     first.rest();
     assert_eq!(first.sync, SyncStatus::Synced, "the pairs are alike");
     let anew = |objects: &[Object]| Desired::from(objects.to_vec());
     vec![
-        measure(args, "compare, unchanged, first time", n, || shared.clone(), |d| run(d, &live, None)),
-        measure(args, "compare, unchanged, again", n, || shared.clone(), |d| run(d, &live, Some(&first))),
-        measure(args, "compare, unchanged, rendered anew", n, || anew(&desired), |d| run(d, &live, Some(&first))),
-        measure(args, "compare, 1 % changed in Git, rendered anew", n, || anew(&changed), |d| run(d, &live, Some(&first))),
-        measure(args, "compare, 1 % changed in the cluster", n, || shared.clone(), |d| run(d, &drifted, Some(&first))),
-        measure(args, "(clone the pairs' desired objects)", n, || (), |()| desired.clone()),
-        measure(args, "(compare the pairs' desired objects with ==)", n, || desired.clone(), |d| d == desired),
+        measure(
+            args,
+            "compare, unchanged, first time",
+            n,
+            || shared.clone(),
+            |d| run(d, &live, None),
+        ),
+        measure(
+            args,
+            "compare, unchanged, again",
+            n,
+            || shared.clone(),
+            |d| run(d, &live, Some(&first)),
+        ),
+        measure(
+            args,
+            "compare, unchanged, rendered anew",
+            n,
+            || anew(&desired),
+            |d| run(d, &live, Some(&first)),
+        ),
+        measure(
+            args,
+            "compare, 1 % changed in Git, rendered anew",
+            n,
+            || anew(&changed),
+            |d| run(d, &live, Some(&first)),
+        ),
+        measure(
+            args,
+            "compare, 1 % changed in the cluster",
+            n,
+            || shared.clone(),
+            |d| run(d, &drifted, Some(&first)),
+        ),
+        measure(
+            args,
+            "(clone the pairs' desired objects)",
+            n,
+            || (),
+            |()| desired.clone(),
+        ),
+        measure(
+            args,
+            "(compare the pairs' desired objects with ==)",
+            n,
+            || desired.clone(),
+            |d| d == desired,
+        ),
     ]
 }
 
 fn plans(args: &EngineArgs) -> Vec<Figures> {
     let (rules, n) = (rules(), args.tasks);
     let wanted: Vec<Object> = (0..n).map(|i| waved(manifest(i, 0), i % 5)).collect();
-    let comparison: Comparison = compare(wanted.into(), &BTreeMap::new(), &rules, &Kinds, None, &DryRuns::new());
-    let request = SyncRequest { operation_id: "bench".into(), dest_namespace: NAMESPACE.into(), prune: true, ..SyncRequest::default() };
+    let comparison: Comparison = compare(
+        wanted.into(),
+        &BTreeMap::new(),
+        &rules,
+        &Kinds,
+        None,
+        &DryRuns::new(),
+    );
+    let request = SyncRequest {
+        operation_id: "bench".into(),
+        dest_namespace: NAMESPACE.into(),
+        prune: true,
+        ..SyncRequest::default()
+    };
     let made = plan(&comparison, &request, &Kinds);
     assert_eq!(made.steps().count(), n, "every object is a task");
-    let observed = Observed { live: &|_| None, health: &|object| Ok(health::of(object)) };
+    let observed = Observed {
+        live: &|_| None,
+        health: &|object| Ok(health::of(object)),
+    };
     let progress = Progress::new("bench");
     let decide = |()| next(&made, observed, &progress, &request, request.started_at);
     vec![
-        measure(args, "plan, all missing, five waves", n, || (), |()| plan(&comparison, &request, &Kinds)),
-        measure(args, "next, at the beginning (dry run of all)", n, || (), decide),
+        measure(
+            args,
+            "plan, all missing, five waves",
+            n,
+            || (),
+            |()| plan(&comparison, &request, &Kinds),
+        ),
+        measure(
+            args,
+            "next, at the beginning (dry run of all)",
+            n,
+            || (),
+            decide,
+        ),
     ]
 }
 
 fn judgements(args: &EngineArgs) -> Figures {
     let rules = rules();
-    let objects: Vec<Object> = (0..args.judged).map(|i| with_status(as_live(&manifest(i, 0), &rules))).collect();
-    measure(args, "health, mixed kinds", args.judged, || (), |()| objects.iter().filter_map(health::of).count())
+    let objects: Vec<Object> = (0..args.judged)
+        .map(|i| with_status(as_live(&manifest(i, 0), &rules)))
+        .collect();
+    measure(
+        args,
+        "health, mixed kinds",
+        args.judged,
+        || (),
+        |()| objects.iter().filter_map(health::of).count(),
+    )
 }
 
 fn rules() -> CompareRules {
-    CompareRules::new(Tracking::annotation("bench"), "argocd", "bench", "https://kubernetes.default.svc", NAMESPACE)
+    CompareRules::new(
+        Tracking::annotation("bench"),
+        "argocd",
+        "bench",
+        "https://kubernetes.default.svc",
+        NAMESPACE,
+    )
 }
 
 /// One of five kinds, as people write them.
@@ -139,7 +244,10 @@ fn manifest(number: usize, version: usize) -> Object {
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},
         "readinessProbe": {"httpGet": {"path": "/ready", "port": "http"}}}]}});
     let object = |api_version: &str, kind: &str, more: Value| {
-        let mut o = Object::from_value(json!({"apiVersion": api_version, "kind": kind, "metadata": metadata})).expect("a map");
+        let mut o = Object::from_value(
+            json!({"apiVersion": api_version, "kind": kind, "metadata": metadata}),
+        )
+        .expect("a map");
         o.0.extend(more.as_object().cloned().unwrap_or_default());
         o
     };
@@ -149,10 +257,26 @@ fn manifest(number: usize, version: usize) -> Object {
             "Deployment",
             json!({"spec": {"replicas": 2, "selector": {"matchLabels": {"app": name}}, "template": template}}),
         ),
-        1 => object("v1", "Service", json!({"spec": {"selector": {"app": name}, "ports": [{"port": 80 + version, "targetPort": "http"}]}})),
-        2 => object("v1", "ConfigMap", json!({"data": {"settings": format!("number = {number}\nversion = {version}\n").repeat(60)}})),
-        3 => object("v1", "Secret", json!({"type": "Opaque", "stringData": {"password": format!("secret-{number}-{version}")}})),
-        _ => object("example.com/v1", "Widget", json!({"spec": {"size": number, "version": version, "parts": ["a", "b", "c"]}})),
+        1 => object(
+            "v1",
+            "Service",
+            json!({"spec": {"selector": {"app": name}, "ports": [{"port": 80 + version, "targetPort": "http"}]}}),
+        ),
+        2 => object(
+            "v1",
+            "ConfigMap",
+            json!({"data": {"settings": format!("number = {number}\nversion = {version}\n").repeat(60)}}),
+        ),
+        3 => object(
+            "v1",
+            "Secret",
+            json!({"type": "Opaque", "stringData": {"password": format!("secret-{number}-{version}")}}),
+        ),
+        _ => object(
+            "example.com/v1",
+            "Widget",
+            json!({"spec": {"size": number, "version": version, "parts": ["a", "b", "c"]}}),
+        ),
     }
 }
 
@@ -166,7 +290,10 @@ fn as_live(manifest: &Object, rules: &CompareRules) -> Object {
     let mut live = manifest.clone();
     track::set(&mut live, &rules.tracking, NAMESPACE);
     if let Some(Value::Object(plain)) = live.0.remove("stringData") {
-        let encoded = plain.into_iter().map(|(k, v)| (k, STANDARD.encode(v.as_str().unwrap_or_default()).into())).collect();
+        let encoded = plain
+            .into_iter()
+            .map(|(k, v)| (k, STANDARD.encode(v.as_str().unwrap_or_default()).into()))
+            .collect();
         live.0.insert("data".into(), Value::Object(encoded));
     }
     let uid = format!("uid-{}", live.name());
@@ -193,14 +320,27 @@ fn show(figures: &[Figures], output: Output) {
         println!("{}", Value::Array(rows.collect()));
         return;
     }
-    println!("{:<46} {:>8} {:>10} {:>11} {:>12} {:>11}", "", "objects", "ms", "µs/object", "allocs/obj", "bytes/obj");
+    println!(
+        "{:<46} {:>8} {:>10} {:>11} {:>12} {:>11}",
+        "", "objects", "ms", "µs/object", "allocs/obj", "bytes/obj"
+    );
     for f in figures {
         let each = |total: usize| total as f64 / f.objects.max(1) as f64;
         let micros = f.time.as_secs_f64() * 1e6 / f.objects.max(1) as f64;
         let ms = f.time.as_secs_f64() * 1e3;
-        println!("{:<46} {:>8} {ms:>10.2} {micros:>11.2} {:>12.1} {:>11.0}", f.step, f.objects, each(f.allocations), each(f.bytes));
+        println!(
+            "{:<46} {:>8} {ms:>10.2} {micros:>11.2} {:>12.1} {:>11.0}",
+            f.step,
+            f.objects,
+            each(f.allocations),
+            each(f.bytes)
+        );
     }
-    let build = if cfg!(debug_assertions) { "debug" } else { "release" };
+    let build = if cfg!(debug_assertions) {
+        "debug"
+    } else {
+        "release"
+    };
     println!("{build} build, best of the rounds");
 }
 
@@ -210,10 +350,20 @@ mod tests {
 
     #[test]
     fn every_step_is_measured() {
-        let args = EngineArgs { pairs: 200, tasks: 50, judged: 20, rounds: 1, output: Output::Json };
+        let args = EngineArgs {
+            pairs: 200,
+            tasks: 50,
+            judged: 20,
+            rounds: 1,
+            output: Output::Json,
+        };
         let mut figures = comparisons(&args);
         figures.extend(plans(&args));
         figures.push(judgements(&args));
-        assert!(figures.iter().all(|f| f.time > Duration::ZERO && f.objects > 0));
+        assert!(
+            figures
+                .iter()
+                .all(|f| f.time > Duration::ZERO && f.objects > 0)
+        );
     }
 }

@@ -11,7 +11,9 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use tiphys_testkit::{Answer, Api, ControlPlane, Options, Repo, Tiphys, TransportError, apps_path, namespaced};
+use tiphys_testkit::{
+    Answer, Api, ControlPlane, Options, Repo, Tiphys, TransportError, apps_path, namespaced,
+};
 
 pub(super) const NAMESPACE: &str = "fleet";
 /// Connections that create Applications.
@@ -38,35 +40,66 @@ pub fn run(root: &Path, args: &FleetArgs) -> anyhow::Result<()> {
     let program = super::program(root, args.program.as_deref())?;
     let repo = repository(args.apps);
     let control_plane = args.real.then(|| ControlPlane::start(root));
-    let kubeconfig = args.kubeconfig.clone().or_else(|| control_plane.as_ref().map(|c| c.kubeconfig.clone()));
-    let cluster = if kubeconfig.is_some() { "real" } else { "embedded" };
+    let kubeconfig = args
+        .kubeconfig
+        .clone()
+        .or_else(|| control_plane.as_ref().map(|c| c.kubeconfig.clone()));
+    let cluster = if kubeconfig.is_some() {
+        "real"
+    } else {
+        "embedded"
+    };
     // The kubeconfig of an ephemeral API server lies in a folder that only the program knows until it prints it.
-    let options = Options { program, ephemeral: true, kubeconfig, ..Options::default() };
+    let options = Options {
+        program,
+        ephemeral: true,
+        kubeconfig,
+        ..Options::default()
+    };
     let (tiphys, kube) = Tiphys::ready(&options);
     let mut all: Vec<Figures> = Vec::new();
     let subjects = Subject::all(&tiphys, kube, &args.beside)?;
     for subject in &subjects {
-        let figures = measure(args, subject, &repo, if all.is_empty() { cluster } else { "real" })?;
+        let figures = measure(
+            args,
+            subject,
+            &repo,
+            if all.is_empty() { cluster } else { "real" },
+        )?;
         show(&figures, all.first(), args.output);
         all.push(figures);
     }
     tiphys.interrupt();
     if cluster == "real" {
         let seconds = limit::fleet(&subjects[0].kube, args.apps, &repo.url())?;
-        limit::show(seconds, all.iter().map(|f| (f.name.as_str(), f.wall_seconds)), args.output);
+        limit::show(
+            seconds,
+            all.iter().map(|f| (f.name.as_str(), f.wall_seconds)),
+            args.output,
+        );
     }
     Ok(())
 }
 
 pub(super) fn repository(apps: usize) -> Repo {
-    let files: Vec<_> = (0..apps).map(|i| (format!("fleet/app-{i:04}/cm.yaml"), config_map(i))).collect();
-    let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let files: Vec<_> = (0..apps)
+        .map(|i| (format!("fleet/app-{i:04}/cm.yaml"), config_map(i)))
+        .collect();
+    let files: Vec<_> = files
+        .iter()
+        .map(|(name, text)| (name.as_str(), text.as_str()))
+        .collect();
     Repo::with(&files)
 }
 
 /// Text that differs from object to object and does not compress to nothing.
 pub(super) fn config_map(number: usize) -> String {
-    let line = |i: usize| format!("    setting.{i} = {}\n", (number + 1) * (i + 7) * 2_654_435_761 % 1_000_003);
+    let line = |i: usize| {
+        format!(
+            "    setting.{i} = {}\n",
+            (number + 1) * (i + 7) * 2_654_435_761 % 1_000_003
+        )
+    };
     let mut text = String::new();
     for i in 0.. {
         if text.len() >= PAYLOAD {
@@ -74,10 +107,17 @@ pub(super) fn config_map(number: usize) -> String {
         }
         text.push_str(&line(i));
     }
-    format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: cm-{number:04}\ndata:\n  settings: |\n{text}")
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: cm-{number:04}\ndata:\n  settings: |\n{text}"
+    )
 }
 
-fn measure(args: &FleetArgs, subject: &Subject, repo: &Repo, cluster: &'static str) -> anyhow::Result<Figures> {
+fn measure(
+    args: &FleetArgs,
+    subject: &Subject,
+    repo: &Repo,
+    cluster: &'static str,
+) -> anyhow::Result<Figures> {
     let (kube, url) = (&subject.kube, repo.url());
     kube.namespace(NAMESPACE);
     let idle_mebibytes = subject.peak_mebibytes()?;
@@ -88,18 +128,46 @@ fn measure(args: &FleetArgs, subject: &Subject, repo: &Repo, cluster: &'static s
     let wall_seconds = start.elapsed().as_secs_f64();
     let cpu_seconds = subject.cpu_seconds()? - cpu;
     let objects = items(kube, &namespaced("v1", NAMESPACE, "configmaps"))?;
-    let objects_live = objects.iter().filter(|o| o["metadata"]["name"].as_str().is_some_and(|n| n.starts_with("cm-"))).count();
-    ensure!(objects_live == args.apps, "{objects_live} ConfigMaps are live, not {}", args.apps);
+    let objects_live = objects
+        .iter()
+        .filter(|o| {
+            o["metadata"]["name"]
+                .as_str()
+                .is_some_and(|n| n.starts_with("cm-"))
+        })
+        .count();
+    ensure!(
+        objects_live == args.apps,
+        "{objects_live} ConfigMaps are live, not {}",
+        args.apps
+    );
     let (name, peak_mebibytes) = (subject.name.clone(), subject.peak_mebibytes()?);
-    Ok(Figures { name, apps: args.apps, cluster, created_seconds, wall_seconds, cpu_seconds, idle_mebibytes, peak_mebibytes, objects_live })
+    Ok(Figures {
+        name,
+        apps: args.apps,
+        cluster,
+        created_seconds,
+        wall_seconds,
+        cpu_seconds,
+        idle_mebibytes,
+        peak_mebibytes,
+        objects_live,
+    })
 }
 
 /// Does something for each of the Applications, over several connections.
-pub(super) fn each_of(apps: usize, work: impl Fn(usize) -> anyhow::Result<()> + Sync) -> anyhow::Result<()> {
+pub(super) fn each_of(
+    apps: usize,
+    work: impl Fn(usize) -> anyhow::Result<()> + Sync,
+) -> anyhow::Result<()> {
     thread::scope(|scope| {
         let lane = |first: usize| (first..apps).step_by(CREATORS).try_for_each(&work);
-        let lanes: Vec<_> = (0..CREATORS).map(|first| scope.spawn(move || lane(first))).collect();
-        lanes.into_iter().try_for_each(|l| l.join().expect("a lane returns its errors"))
+        let lanes: Vec<_> = (0..CREATORS)
+            .map(|first| scope.spawn(move || lane(first)))
+            .collect();
+        lanes
+            .into_iter()
+            .try_for_each(|l| l.join().expect("a lane returns its errors"))
     })
 }
 
@@ -112,7 +180,9 @@ pub(super) fn all_well(kube: &Api, apps: usize, patience: Duration) -> anyhow::R
             return Ok(());
         }
         if start.elapsed() > patience {
-            bail!("{well} of {apps} are Synced and Healthy after {patience:?}; one of the others: {example}");
+            bail!(
+                "{well} of {apps} are Synced and Healthy after {patience:?}; one of the others: {example}"
+            );
         }
         thread::sleep(POLL);
     }
@@ -132,32 +202,61 @@ pub(super) fn create(kube: &Api, number: usize, url: &str, retry: &Value) -> any
         }
     });
     let answer = answered(kube.post(&apps_path(), &application))?;
-    ensure!(answer.status == 201, "Application fleet-{number:04} is not created: {} {}", answer.status, answer.body);
+    ensure!(
+        answer.status == 201,
+        "Application fleet-{number:04} is not created: {} {}",
+        answer.status,
+        answer.body
+    );
     Ok(())
 }
 
 pub(super) fn items(kube: &Api, path: &str) -> anyhow::Result<Vec<Value>> {
     let mut answer = answered(kube.get(path))?;
-    ensure!(answer.status == 200, "GET {path}: {} {}", answer.status, answer.body);
-    answer.body["items"].as_array_mut().map(std::mem::take).with_context(|| format!("GET {path}: no items"))
+    ensure!(
+        answer.status == 200,
+        "GET {path}: {} {}",
+        answer.status,
+        answer.body
+    );
+    answer.body["items"]
+        .as_array_mut()
+        .map(std::mem::take)
+        .with_context(|| format!("GET {path}: no items"))
 }
 
 /// How many Applications are Synced and Healthy, and the status of one that is not.
 fn well(kube: &Api) -> anyhow::Result<(usize, String)> {
     let apps = items(kube, &apps_path())?;
-    let example = apps.iter().find(|a| !is_well(a)).map(|a| format!("{} {}", a["metadata"]["name"], a["status"])).unwrap_or_default();
+    let example = apps
+        .iter()
+        .find(|a| !is_well(a))
+        .map(|a| format!("{} {}", a["metadata"]["name"], a["status"]))
+        .unwrap_or_default();
     Ok((apps.iter().filter(|a| is_well(a)).count(), example))
 }
 
 /// Whether an Application is Synced and Healthy, and the last sync worked.
 pub(super) fn is_well(app: &Value) -> bool {
     let state = &app["status"]["operationState"]["phase"];
-    app["status"]["sync"]["status"] == "Synced" && app["status"]["health"]["status"] == "Healthy" && *state == "Succeeded"
+    app["status"]["sync"]["status"] == "Synced"
+        && app["status"]["health"]["status"] == "Healthy"
+        && *state == "Succeeded"
 }
 
 /// `ours`: what Tiphys needed for the same, when the figures are another's.
 fn show(figures: &Figures, ours: Option<&Figures>, output: Output) {
-    let Figures { name, apps, cluster, created_seconds, wall_seconds, cpu_seconds, idle_mebibytes, peak_mebibytes, objects_live } = figures;
+    let Figures {
+        name,
+        apps,
+        cluster,
+        created_seconds,
+        wall_seconds,
+        cpu_seconds,
+        idle_mebibytes,
+        peak_mebibytes,
+        objects_live,
+    } = figures;
     let each = |total: f64| total / f64::from(u32::try_from(*apps).unwrap_or(u32::MAX)).max(1.0);
     let rounded = |value: f64| (value * 1000.0).round() / 1000.0;
     if output == Output::Json {
@@ -169,14 +268,29 @@ fn show(figures: &Figures, ours: Option<&Figures>, output: Output) {
         println!("{json}");
         return;
     }
-    let ratio = |of: fn(&Figures) -> f64| ours.map(|o| format!(", {} ours", times(of(o), of(figures)))).unwrap_or_default();
-    println!("{name}: fleet of {apps} Applications, {cluster} API server: all Synced and Healthy, {objects_live} ConfigMaps live");
-    println!("  wall        {wall_seconds:8.2} s   (created after {created_seconds:.2} s{})", ratio(|f| f.wall_seconds));
+    let ratio = |of: fn(&Figures) -> f64| {
+        ours.map(|o| format!(", {} ours", times(of(o), of(figures))))
+            .unwrap_or_default()
+    };
+    println!(
+        "{name}: fleet of {apps} Applications, {cluster} API server: all Synced and Healthy, {objects_live} ConfigMaps live"
+    );
+    println!(
+        "  wall        {wall_seconds:8.2} s   (created after {created_seconds:.2} s{})",
+        ratio(|f| f.wall_seconds)
+    );
     println!(
         "  CPU         {cpu_seconds:8.2} s   ({:.1} ms each{}{})",
         each(cpu_seconds * 1000.0),
-        if *cluster == "embedded" { ", the embedded API server included" } else { "" },
+        if *cluster == "embedded" {
+            ", the embedded API server included"
+        } else {
+            ""
+        },
         ratio(|f| f.cpu_seconds)
     );
-    println!("  memory      {peak_mebibytes:8.1} MiB at the peak ({idle_mebibytes:.1} MiB before{})", ratio(|f| f.peak_mebibytes));
+    println!(
+        "  memory      {peak_mebibytes:8.1} MiB at the peak ({idle_mebibytes:.1} MiB before{})",
+        ratio(|f| f.peak_mebibytes)
+    );
 }

@@ -16,7 +16,9 @@ use std::{
 };
 use tiphys_render::{
     MemoryFiles,
-    helm::{Limits, ParsedChart, PrintOptions, RenderOptions, Sources, chart::Chart, values::Values},
+    helm::{
+        Limits, ParsedChart, PrintOptions, RenderOptions, Sources, chart::Chart, values::Values,
+    },
 };
 
 /// What one program used for one render.
@@ -37,9 +39,16 @@ struct Figures {
 }
 
 pub fn run(root: &Path, args: &HelmArgs) -> anyhow::Result<()> {
-    let default = || std::env::home_dir().unwrap_or_default().join(".cache/control-plane/bin/helm");
+    let default = || {
+        std::env::home_dir()
+            .unwrap_or_default()
+            .join(".cache/control-plane/bin/helm")
+    };
     let helm = args.helm.clone().unwrap_or_else(default);
-    let ours = args.program.clone().unwrap_or_else(|| root.join("target/release/tiphys"));
+    let ours = args
+        .program
+        .clone()
+        .unwrap_or_else(|| root.join("target/release/tiphys"));
     let folder = tempfile::tempdir()?;
     let umbrella = folder.path().join("umbrella");
     write_umbrella(&umbrella, args.subcharts)?;
@@ -51,34 +60,62 @@ pub fn run(root: &Path, args: &HelmArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn measure(chart: &Path, helm: &Path, ours: &Path, rounds: usize, home: &Path) -> anyhow::Result<Figures> {
+fn measure(
+    chart: &Path,
+    helm: &Path,
+    ours: &Path,
+    rounds: usize,
+    home: &Path,
+) -> anyhow::Result<Figures> {
     let files = read_folder(chart)?;
     let cold = best(rounds, || drop(black_box(render(&parse(&files)))));
     let parsed = parse(&files);
-    let text = render(&parsed).with_context(|| format!("{} cannot be rendered", chart.display()))?;
+    let text =
+        render(&parsed).with_context(|| format!("{} cannot be rendered", chart.display()))?;
     let warm = best(rounds.max(20), || drop(black_box(render(&parsed))));
     let there = ours.is_file();
     Ok(Figures {
-        chart: chart.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        chart: chart
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned(),
         bytes: text.len(),
         helm: program(helm, &["template"], chart, rounds, home)?,
-        ours: if there { Some(program(ours, &["helm", "template"], chart, rounds, home)?) } else { None },
+        ours: if there {
+            Some(program(ours, &["helm", "template"], chart, rounds, home)?)
+        } else {
+            None
+        },
         cold,
         warm,
     })
 }
 
 fn parse(files: &MemoryFiles) -> Option<ParsedChart> {
-    Chart::from_folder(files, "", &Limits::default()).ok().map(|loaded| ParsedChart::new(loaded.chart))
+    Chart::from_folder(files, "", &Limits::default())
+        .ok()
+        .map(|loaded| ParsedChart::new(loaded.chart))
 }
 
 fn render(chart: &Option<ParsedChart>) -> Option<String> {
-    let rendered = chart.as_ref()?.render(&Values::new(), &RenderOptions::new(Arc::new(sources)), &Limits::default()).ok()?;
+    let rendered = chart
+        .as_ref()?
+        .render(
+            &Values::new(),
+            &RenderOptions::new(Arc::new(sources)),
+            &Limits::default(),
+        )
+        .ok()?;
     rendered.print(&PrintOptions::default()).ok()
 }
 
 fn sources() -> Sources {
-    Sources { random: Box::new(|bytes| bytes.fill(7)), now: jiff::Timestamp::now(), zone: || jiff::tz::TimeZone::UTC }
+    Sources {
+        random: Box::new(|bytes| bytes.fill(7)),
+        now: jiff::Timestamp::now(),
+        zone: || jiff::tz::TimeZone::UTC,
+    }
 }
 
 /// Seconds of the quickest run.
@@ -88,20 +125,44 @@ fn best(rounds: usize, mut work: impl FnMut()) -> f64 {
         work();
         start.elapsed()
     };
-    (0..rounds).map(once).min().unwrap_or_default().as_secs_f64()
+    (0..rounds)
+        .map(once)
+        .min()
+        .unwrap_or_default()
+        .as_secs_f64()
 }
 
 /// The quickest run, the mean of CPU and the most memory of all.
-fn program(program: &Path, first: &[&str], chart: &Path, rounds: usize, home: &Path) -> anyhow::Result<Used> {
-    let mut used = Used { seconds: f64::MAX, ..Used::default() };
+fn program(
+    program: &Path,
+    first: &[&str],
+    chart: &Path,
+    rounds: usize,
+    home: &Path,
+) -> anyhow::Result<Used> {
+    let mut used = Used {
+        seconds: f64::MAX,
+        ..Used::default()
+    };
     let before = process::children_cpu_seconds()?;
     for _ in 0..rounds {
         let start = Instant::now();
         let mut command = Command::new(program);
-        command.args(first).arg("release-name").arg(chart).env_clear().env("HOME", home);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().context("cannot start the program")?;
+        command
+            .args(first)
+            .arg("release-name")
+            .arg(chart)
+            .env_clear()
+            .env("HOME", home);
+        let mut child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("cannot start the program")?;
         let status = loop {
-            used.mebibytes = process::peak_mebibytes(child.id()).unwrap_or_default().max(used.mebibytes);
+            used.mebibytes = process::peak_mebibytes(child.id())
+                .unwrap_or_default()
+                .max(used.mebibytes);
             if let Some(status) = child.try_wait()? {
                 break status;
             }
@@ -122,19 +183,34 @@ fn write_umbrella(folder: &Path, subcharts: usize) -> anyhow::Result<()> {
         fs::create_dir_all(path.parent().context("a file lies in a folder")?)?;
         Ok(fs::write(path, text)?)
     };
-    write(folder.join("Chart.yaml"), "apiVersion: v2\nname: umbrella\nversion: 1.0.0\n")?;
+    write(
+        folder.join("Chart.yaml"),
+        "apiVersion: v2\nname: umbrella\nversion: 1.0.0\n",
+    )?;
     write(folder.join("values.yaml"), "global: {team: a}\n")?;
     for number in 0..subcharts {
         let name = format!("part-{number:03}");
         let sub = folder.join("charts").join(&name);
-        write(sub.join("Chart.yaml"), &format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\nappVersion: '2'\n"))?;
+        write(
+            sub.join("Chart.yaml"),
+            &format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\nappVersion: '2'\n"),
+        )?;
         write(
             sub.join("values.yaml"),
             "replicas: 2\nimage: {repository: example/app}\nport: 8080\nenv: {A: b, C: d}\nresources: {limits: {memory: 64Mi}}\n",
         )?;
-        write(sub.join("templates/_helpers.tpl"), &HELPERS.replace("NAME", &name))?;
-        write(sub.join("templates/deployment.yaml"), &DEPLOYMENT.replace("NAME", &name))?;
-        write(sub.join("templates/service.yaml"), &SERVICE.replace("NAME", &name))?;
+        write(
+            sub.join("templates/_helpers.tpl"),
+            &HELPERS.replace("NAME", &name),
+        )?;
+        write(
+            sub.join("templates/deployment.yaml"),
+            &DEPLOYMENT.replace("NAME", &name),
+        )?;
+        write(
+            sub.join("templates/service.yaml"),
+            &SERVICE.replace("NAME", &name),
+        )?;
     }
     Ok(())
 }
@@ -200,16 +276,35 @@ fn show(figures: &[Figures], output: Output) {
         println!("{}", Value::Array(rows.collect()));
         return;
     }
-    println!("{:<34} {:>8} {:>22} {:>30} {:>17} {:>17}", "", "bytes", "helm ms, CPU, MiB", "tiphys ms, CPU, MiB", "cold ms", "warm ms");
+    println!(
+        "{:<34} {:>8} {:>22} {:>30} {:>17} {:>17}",
+        "", "bytes", "helm ms, CPU, MiB", "tiphys ms, CPU, MiB", "cold ms", "warm ms"
+    );
     for f in figures {
         let ms = |seconds: f64| seconds * 1e3;
         let used = |u: Used| format!("{:.1} {:.1} {:.0}", ms(u.seconds), ms(u.cpu), u.mebibytes);
         let times = |seconds: f64| format!("{:.2} ({:.0}x)", ms(seconds), f.helm.seconds / seconds);
-        let ours = f.ours.map_or_else(|| "not built".to_owned(), |u| format!("{} ({:.1}x)", used(u), f.helm.seconds / u.seconds));
-        println!("{:<34} {:>8} {:>22} {ours:>30} {:>17} {:>17}", f.chart, f.bytes, used(f.helm), times(f.cold), times(f.warm));
+        let ours = f.ours.map_or_else(
+            || "not built".to_owned(),
+            |u| format!("{} ({:.1}x)", used(u), f.helm.seconds / u.seconds),
+        );
+        println!(
+            "{:<34} {:>8} {:>22} {ours:>30} {:>17} {:>17}",
+            f.chart,
+            f.bytes,
+            used(f.helm),
+            times(f.cold),
+            times(f.warm)
+        );
     }
-    let build = if cfg!(debug_assertions) { "debug" } else { "release" };
-    println!("in process: {build} build; the quickest of the rounds, CPU their mean, memory their most");
+    let build = if cfg!(debug_assertions) {
+        "debug"
+    } else {
+        "release"
+    };
+    println!(
+        "in process: {build} build; the quickest of the rounds, CPU their mean, memory their most"
+    );
 }
 
 #[cfg(test)]
@@ -220,7 +315,8 @@ mod tests {
     fn the_umbrella_is_rendered() {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         write_umbrella(folder.path(), 3).expect("writable");
-        let text = render(&parse(&read_folder(folder.path()).expect("readable"))).expect("it renders");
+        let text =
+            render(&parse(&read_folder(folder.path()).expect("readable"))).expect("it renders");
         assert_eq!(text.matches("kind: Deployment").count(), 3);
         assert!(text.contains("name: release-name-part-002"), "{text}");
     }

@@ -10,15 +10,22 @@ use tiphys_testkit::{Api, apps_path, namespaced};
 
 /// Seconds until as many Applications again and their objects are created, and each has the status of the first.
 pub fn fleet(kube: &Api, apps: usize, url: &str) -> anyhow::Result<f64> {
-    let status = fleet::answered(kube.get(&format!("{}/fleet-0000", apps_path())))?.body["status"].take();
+    let status =
+        fleet::answered(kube.get(&format!("{}/fleet-0000", apps_path())))?.body["status"].take();
     let start = Instant::now();
     fleet::each_of(apps, |number| {
         let number = apps + number;
         fleet::create(kube, number, url, &json!({"limit": 5}))?;
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("cm-{number:04}")},
             "data": {"settings": fleet::config_map(number)}});
-        let answer = fleet::answered(kube.post(&namespaced("v1", fleet::NAMESPACE, "configmaps"), &object))?;
-        ensure!(answer.status == 201, "cm-{number:04}: {} {}", answer.status, answer.body);
+        let answer =
+            fleet::answered(kube.post(&namespaced("v1", fleet::NAMESPACE, "configmaps"), &object))?;
+        ensure!(
+            answer.status == 201,
+            "cm-{number:04}: {} {}",
+            answer.status,
+            answer.body
+        );
         patch(kube, number, &json!({"status": status}))
     })?;
     Ok(start.elapsed().as_secs_f64())
@@ -28,8 +35,7 @@ pub fn fleet(kube: &Api, apps: usize, url: &str) -> anyhow::Result<f64> {
 pub fn storm(kube: &Api, apps: usize) -> anyhow::Result<f64> {
     let refresh = |value: Value| json!({"annotations": {"argocd.argoproj.io/refresh": value}});
     let told = json!({"metadata": refresh("normal".into())});
-    let looked =
-        json!({"metadata": refresh(Value::Null), "status": {"reconciledAt": "2026-01-01T00:00:00Z", "sync": {"revision": "f".repeat(40)}}});
+    let looked = json!({"metadata": refresh(Value::Null), "status": {"reconciledAt": "2026-01-01T00:00:00Z", "sync": {"revision": "f".repeat(40)}}});
     let start = Instant::now();
     fleet::each_of(apps, |number| {
         patch(kube, number, &told)?;
@@ -40,7 +46,12 @@ pub fn storm(kube: &Api, apps: usize) -> anyhow::Result<f64> {
 
 fn patch(kube: &Api, number: usize, patch: &Value) -> anyhow::Result<()> {
     let answer = fleet::answered(kube.merge(&format!("{}/fleet-{number:04}", apps_path()), patch))?;
-    ensure!(answer.status == 200, "fleet-{number:04}: {} {}", answer.status, answer.body);
+    ensure!(
+        answer.status == 200,
+        "fleet-{number:04}: {} {}",
+        answer.status,
+        answer.body
+    );
     Ok(())
 }
 
@@ -50,6 +61,11 @@ pub fn show<'a>(seconds: f64, walls: impl Iterator<Item = (&'a str, f64)>, outpu
         println!("{}", json!({"name": "api-server-alone", "wall_s": seconds}));
         return;
     }
-    let shares: Vec<String> = walls.map(|(name, wall)| format!("{name} {:.0} %", 100.0 * seconds / wall)).collect();
-    println!("  the writes that it takes, as bare requests: {seconds:.2} s; of what the API server allows: {}", shares.join(", "));
+    let shares: Vec<String> = walls
+        .map(|(name, wall)| format!("{name} {:.0} %", 100.0 * seconds / wall))
+        .collect();
+    println!(
+        "  the writes that it takes, as bare requests: {seconds:.2} s; of what the API server allows: {}",
+        shares.join(", ")
+    );
 }

@@ -19,8 +19,18 @@ pub fn children_cpu_seconds() -> anyhow::Result<f64> {
 fn ticks(id: u32, which: std::ops::Range<usize>) -> anyhow::Result<f64> {
     let text = fs::read_to_string(format!("/proc/{id}/stat")).context("the process is gone")?;
     // The name stands in brackets and may hold anything; the fields after it are numbered from 3.
-    let fields: Vec<_> = text.rsplit_once(')').context("no name in /proc/ID/stat")?.1.split_whitespace().collect();
-    let ticks: f64 = fields.get(which).unwrap_or_default().iter().filter_map(|f| f.parse::<f64>().ok()).sum();
+    let fields: Vec<_> = text
+        .rsplit_once(')')
+        .context("no name in /proc/ID/stat")?
+        .1
+        .split_whitespace()
+        .collect();
+    let ticks: f64 = fields
+        .get(which)
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|f| f.parse::<f64>().ok())
+        .sum();
     Ok(ticks / TICKS)
 }
 
@@ -36,17 +46,28 @@ pub fn resident_mebibytes(id: u32) -> anyhow::Result<f64> {
 
 /// Open descriptors.
 pub fn descriptors(id: u32) -> anyhow::Result<usize> {
-    Ok(fs::read_dir(format!("/proc/{id}/fd")).context("the process is gone")?.count())
+    Ok(fs::read_dir(format!("/proc/{id}/fd"))
+        .context("the process is gone")?
+        .count())
 }
 
 pub fn threads(id: u32) -> anyhow::Result<usize> {
-    Ok(fs::read_dir(format!("/proc/{id}/task")).context("the process is gone")?.count())
+    Ok(fs::read_dir(format!("/proc/{id}/task"))
+        .context("the process is gone")?
+        .count())
 }
 
 fn mebibytes(id: u32, field: &str) -> anyhow::Result<f64> {
     let text = fs::read_to_string(format!("/proc/{id}/status")).context("the process is gone")?;
-    let line = text.lines().find_map(|l| l.strip_prefix(field)).with_context(|| format!("no {field} in /proc/ID/status"))?;
-    let kibibytes: f64 = line.split_whitespace().next().with_context(|| format!("{field} is empty"))?.parse()?;
+    let line = text
+        .lines()
+        .find_map(|l| l.strip_prefix(field))
+        .with_context(|| format!("no {field} in /proc/ID/status"))?;
+    let kibibytes: f64 = line
+        .split_whitespace()
+        .next()
+        .with_context(|| format!("{field} is empty"))?
+        .parse()?;
     Ok(kibibytes / 1024.0)
 }
 

@@ -28,16 +28,29 @@ impl FromStr for Beside {
         let parts = || {
             let (name, rest) = text.split_once('=')?;
             let (kubeconfig, ids) = rest.rsplit_once(':')?;
-            let ids = ids.split(',').map(|id| id.parse().ok()).collect::<Option<Vec<_>>>()?;
-            (!name.is_empty() && !kubeconfig.is_empty()).then(|| Self { name: name.to_owned(), kubeconfig: kubeconfig.into(), ids })
+            let ids = ids
+                .split(',')
+                .map(|id| id.parse().ok())
+                .collect::<Option<Vec<_>>>()?;
+            (!name.is_empty() && !kubeconfig.is_empty()).then(|| Self {
+                name: name.to_owned(),
+                kubeconfig: kubeconfig.into(),
+                ids,
+            })
         };
-        parts().ok_or_else(|| "expected NAME=KUBECONFIG:ID[,ID…], as in argocd=/tmp/kubeconfig:4711,4712".to_owned())
+        parts().ok_or_else(|| {
+            "expected NAME=KUBECONFIG:ID[,ID…], as in argocd=/tmp/kubeconfig:4711,4712".to_owned()
+        })
     }
 }
 
 impl Subject {
     pub fn ours(tiphys: &Tiphys, kube: Api) -> Self {
-        Self { name: "tiphys".to_owned(), kube, ids: vec![tiphys.id()] }
+        Self {
+            name: "tiphys".to_owned(),
+            kube,
+            ids: vec![tiphys.id()],
+        }
     }
 
     /// Ours, and after it the others.
@@ -46,10 +59,18 @@ impl Subject {
     /// When a kubeconfig cannot be read.
     pub fn all(tiphys: &Tiphys, kube: Api, beside: &[Beside]) -> anyhow::Result<Vec<Self>> {
         let other = |b: &Beside| {
-            let kube = Api::kubeconfig(&b.kubeconfig).map_err(|e| anyhow!(e)).with_context(|| b.kubeconfig.display().to_string())?;
-            Ok(Self { name: b.name.clone(), kube, ids: b.ids.clone() })
+            let kube = Api::kubeconfig(&b.kubeconfig)
+                .map_err(|e| anyhow!(e))
+                .with_context(|| b.kubeconfig.display().to_string())?;
+            Ok(Self {
+                name: b.name.clone(),
+                kube,
+                ids: b.ids.clone(),
+            })
         };
-        std::iter::once(Ok(Self::ours(tiphys, kube))).chain(beside.iter().map(other)).collect()
+        std::iter::once(Ok(Self::ours(tiphys, kube)))
+            .chain(beside.iter().map(other))
+            .collect()
     }
 
     /// CPU time of all its processes so far.
@@ -65,7 +86,11 @@ impl Subject {
 
 /// How often the first goes into the second, as text; empty when it is nothing.
 pub fn times(ours: f64, theirs: f64) -> String {
-    if ours > 0.0 { format!("{:.1}x", theirs / ours) } else { String::new() }
+    if ours > 0.0 {
+        format!("{:.1}x", theirs / ours)
+    } else {
+        String::new()
+    }
 }
 
 #[cfg(test)]
@@ -74,9 +99,22 @@ mod tests {
 
     #[test]
     fn a_controller_beside_is_named_with_its_cluster_and_its_processes() {
-        let beside = Beside { name: "argocd".to_owned(), kubeconfig: "/tmp/k:1/config".into(), ids: vec![47, 11] };
+        let beside = Beside {
+            name: "argocd".to_owned(),
+            kubeconfig: "/tmp/k:1/config".into(),
+            ids: vec![47, 11],
+        };
         assert_eq!("argocd=/tmp/k:1/config:47,11".parse(), Ok(beside));
-        for bad in ["", "argocd", "argocd=", "argocd=/tmp/k", "argocd=/tmp/k:", "argocd=/tmp/k:a", "=/tmp/k:1", "argocd=:1"] {
+        for bad in [
+            "",
+            "argocd",
+            "argocd=",
+            "argocd=/tmp/k",
+            "argocd=/tmp/k:",
+            "argocd=/tmp/k:a",
+            "=/tmp/k:1",
+            "argocd=:1",
+        ] {
             assert!(bad.parse::<Beside>().is_err(), "{bad}");
         }
     }

@@ -14,26 +14,50 @@ const PLAIN: &str = "*diff.noopNormalizer";
 
 /// Cases whose normalizer is Go code cannot be told as data.
 pub fn needs_code(case: &Value) -> bool {
-    case["options"]["normalizer"].as_str().is_some_and(|n| n != PLAIN)
+    case["options"]["normalizer"]
+        .as_str()
+        .is_some_and(|n| n != PLAIN)
 }
 
 pub fn run(case: &Value) -> Verdict {
     let operation = text(case, "op");
     let got = match operation.as_str() {
-        "diff" => as_json(&diff::diff(side(case, "target")?.as_ref(), side(case, "live")?.as_ref(), &options(case))),
-        "two_way" => as_json(&steps::two_way(side(case, "target")?.as_ref(), side(case, "live")?.as_ref())),
+        "diff" => as_json(&diff::diff(
+            side(case, "target")?.as_ref(),
+            side(case, "live")?.as_ref(),
+            &options(case),
+        )),
+        "two_way" => as_json(&steps::two_way(
+            side(case, "target")?.as_ref(),
+            side(case, "live")?.as_ref(),
+        )),
         "three_way" => {
-            let [original, target, live] = [object(case, "orig")?, object(case, "target")?, object(case, "live")?];
+            let [original, target, live] = [
+                object(case, "orig")?,
+                object(case, "target")?,
+                object(case, "live")?,
+            ];
             as_json(&diff::three_way(&original, &target, &live).map_err(|e| e.to_string())?)
         }
         "structured_merge" => {
-            let found = diff::structured(&object(case, "target")?, &object(case, "live")?, &text(case, "manager"));
+            let found = diff::structured(
+                &object(case, "target")?,
+                &object(case, "live")?,
+                &text(case, "manager"),
+            );
             as_json(&found.map_err(|e| e.to_string())?)
         }
         "server_side" => {
             let (live, predicted) = (object(case, "live")?, object(case, "dry_run_result")?);
-            let include = !case["options"]["ignore_mutation_webhook"].as_bool().unwrap_or(true);
-            as_json(&steps::server_side(&live, &predicted, include, &options(case))?)
+            let include = !case["options"]["ignore_mutation_webhook"]
+                .as_bool()
+                .unwrap_or(true);
+            as_json(&steps::server_side(
+                &live,
+                &predicted,
+                include,
+                &options(case),
+            )?)
         }
         "normalize" => {
             let mut input = object(case, "input")?;
@@ -47,8 +71,15 @@ pub fn run(case: &Value) -> Verdict {
         }
         "remarshal" => steps::remarshal(&object(case, "input")?).into_value(),
         "hide_secret" => {
-            let hidden: BTreeSet<String> = case["hide_annotations"].as_object().map(|m| m.keys().cloned().collect()).unwrap_or_default();
-            let (target, live) = diff::mask_secret(side(case, "target")?.as_ref(), side(case, "live")?.as_ref(), &hidden);
+            let hidden: BTreeSet<String> = case["hide_annotations"]
+                .as_object()
+                .map(|m| m.keys().cloned().collect())
+                .unwrap_or_default();
+            let (target, live) = diff::mask_secret(
+                side(case, "target")?.as_ref(),
+                side(case, "live")?.as_ref(),
+                &hidden,
+            );
             json!({"target": target.map(Object::into_value), "live": live.map(Object::into_value)})
         }
         other => return Err(format!("nothing can run `{other}` yet")),
@@ -57,7 +88,11 @@ pub fn run(case: &Value) -> Verdict {
 }
 
 fn side(case: &Value, key: &str) -> Result<Option<Object>, String> {
-    if case[key].is_null() { Ok(None) } else { object(case, key).map(Some) }
+    if case[key].is_null() {
+        Ok(None)
+    } else {
+        object(case, key).map(Some)
+    }
 }
 
 fn object(case: &Value, key: &str) -> Result<Object, String> {
@@ -65,7 +100,9 @@ fn object(case: &Value, key: &str) -> Result<Object, String> {
 }
 
 fn options(case: &Value) -> Options<'static> {
-    let ignore_aggregated_roles = case["options"]["ignore_aggregated_roles"].as_bool().unwrap_or(false);
+    let ignore_aggregated_roles = case["options"]["ignore_aggregated_roles"]
+        .as_bool()
+        .unwrap_or(false);
     Options {
         ignore: &[],
         ignore_status: IgnoreStatus::None,

@@ -12,7 +12,10 @@ pub fn built_in(case: &Value) -> Verdict {
 /// Custom kinds, with no more than the knowledge that ships in the program. The cases are about what a kind's fields say, whether or not
 /// the object is about to be deleted.
 pub fn custom(case: &Value) -> Verdict {
-    same(&expected(case), &as_json(health::of_kind(&object(case)?).map_err(|e| e.to_string())?))
+    same(
+        &expected(case),
+        &as_json(health::of_kind(&object(case)?).map_err(|e| e.to_string())?),
+    )
 }
 
 fn object(case: &Value) -> Result<Object, String> {
@@ -29,5 +32,8 @@ fn expected(case: &Value) -> Value {
 }
 
 fn as_json(health: Option<Health>) -> Value {
-    health.map_or(Value::Null, |h| json!({"status": h.status.as_str(), "message": h.message}))
+    health.map_or(
+        Value::Null,
+        |h| json!({"status": h.status.as_str(), "message": h.message}),
+    )
 }

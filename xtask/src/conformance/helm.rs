@@ -42,24 +42,50 @@ fn options() -> RenderOptions {
 
 /// The template gets the whole of `vars` as its dot. What was a `time.Duration` came into the cases as its nanoseconds, and is one again.
 fn function(case: &Value) -> Verdict {
-    let duration = case["vars"].as_i64().filter(|nanos| text(case, "tpl").starts_with("{{ duration") && nanos % 500_000_000 == 0);
-    let dot = duration.map_or_else(|| ".vars".to_owned(), |nanos| format!("(durationTruncateTo \"{nanos}ns\" 0)"));
-    let text = format!("{{{{ template \"test\" {dot} }}}}{{{{ define \"test\" }}}}{}{{{{ end }}}}", text(case, "tpl"));
+    let duration = case["vars"]
+        .as_i64()
+        .filter(|nanos| text(case, "tpl").starts_with("{{ duration") && nanos % 500_000_000 == 0);
+    let dot = duration.map_or_else(
+        || ".vars".to_owned(),
+        |nanos| format!("(durationTruncateTo \"{nanos}ns\" 0)"),
+    );
+    let text = format!(
+        "{{{{ template \"test\" {dot} }}}}{{{{ define \"test\" }}}}{}{{{{ end }}}}",
+        text(case, "tpl")
+    );
     let dot = Map::from_iter([("vars".to_owned(), case["vars"].clone())]);
-    let template = LooseTemplate { name: "case".into(), text, base_path: String::new(), dot };
-    let rendered = render_templates(&[template], &options(), &helm::Limits::default().templates).map_err(|e| e.to_string())?;
+    let template = LooseTemplate {
+        name: "case".into(),
+        text,
+        base_path: String::new(),
+        dot,
+    };
+    let rendered = render_templates(&[template], &options(), &helm::Limits::default().templates)
+        .map_err(|e| e.to_string())?;
     same(&case["expected"], &json!(rendered["case"]))
 }
 
 fn render(case: &Value) -> Verdict {
-    let templates = case["templates"].as_object().into_iter().flatten().map(|(name, template)| LooseTemplate {
-        name: name.clone(),
-        text: text(template, "tpl"),
-        base_path: text(template, "base_path"),
-        dot: template["values"].as_object().cloned().unwrap_or_default(),
-    });
-    let options = RenderOptions { strict: case["strict"] == true, lint: case["lint"] == true, ..options() };
-    let rendered = render_templates(&templates.collect::<Vec<_>>(), &options, &helm::Limits::default().templates);
+    let templates = case["templates"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, template)| LooseTemplate {
+            name: name.clone(),
+            text: text(template, "tpl"),
+            base_path: text(template, "base_path"),
+            dot: template["values"].as_object().cloned().unwrap_or_default(),
+        });
+    let options = RenderOptions {
+        strict: case["strict"] == true,
+        lint: case["lint"] == true,
+        ..options()
+    };
+    let rendered = render_templates(
+        &templates.collect::<Vec<_>>(),
+        &options,
+        &helm::Limits::default().templates,
+    );
     match (rendered, case["error"].as_str()) {
         (Ok(rendered), None) => same(&case["expected"], &json!(rendered)),
         (Err(e), Some(want)) if e.to_string() == want => Ok(()),

@@ -49,21 +49,39 @@ type Verdict = Result<(), String>;
 pub fn run(root: &Path, args: &Conformance) -> anyhow::Result<()> {
     let suites = find(&args.dir, args.suite.as_deref())?;
     if suites.is_empty() {
-        bail!("no suite {} in {}", args.suite.as_deref().unwrap_or("(*.jsonl)"), args.dir.display());
+        bail!(
+            "no suite {} in {}",
+            args.suite.as_deref().unwrap_or("(*.jsonl)"),
+            args.dir.display()
+        );
     }
-    let minimum = if args.check { read_minimum(root)? } else { BTreeMap::new() };
+    let minimum = if args.check {
+        read_minimum(root)?
+    } else {
+        BTreeMap::new()
+    };
     let mut short = Vec::new();
     for (name, file) in suites {
         let outcome = run_suite(&args.dir, &name, &file)?;
         println!("{name} {}/{}", outcome.passed, outcome.total);
         if args.failing {
-            outcome.failures.iter().for_each(|(id, why)| println!("  {id}: {why}"));
+            outcome
+                .failures
+                .iter()
+                .for_each(|(id, why)| println!("  {id}: {why}"));
         }
         if let Some(least) = minimum.get(&name).filter(|least| outcome.passed < **least) {
-            short.push(format!("{name}: {} of {} pass, conformance.toml wants {least}", outcome.passed, outcome.total));
+            short.push(format!(
+                "{name}: {} of {} pass, conformance.toml wants {least}",
+                outcome.passed, outcome.total
+            ));
         }
     }
-    if short.is_empty() { Ok(()) } else { bail!(short.join("\n")) }
+    if short.is_empty() {
+        Ok(())
+    } else {
+        bail!(short.join("\n"))
+    }
 }
 
 /// Suites by name, with their files.
@@ -71,7 +89,9 @@ fn find(dir: &Path, wanted: Option<&str>) -> anyhow::Result<BTreeMap<String, Pat
     let mut found = BTreeMap::new();
     for prefix in ["", "diff/"] {
         let folder = dir.join(prefix);
-        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        let Ok(entries) = fs::read_dir(&folder) else {
+            continue;
+        };
         for entry in entries {
             let path = entry?.path();
             if path.extension().is_some_and(|e| e == "jsonl")
@@ -88,7 +108,8 @@ fn find(dir: &Path, wanted: Option<&str>) -> anyhow::Result<BTreeMap<String, Pat
 }
 
 fn run_suite(dir: &Path, name: &str, file: &Path) -> anyhow::Result<Outcome> {
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text =
+        fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let runner: Box<dyn Fn(&Value) -> Verdict> = match name {
         "smp" => {
             let types = smp::types(dir)?;
@@ -103,18 +124,30 @@ fn run_suite(dir: &Path, name: &str, file: &Path) -> anyhow::Result<Outcome> {
             None => Box::new(|_| Err("nothing can run this suite yet".into())),
         },
     };
-    let mut outcome = Outcome { passed: 0, total: 0, failures: Vec::new() };
-    for (number, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
-        let case: Value = serde_json::from_str(line).with_context(|| format!("{} line {}", file.display(), number + 1))?;
+    let mut outcome = Outcome {
+        passed: 0,
+        total: 0,
+        failures: Vec::new(),
+    };
+    for (number, line) in text
+        .lines()
+        .enumerate()
+        .filter(|(_, l)| !l.trim().is_empty())
+    {
+        let case: Value = serde_json::from_str(line)
+            .with_context(|| format!("{} line {}", file.display(), number + 1))?;
         if name.starts_with("diff/") && diff::needs_code(&case) {
             continue;
         }
         outcome.total += 1;
         // One case that breaks us must not hide the others.
-        let verdict = catch_unwind(AssertUnwindSafe(|| runner(&case))).unwrap_or_else(|_| Err("panicked".into()));
+        let verdict = catch_unwind(AssertUnwindSafe(|| runner(&case)))
+            .unwrap_or_else(|_| Err("panicked".into()));
         match verdict {
             Ok(()) => outcome.passed += 1,
-            Err(why) => outcome.failures.push((case["id"].as_str().unwrap_or("?").to_owned(), why)),
+            Err(why) => outcome
+                .failures
+                .push((case["id"].as_str().unwrap_or("?").to_owned(), why)),
         }
     }
     Ok(outcome)
@@ -122,12 +155,24 @@ fn run_suite(dir: &Path, name: &str, file: &Path) -> anyhow::Result<Outcome> {
 
 /// Reads the `name = number` lines of conformance.toml.
 fn read_minimum(root: &Path) -> anyhow::Result<BTreeMap<String, usize>> {
-    let text = fs::read_to_string(root.join("conformance.toml")).context("cannot read conformance.toml")?;
+    let text = fs::read_to_string(root.join("conformance.toml"))
+        .context("cannot read conformance.toml")?;
     let mut minimum = BTreeMap::new();
-    for line in text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with(['#', '['])) {
-        let (name, number) = line.split_once('=').with_context(|| format!("conformance.toml: `{line}` is not `suite = passes`"))?;
-        minimum
-            .insert(name.trim().trim_matches('"').to_owned(), number.trim().parse().with_context(|| format!("conformance.toml: {line}"))?);
+    for line in text
+        .lines()
+        .map(str::trim)
+        .filter(|l| !l.is_empty() && !l.starts_with(['#', '[']))
+    {
+        let (name, number) = line
+            .split_once('=')
+            .with_context(|| format!("conformance.toml: `{line}` is not `suite = passes`"))?;
+        minimum.insert(
+            name.trim().trim_matches('"').to_owned(),
+            number
+                .trim()
+                .parse()
+                .with_context(|| format!("conformance.toml: {line}"))?,
+        );
     }
     Ok(minimum)
 }
@@ -143,20 +188,30 @@ fn first_difference(expected: &Value, got: &Value, path: &str) -> String {
             let differing = e.keys().chain(g.keys()).find(|k| e.get(*k) != g.get(*k));
             let absent = Value::from("<absent>");
             differing.map_or_else(String::new, |k| {
-                first_difference(e.get(k).unwrap_or(&absent), g.get(k).unwrap_or(&absent), &format!("{path}/{k}"))
+                first_difference(
+                    e.get(k).unwrap_or(&absent),
+                    g.get(k).unwrap_or(&absent),
+                    &format!("{path}/{k}"),
+                )
             })
         }
-        (Value::Array(e), Value::Array(g)) if e.len() == g.len() => match e.iter().zip(g).position(|(e, g)| e != g) {
-            Some(i) => first_difference(&e[i], &g[i], &format!("{path}/{i}")),
-            None => String::new(),
-        },
+        (Value::Array(e), Value::Array(g)) if e.len() == g.len() => {
+            match e.iter().zip(g).position(|(e, g)| e != g) {
+                Some(i) => first_difference(&e[i], &g[i], &format!("{path}/{i}")),
+                None => String::new(),
+            }
+        }
         _ => format!("at {path}: expected {expected}, got {got}"),
     }
 }
 
 /// Equal, or where it differs first.
 fn same(expected: &Value, got: &Value) -> Verdict {
-    if expected == got { Ok(()) } else { Err(first_difference(expected, got, "")) }
+    if expected == got {
+        Ok(())
+    } else {
+        Err(first_difference(expected, got, ""))
+    }
 }
 
 #[cfg(test)]
@@ -168,15 +223,26 @@ mod tests {
         let root = crate::root();
         let dir = root.join("../shared/cases");
         if !dir.is_dir() {
-            return tiphys_testkit::skip("shared", "there are no recorded cases at ../shared/cases");
+            return tiphys_testkit::skip(
+                "shared",
+                "there are no recorded cases at ../shared/cases",
+            );
         }
-        let args = Conformance { dir, suite: None, failing: false, check: true };
+        let args = Conformance {
+            dir,
+            suite: None,
+            failing: false,
+            check: true,
+        };
         run(&root, &args).expect("the minimum of every suite");
     }
 
     #[test]
     fn minima_are_read() {
         let minimum = read_minimum(&crate::root()).expect("conformance.toml can be read");
-        assert!(minimum["smp"] >= 131 && minimum.contains_key("diff/two_way"), "{minimum:?}");
+        assert!(
+            minimum["smp"] >= 131 && minimum.contains_key("diff/two_way"),
+            "{minimum:?}"
+        );
     }
 }

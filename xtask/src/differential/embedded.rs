@@ -15,15 +15,26 @@ pub struct Embedded {
 
 impl Embedded {
     pub fn start() -> anyhow::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()?;
         let (kube, kubeconfig) = runtime.block_on(async {
-            let kube = EmbeddedKube::start(Options { controllers: false, ..Options::default() }).await?;
+            let kube = EmbeddedKube::start(Options {
+                controllers: false,
+                ..Options::default()
+            })
+            .await?;
             let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
             let kubeconfig = kube.kubeconfig(listener.local_addr()?);
             kube.serve(listener);
             anyhow::Ok((kube, kubeconfig))
         })?;
-        Ok(Self { kubeconfig, _runtime: runtime, _kube: kube })
+        Ok(Self {
+            kubeconfig,
+            _runtime: runtime,
+            _kube: kube,
+        })
     }
 
     pub fn remote(&self) -> anyhow::Result<Remote> {

@@ -99,7 +99,9 @@ impl Bench {
         // Events come when they come, a cache may be a little behind, and managers quoted in a text stand in the order of their
         // seconds: a difference in these counts only if it stays when there is more time.
         let late = |d: &Difference| {
-            let of_times = [&d.expected, &d.found].iter().all(|text| text.contains("managedFields\\"));
+            let of_times = [&d.expected, &d.found]
+                .iter()
+                .all(|text| text.contains("managedFields\\"));
             let query = &script.steps[d.step].query;
             let not_older = query.contains("resourceVersion=") && !query.contains("Exact");
             d.at.starts_with("event") || not_older || of_times
@@ -108,20 +110,36 @@ impl Bench {
             if !outcome.differences.iter().any(|d| !d.explained && late(d)) {
                 break;
             }
-            let patience = Patience { quiet: Duration::from_millis(more), events: Duration::from_secs(events), ..patience };
+            let patience = Patience {
+                quiet: Duration::from_millis(more),
+                events: Duration::from_secs(events),
+                ..patience
+            };
             outcome = self.once(script, patience)?;
         }
         Ok(outcome)
     }
 
     fn once(&self, script: &Script, patience: Patience) -> anyhow::Result<Outcome> {
-        let namespace = format!("diff-{:05x}-{:05}", self.run, self.count.fetch_add(1, Ordering::Relaxed));
-        let failed = |side: &str, e: tiphys_testkit::TransportError| anyhow!("{side}: {}: {}", script.about, e.0);
-        let mut found = play(&self.ours, script, &namespace, None, patience).map_err(|e| failed("embedded", e))?;
-        let mut expected = play(&self.real, script, &namespace, Some(&found), patience).map_err(|e| failed("real", e))?;
+        let namespace = format!(
+            "diff-{:05x}-{:05}",
+            self.run,
+            self.count.fetch_add(1, Ordering::Relaxed)
+        );
+        let failed = |side: &str, e: tiphys_testkit::TransportError| {
+            anyhow!("{side}: {}: {}", script.about, e.0)
+        };
+        let mut found = play(&self.ours, script, &namespace, None, patience)
+            .map_err(|e| failed("embedded", e))?;
+        let mut expected = play(&self.real, script, &namespace, Some(&found), patience)
+            .map_err(|e| failed("real", e))?;
         level(script, &mut expected.replies, &mut found.replies);
         let (expected, found) = (normalise(script, &expected), normalise(script, &found));
-        Ok(Outcome { script: script.clone(), differences: differences(script, &self.rules, &expected, &found), expected })
+        Ok(Outcome {
+            script: script.clone(),
+            differences: differences(script, &self.rules, &expected, &found),
+            expected,
+        })
     }
 }
 
@@ -130,17 +148,34 @@ impl Bench {
 /// # Errors
 /// When a server does not answer, or something differs that no rule explains.
 pub fn run(root: &Path, args: &DifferentialArgs) -> anyhow::Result<()> {
-    let wanted = Wanted { kinds: args.kinds.clone(), areas: args.area.clone() };
+    let wanted = Wanted {
+        kinds: args.kinds.clone(),
+        areas: args.area.clone(),
+    };
     if args.print {
-        println!("{}", serde_json::to_string_pretty(&generate::script(args.seed, &wanted))?);
+        println!(
+            "{}",
+            serde_json::to_string_pretty(&generate::script(args.seed, &wanted))?
+        );
         return Ok(());
     }
     let embedded = Embedded::start()?;
-    let run = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.subsec_nanos() % 0xf_ffff;
+    let run = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)?
+        .subsec_nanos()
+        % 0xf_ffff;
     let real = Remote::kubeconfig(&args.kubeconfig).map_err(|e| anyhow!(e))?;
-    let bench = Bench { real, ours: embedded.remote()?, rules: rules::committed(), run, count: AtomicU64::new(0) };
+    let bench = Bench {
+        real,
+        ours: embedded.remote()?,
+        rules: rules::committed(),
+        run,
+        count: AtomicU64::new(0),
+    };
     for (name, server) in [("real", &bench.real), ("embedded", &bench.ours)] {
-        install(server).map_err(|e| anyhow!(e)).with_context(|| format!("the {name} server"))?;
+        install(server)
+            .map_err(|e| anyhow!(e))
+            .with_context(|| format!("the {name} server"))?;
     }
     let scripts: Box<dyn Fn(u64) -> Script + Sync> = match &args.script {
         Some(file) => {
@@ -149,7 +184,11 @@ pub fn run(root: &Path, args: &DifferentialArgs) -> anyhow::Result<()> {
         }
         None => Box::new(move |n| generate::script(n, &wanted)),
     };
-    let total = if args.script.is_some() { 1 } else { args.scripts };
+    let total = if args.script.is_some() {
+        1
+    } else {
+        args.scripts
+    };
     let started = Instant::now();
     let report = play_all(&bench, args, total, scripts.as_ref())?;
     report.print(args.show, args.each, started.elapsed());
@@ -163,14 +202,27 @@ pub fn run(root: &Path, args: &DifferentialArgs) -> anyhow::Result<()> {
             report::save(&root.join(folder), &small)?;
         }
     }
-    anyhow::ensure!(report.unexplained() == 0, "{} differences are not explained", report.unexplained());
+    anyhow::ensure!(
+        report.unexplained() == 0,
+        "{} differences are not explained",
+        report.unexplained()
+    );
     Ok(())
 }
 
-fn play_all(bench: &Bench, args: &DifferentialArgs, total: u64, scripts: &(dyn Fn(u64) -> Script + Sync)) -> anyhow::Result<Report> {
+fn play_all(
+    bench: &Bench,
+    args: &DifferentialArgs,
+    total: u64,
+    scripts: &(dyn Fn(u64) -> Script + Sync),
+) -> anyhow::Result<Report> {
     let report = Mutex::new(Report::default());
     let next = AtomicU64::new(0);
-    let lock = || report.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let lock = || {
+        report
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    };
     std::thread::scope(|scope| {
         for _ in 0..args.jobs.max(1) {
             scope.spawn(|| {
@@ -186,7 +238,9 @@ fn play_all(bench: &Bench, args: &DifferentialArgs, total: u64, scripts: &(dyn F
             });
         }
     });
-    Ok(report.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
+    Ok(report
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
 /// Shrinks several at the same time; what no longer differs is left out.
@@ -197,13 +251,18 @@ fn shrink_all(bench: &Bench, jobs: usize, examples: &[&Outcome]) -> Vec<Outcome>
             scope.spawn(|| {
                 while let Some(example) = examples.get(next.fetch_add(1, Ordering::Relaxed)) {
                     if let Some(outcome) = smaller(bench, example) {
-                        small.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(outcome);
+                        small
+                            .lock()
+                            .unwrap_or_else(std::sync::PoisonError::into_inner)
+                            .push(outcome);
                     }
                 }
             });
         }
     });
-    small.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+    small
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// The smallest script that still shows the same difference.
@@ -215,14 +274,18 @@ fn smaller(bench: &Bench, example: &Outcome) -> Option<Outcome> {
     let differs = |o: &Outcome| o.differences.iter().any(|d| d.signature == first.signature);
     let mut best = bench.outcome(&script).ok().filter(differs)?;
     // A smaller script may wait for what no longer comes.
-    let patience = Patience { until: Duration::from_secs(1), ..Patience::default() };
-    let mut asks = |script: &Script| match bench.outcome_within(script, patience).ok().filter(differs) {
-        Some(outcome) => {
-            best = outcome;
-            true
-        }
-        None => false,
+    let patience = Patience {
+        until: Duration::from_secs(1),
+        ..Patience::default()
     };
+    let mut asks =
+        |script: &Script| match bench.outcome_within(script, patience).ok().filter(differs) {
+            Some(outcome) => {
+                best = outcome;
+                true
+            }
+            None => false,
+        };
     shrink::shrink(&script, SHRINK_BUDGET, &mut asks);
     best.differences.retain(|d| d.signature == first.signature);
     Some(best)

@@ -60,7 +60,11 @@ pub fn run(args: &Fuzz) -> anyhow::Result<()> {
     }
     for target in chosen {
         if args.nested.is_some() && nested::of(target.name).is_empty() {
-            anyhow::ensure!(args.target.is_none(), "{} has no nested inputs", target.name);
+            anyhow::ensure!(
+                args.target.is_none(),
+                "{} has no nested inputs",
+                target.name
+            );
             continue;
         }
         match (args.worker, args.only) {
@@ -81,13 +85,19 @@ fn on_a_small_stack(
     run: impl FnOnce(&Target, &Fuzz) -> anyhow::Result<()> + Send + 'static,
 ) -> anyhow::Result<()> {
     let args = args.clone();
-    let thread = std::thread::Builder::new().stack_size(STACK).spawn(move || run(target, &args)).context("no thread")?;
+    let thread = std::thread::Builder::new()
+        .stack_size(STACK)
+        .spawn(move || run(target, &args))
+        .context("no thread")?;
     thread.join().map_err(|_| anyhow::anyhow!("it panicked"))?
 }
 
 fn one(target: &Target, args: &Fuzz, index: u64) {
     let input = match args.nested {
-        Some(most) => inputs_nested(target, most).into_iter().nth(index as usize).unwrap_or_default(),
+        Some(most) => inputs_nested(target, most)
+            .into_iter()
+            .nth(index as usize)
+            .unwrap_or_default(),
         None => mutate::input(target.seeds, args.seed, index),
     };
     println!("{}", String::from_utf8_lossy(&input));
@@ -103,20 +113,29 @@ fn work(target: &Target, args: &Fuzz) -> anyhow::Result<()> {
     let mut out = std::io::stdout();
     std::panic::set_hook(Box::new(|_| {}));
     let mut slowest = (Duration::ZERO, 0);
-    let mut nested = args.nested.map(|most| inputs_nested(target, most).into_iter());
+    let mut nested = args
+        .nested
+        .map(|most| inputs_nested(target, most).into_iter());
     for index in 0.. {
         let input = match &mut nested {
             Some(inputs) => inputs.next(),
             None => (Instant::now() <= end).then(|| mutate::input(target.seeds, args.seed, index)),
         };
         let Some(input) = input else {
-            writeln!(out, "done {index} {} {} {}", peak_memory(), slowest.0.as_millis(), slowest.1)?;
+            writeln!(
+                out,
+                "done {index} {} {} {}",
+                peak_memory(),
+                slowest.0.as_millis(),
+                slowest.1
+            )?;
             return Ok(());
         };
         // The watcher must know which input it was when this process is killed.
         writeln!(out, "at {index}")?;
         let began = Instant::now();
-        let verdict = std::panic::catch_unwind(|| (target.run)(&input)).unwrap_or_else(|_| Err("panicked".into()));
+        let verdict = std::panic::catch_unwind(|| (target.run)(&input))
+            .unwrap_or_else(|_| Err("panicked".into()));
         slowest = slowest.max((began.elapsed(), index));
         if let Err(why) = verdict {
             writeln!(out, "fail {index} {}", why.replace('\n', " "))?;
@@ -132,22 +151,35 @@ const LEVELS: [usize; 10] = [1, 60, 99, 126, 199, 399, 450, 999, 20_000, 100_000
 const FEW: [usize; 4] = [60, 126, 999, 100_000];
 
 fn inputs_nested(target: &Target, most: usize) -> Vec<Vec<u8>> {
-    let all = if target.name == "kube-body" { &FEW[..] } else { &LEVELS[..] };
+    let all = if target.name == "kube-body" {
+        &FEW[..]
+    } else {
+        &LEVELS[..]
+    };
     let levels = || all.iter().copied().filter(|levels| *levels <= most);
-    nested::of(target.name).iter().flat_map(|make| levels().map(|levels| make(levels).into_bytes())).collect()
+    nested::of(target.name)
+        .iter()
+        .flat_map(|make| levels().map(|levels| make(levels).into_bytes()))
+        .collect()
 }
 
 /// The most memory this process ever had, in KiB; 0 where the system does not tell.
-#[allow(clippy::disallowed_methods, reason = "a task of the repository reads what the system says of it")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a task of the repository reads what the system says of it"
+)]
 fn peak_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
-    line.and_then(|l| l.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+    line.and_then(|l| l.split_whitespace().next()?.parse().ok())
+        .unwrap_or(0)
 }
 
 fn watch(target: &Target, args: &Fuzz) -> anyhow::Result<()> {
     let program = std::env::current_exe().context("this program has no path")?;
-    let mut worker = worker(&program, target, args).spawn().context("cannot start the worker")?;
+    let mut worker = worker(&program, target, args)
+        .spawn()
+        .context("cannot start the worker")?;
     let output = worker.stdout.take().context("the worker has no output")?;
     let (send, receive) = mpsc::channel();
     let reader = std::thread::spawn(move || {
@@ -164,13 +196,19 @@ fn watch(target: &Target, args: &Fuzz) -> anyhow::Result<()> {
                 let mut words = line.splitn(3, ' ');
                 match (words.next(), words.next(), words.next()) {
                     (Some("at"), Some(index), _) => last = index.parse().unwrap_or(last),
-                    (Some("done"), Some(count), rest) => break Ok(format!("{count} inputs, {}", figures(rest))),
+                    (Some("done"), Some(count), rest) => {
+                        break Ok(format!("{count} inputs, {}", figures(rest)));
+                    }
                     (Some("fail"), _, why) => break Err(why.unwrap_or("failed").to_owned()),
                     _ => {}
                 }
             }
-            Err(mpsc::RecvTimeoutError::Timeout) => break Err(format!("took longer than {} s", SLOWEST.as_secs())),
-            Err(mpsc::RecvTimeoutError::Disconnected) => break Err("the process ended: out of memory, or the stack overflowed".into()),
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                break Err(format!("took longer than {} s", SLOWEST.as_secs()));
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                break Err("the process ended: out of memory, or the stack overflowed".into());
+            }
         }
     };
     // It may have ended already.
@@ -188,7 +226,8 @@ fn watch(target: &Target, args: &Fuzz) -> anyhow::Result<()> {
             target.name,
             target.name,
             args.seed,
-            args.nested.map_or(String::new(), |levels| format!(" --nested {levels}"))
+            args.nested
+                .map_or(String::new(), |levels| format!(" --nested {levels}"))
         ),
     }
 }
@@ -197,17 +236,33 @@ fn figures(rest: Option<&str>) -> String {
     let mut words = rest.unwrap_or_default().split(' ');
     let mut next = || words.next().unwrap_or("0");
     let (memory, slowest, which) = (next().parse::<u64>().unwrap_or(0), next(), next());
-    format!("at most {} MiB, slowest {slowest} ms (input {which})", memory / 1024)
+    format!(
+        "at most {} MiB, slowest {slowest} ms (input {which})",
+        memory / 1024
+    )
 }
 
 /// The shell sets the limit, which needs no unsafe code.
 fn worker(program: &Path, target: &Target, args: &Fuzz) -> Command {
     let mut command = Command::new("sh");
-    command.args(["-c", &format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"")]).arg(program);
-    command.args(["fuzz", target.name, "--worker", "--seconds", &args.seconds.to_string(), "--seed", &args.seed.to_string()]);
+    command
+        .args(["-c", &format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"")])
+        .arg(program);
+    command.args([
+        "fuzz",
+        target.name,
+        "--worker",
+        "--seconds",
+        &args.seconds.to_string(),
+        "--seed",
+        &args.seed.to_string(),
+    ]);
     if let Some(levels) = args.nested {
         command.args(["--nested", &levels.to_string()]);
     }
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     command
 }

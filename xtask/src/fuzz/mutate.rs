@@ -95,7 +95,12 @@ fn node(tree: &mut Value, n: u64) -> &mut Value {
     }
     match tree {
         Value::Array(list) => node(&mut list[at], rest),
-        Value::Object(map) => node(map.values_mut().nth(at).expect("it has as many values as sizes"), rest),
+        Value::Object(map) => node(
+            map.values_mut()
+                .nth(at)
+                .expect("it has as many values as sizes"),
+            rest,
+        ),
         other => other,
     }
 }
@@ -152,12 +157,16 @@ fn scalar(rng: &mut Rng) -> Value {
 }
 
 fn key(map: &Map<String, Value>, rng: &mut Rng) -> Option<String> {
-    map.keys().nth(rng.below(map.len() as u64) as usize).cloned()
+    map.keys()
+        .nth(rng.below(map.len() as u64) as usize)
+        .cloned()
 }
 
 fn remove(at: &mut Value, rng: &mut Rng) {
     match at {
-        Value::Array(list) if !list.is_empty() => drop(list.remove(rng.below(list.len() as u64) as usize)),
+        Value::Array(list) if !list.is_empty() => {
+            drop(list.remove(rng.below(list.len() as u64) as usize))
+        }
         Value::Object(map) => {
             key(map, rng).and_then(|k| map.remove(&k));
         }
@@ -170,7 +179,10 @@ fn rename(at: &mut Value, rng: &mut Rng) {
         && let Some(old) = key(map, rng)
         && let Some(value) = map.remove(&old)
     {
-        map.insert(KEYS[rng.below(KEYS.len() as u64) as usize].to_owned(), value);
+        map.insert(
+            KEYS[rng.below(KEYS.len() as u64) as usize].to_owned(),
+            value,
+        );
     }
 }
 
@@ -178,7 +190,10 @@ fn add(at: &mut Value, value: Value, rng: &mut Rng) {
     match at {
         Value::Array(list) => list.insert(rng.below(list.len() as u64 + 1) as usize, value),
         Value::Object(map) => {
-            map.insert(KEYS[rng.below(KEYS.len() as u64) as usize].to_owned(), value);
+            map.insert(
+                KEYS[rng.below(KEYS.len() as u64) as usize].to_owned(),
+                value,
+            );
         }
         other => *other = value,
     }
@@ -196,10 +211,18 @@ fn double(at: &mut Value, rng: &mut Rng) {
 
 /// The value, deep inside of lists or maps.
 fn nested(mut value: Value, rng: &mut Rng) -> Value {
-    let depth = if rng.below(10) == 0 { 110 } else { rng.below(5) };
+    let depth = if rng.below(10) == 0 {
+        110
+    } else {
+        rng.below(5)
+    };
     let key = KEYS[rng.below(KEYS.len() as u64) as usize];
     for _ in 0..depth {
-        value = if rng.below(2) == 0 { json!([value]) } else { json!({ key: value }) };
+        value = if rng.below(2) == 0 {
+            json!([value])
+        } else {
+            json!({ key: value })
+        };
     }
     value
 }
@@ -212,7 +235,11 @@ fn scramble(bytes: &mut Vec<u8>, other: &[u8], rng: &mut Rng) {
         2 if at < bytes.len() => drop(bytes.remove(at)),
         3 => bytes.truncate(at),
         4 => {
-            let open = if rng.below(2) == 0 { b"[".as_slice() } else { b"{\"a\":".as_slice() };
+            let open = if rng.below(2) == 0 {
+                b"[".as_slice()
+            } else {
+                b"{\"a\":".as_slice()
+            };
             let many = open.repeat(rng.below(20_000) as usize);
             bytes.splice(at..at, many);
         }

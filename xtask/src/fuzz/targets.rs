@@ -26,27 +26,99 @@ pub struct Target {
 }
 
 pub static ALL: [Target; 17] = [
-    Target { name: "json", seeds: include_str!("seeds/json.txt"), run: run_json },
-    Target { name: "json-patch", seeds: include_str!("seeds/json-patch.txt"), run: run_json_patch },
-    Target { name: "strategic-merge", seeds: include_str!("seeds/strategic-merge.txt"), run: run_strategic },
-    Target { name: "fields-v1", seeds: include_str!("seeds/fields-v1.txt"), run: run_fields },
-    Target { name: "crd-schema", seeds: include_str!("seeds/crd-schema.txt"), run: run_crd },
-    Target { name: "template", seeds: include_str!("seeds/template.txt"), run: run_template },
-    Target { name: "chart-archive", seeds: include_str!("seeds/chart-archive.txt"), run: helm::run_archive },
-    Target { name: "chart", seeds: include_str!("seeds/chart.txt"), run: helm::run_chart },
-    Target { name: "strvals", seeds: include_str!("seeds/strvals.txt"), run: helm::run_strvals },
-    Target { name: "yaml", seeds: include_str!("seeds/yaml.txt"), run: helm::run_yaml },
-    Target { name: "jq", seeds: include_str!("seeds/jq.txt"), run: inputs::run_jq },
-    Target { name: "lua", seeds: include_str!("seeds/lua.txt"), run: inputs::run_lua },
-    Target { name: "selector", seeds: include_str!("seeds/selector.txt"), run: inputs::run_selector },
-    Target { name: "values-schema", seeds: include_str!("seeds/values-schema.txt"), run: inputs::run_values_schema },
-    Target { name: "toml", seeds: include_str!("seeds/toml.txt"), run: inputs::run_toml },
-    Target { name: "query", seeds: include_str!("seeds/query.txt"), run: inputs::run_query },
-    Target { name: "kube-body", seeds: include_str!("seeds/kube-body.txt"), run: inputs::run_kube },
+    Target {
+        name: "json",
+        seeds: include_str!("seeds/json.txt"),
+        run: run_json,
+    },
+    Target {
+        name: "json-patch",
+        seeds: include_str!("seeds/json-patch.txt"),
+        run: run_json_patch,
+    },
+    Target {
+        name: "strategic-merge",
+        seeds: include_str!("seeds/strategic-merge.txt"),
+        run: run_strategic,
+    },
+    Target {
+        name: "fields-v1",
+        seeds: include_str!("seeds/fields-v1.txt"),
+        run: run_fields,
+    },
+    Target {
+        name: "crd-schema",
+        seeds: include_str!("seeds/crd-schema.txt"),
+        run: run_crd,
+    },
+    Target {
+        name: "template",
+        seeds: include_str!("seeds/template.txt"),
+        run: run_template,
+    },
+    Target {
+        name: "chart-archive",
+        seeds: include_str!("seeds/chart-archive.txt"),
+        run: helm::run_archive,
+    },
+    Target {
+        name: "chart",
+        seeds: include_str!("seeds/chart.txt"),
+        run: helm::run_chart,
+    },
+    Target {
+        name: "strvals",
+        seeds: include_str!("seeds/strvals.txt"),
+        run: helm::run_strvals,
+    },
+    Target {
+        name: "yaml",
+        seeds: include_str!("seeds/yaml.txt"),
+        run: helm::run_yaml,
+    },
+    Target {
+        name: "jq",
+        seeds: include_str!("seeds/jq.txt"),
+        run: inputs::run_jq,
+    },
+    Target {
+        name: "lua",
+        seeds: include_str!("seeds/lua.txt"),
+        run: inputs::run_lua,
+    },
+    Target {
+        name: "selector",
+        seeds: include_str!("seeds/selector.txt"),
+        run: inputs::run_selector,
+    },
+    Target {
+        name: "values-schema",
+        seeds: include_str!("seeds/values-schema.txt"),
+        run: inputs::run_values_schema,
+    },
+    Target {
+        name: "toml",
+        seeds: include_str!("seeds/toml.txt"),
+        run: inputs::run_toml,
+    },
+    Target {
+        name: "query",
+        seeds: include_str!("seeds/query.txt"),
+        run: inputs::run_query,
+    },
+    Target {
+        name: "kube-body",
+        seeds: include_str!("seeds/kube-body.txt"),
+        run: inputs::run_kube,
+    },
 ];
 
 pub fn holds(condition: bool, what: &str) -> Result<(), String> {
-    if condition { Ok(()) } else { Err(format!("does not hold: {what}")) }
+    if condition {
+        Ok(())
+    } else {
+        Err(format!("does not hold: {what}"))
+    }
 }
 
 /// The parts of an input that is a list; None when it is no JSON, which is fine.
@@ -59,10 +131,24 @@ fn parts<const N: usize>(input: &[u8]) -> Option<[Value; N]> {
 fn run_json(input: &[u8]) -> Result<(), String> {
     // Its errors are no failures; that it ends is what counts.
     let _ = yaml::parse_documents(input, &yaml::Limits::default());
-    let Ok(value) = serde_json::from_slice::<Value>(input) else { return Ok(()) };
-    holds(serde_json::from_str::<Value>(&value.to_string()).is_ok_and(|again| again == value), "JSON is read as it was written")?;
-    let Ok(mut object) = Object::from_value(value) else { return Ok(()) };
-    let _ = (object.name().len(), object.labels(), object.annotations(), object.finalizers(), object.gvk(), object.deletion_timestamp());
+    let Ok(value) = serde_json::from_slice::<Value>(input) else {
+        return Ok(());
+    };
+    holds(
+        serde_json::from_str::<Value>(&value.to_string()).is_ok_and(|again| again == value),
+        "JSON is read as it was written",
+    )?;
+    let Ok(mut object) = Object::from_value(value) else {
+        return Ok(());
+    };
+    let _ = (
+        object.name().len(),
+        object.labels(),
+        object.annotations(),
+        object.finalizers(),
+        object.gvk(),
+        object.deletion_timestamp(),
+    );
     last_applied::write(&mut object);
     let _ = last_applied::read(&object);
     Ok(())
@@ -70,7 +156,9 @@ fn run_json(input: &[u8]) -> Result<(), String> {
 
 /// `[document, JSON patch, merge patch]`
 fn run_json_patch(input: &[u8]) -> Result<(), String> {
-    let Some([doc, operations, merge]) = parts(input) else { return Ok(()) };
+    let Some([doc, operations, merge]) = parts(input) else {
+        return Ok(());
+    };
     let _ = json::apply(&doc, &operations);
     let _ = json_merge::create_three_way(&operations, &merge, &doc);
     if let Ok(merged) = json_merge::apply(&doc, &merge)
@@ -78,9 +166,18 @@ fn run_json_patch(input: &[u8]) -> Result<(), String> {
     {
         // The reference keeps nulls in a list that replaces a map, and drops them from one that replaces a list.
         let again = || json_merge::apply(&merged, &merge) == Ok(merged.clone());
-        holds(holds_null(&merge) || again(), "a merge patch changes nothing the second time")?;
-        if let (false, Ok(patch)) = (holds_null(&merged), json_merge::create_two_way(&doc, &merged)) {
-            holds(json_merge::apply(&doc, &patch) == Ok(merged), "the patch makes what it was made from")?;
+        holds(
+            holds_null(&merge) || again(),
+            "a merge patch changes nothing the second time",
+        )?;
+        if let (false, Ok(patch)) = (
+            holds_null(&merged),
+            json_merge::create_two_way(&doc, &merged),
+        ) {
+            holds(
+                json_merge::apply(&doc, &patch) == Ok(merged),
+                "the patch makes what it was made from",
+            )?;
         }
     }
     let _ = three_way::explain(&operations, &merge, &doc, None);
@@ -88,12 +185,16 @@ fn run_json_patch(input: &[u8]) -> Result<(), String> {
 }
 
 fn deployment() -> TypeRef<'static> {
-    schema::builtin().type_for(&Gvk::new("apps", "v1", "Deployment")).expect("it is built in")
+    schema::builtin()
+        .type_for(&Gvk::new("apps", "v1", "Deployment"))
+        .expect("it is built in")
 }
 
 /// `[original, modified, current]`, each a document or a patch
 fn run_strategic(input: &[u8]) -> Result<(), String> {
-    let Some([original, modified, current]) = parts(input) else { return Ok(()) };
+    let Some([original, modified, current]) = parts(input) else {
+        return Ok(());
+    };
     let ty = deployment();
     let _ = strategic::apply(&current, &modified, ty);
     let _ = strategic::sort_merge_lists(&current, ty);
@@ -112,19 +213,45 @@ fn run_strategic(input: &[u8]) -> Result<(), String> {
 
 /// `[fieldsV1, live object, configuration]`
 fn run_fields(input: &[u8]) -> Result<(), String> {
-    let Some([fields, live, config]) = parts(input) else { return Ok(()) };
+    let Some([fields, live, config]) = parts(input) else {
+        return Ok(());
+    };
     if let Ok(set) = FieldSet::from_json(&fields) {
-        holds(FieldSet::from_json(&set.to_json()).as_ref() == Ok(&set), "a set is read as it was written")?;
-        holds(set.difference(&set).is_empty() && set.union(&set) == set && set.intersection(&set) == set, "the laws of sets")?;
-        holds(set.paths().iter().all(|path| set.contains(path)), "a set contains its paths")?;
+        holds(
+            FieldSet::from_json(&set.to_json()).as_ref() == Ok(&set),
+            "a set is read as it was written",
+        )?;
+        holds(
+            set.difference(&set).is_empty()
+                && set.union(&set) == set
+                && set.intersection(&set) == set,
+            "the laws of sets",
+        )?;
+        holds(
+            set.paths().iter().all(|path| set.contains(path)),
+            "a set contains its paths",
+        )?;
     }
-    let (Ok(mut live), Ok(config)) = (Object::from_value(live), Object::from_value(config)) else { return Ok(()) };
-    if let Some(entry) = live.metadata_mut().get_mut("managedFields").and_then(|m| m.get_mut(0)).and_then(Value::as_object_mut) {
+    let (Ok(mut live), Ok(config)) = (Object::from_value(live), Object::from_value(config)) else {
+        return Ok(());
+    };
+    if let Some(entry) = live
+        .metadata_mut()
+        .get_mut("managedFields")
+        .and_then(|m| m.get_mut(0))
+        .and_then(Value::as_object_mut)
+    {
         entry.insert("fieldsV1".into(), fields);
     }
     for (ty, manager) in [(Some(deployment()), "kubectl"), (None, "a")] {
         for force in [false, true] {
-            let options = ApplyOptions { manager, force, now: "2026-01-01T00:00:00Z", api_version: "apps/v1", ..ApplyOptions::default() };
+            let options = ApplyOptions {
+                manager,
+                force,
+                now: "2026-01-01T00:00:00Z",
+                api_version: "apps/v1",
+                ..ApplyOptions::default()
+            };
             if let Ok(applied) = apply::apply(Some(&live), &config, &options, ty) {
                 let again = apply::apply(Some(&applied), &config, &options, ty);
                 holds(again.is_ok(), "what was applied can be applied again")?;
@@ -140,9 +267,13 @@ fn run_fields(input: &[u8]) -> Result<(), String> {
 
 /// `[schema, custom resource]`
 fn run_crd(input: &[u8]) -> Result<(), String> {
-    let Some([document, value]) = parts(input) else { return Ok(()) };
+    let Some([document, value]) = parts(input) else {
+        return Ok(());
+    };
     let _ = Schema::from_openapi_v3(&document);
-    let Ok(schema) = crd::from_structural(&document) else { return Ok(()) };
+    let Ok(schema) = crd::from_structural(&document) else {
+        return Ok(());
+    };
     let root = schema.root().ok_or("a schema without a root")?;
     let mut pruned = value.clone();
     schema::prune(&mut pruned, root);
@@ -151,8 +282,12 @@ fn run_crd(input: &[u8]) -> Result<(), String> {
     holds(once == pruned, "pruning changes nothing the second time")?;
     schema::apply_defaults(&mut pruned, root);
     if let Ok(object) = Object::from_value(value) {
-        let options =
-            ApplyOptions { manager: "m", now: "2026-01-01T00:00:00Z", api_version: object.api_version(), ..ApplyOptions::default() };
+        let options = ApplyOptions {
+            manager: "m",
+            now: "2026-01-01T00:00:00Z",
+            api_version: object.api_version(),
+            ..ApplyOptions::default()
+        };
         let _ = apply::apply(None, &object, &options, Some(root));
     }
     Ok(())
@@ -160,15 +295,34 @@ fn run_crd(input: &[u8]) -> Result<(), String> {
 
 /// A template, parsed and executed with functions and values of every kind below a small budget.
 fn run_template(input: &[u8]) -> Result<(), String> {
-    let limits = Limits { steps: 100_000, output: 1 << 20, memory: 8 << 20 };
+    let limits = Limits {
+        steps: 100_000,
+        output: 1 << 20,
+        memory: 8 << 20,
+    };
     let mut set = TemplateSet::new("root", world::functions());
-    let Ok(()) = set.parse("t", input) else { return Ok(()) };
+    let Ok(()) = set.parse("t", input) else {
+        return Ok(());
+    };
     let budget = Budget::new(limits);
     let mut out = Vec::new();
-    let options = Options { missing_key: MissingKey::Zero, budget: &budget, host: &mut world::Included::new() };
+    let options = Options {
+        missing_key: MissingKey::Zero,
+        budget: &budget,
+        host: &mut world::Included::new(),
+    };
     // An error is an answer, too, and says where.
-    if let Err(error) = execute(&Arc::new(set), "t", world::universe(&Value::Null), options, &mut out) {
-        holds(error.to_string().starts_with("template: "), "an error names its template")?;
+    if let Err(error) = execute(
+        &Arc::new(set),
+        "t",
+        world::universe(&Value::Null),
+        options,
+        &mut out,
+    ) {
+        holds(
+            error.to_string().starts_with("template: "),
+            "an error names its template",
+        )?;
     }
     holds(out.len() <= 1 << 20, "the output stays below its limit")
 }

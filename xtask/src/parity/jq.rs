@@ -13,7 +13,18 @@ mod replay;
 pub fn run(root: &Path, args: &Random) -> anyhow::Result<()> {
     let text = generated(root, "jq", args)?;
     let (count, wrong) = replay::replay(&text);
-    println!("{count} programs end in gojq: {} agree, {} differ", count - wrong.len(), wrong.len());
-    wrong.iter().take(args.show).for_each(|case| println!("{case}\n"));
-    if wrong.is_empty() { Ok(()) } else { bail!("{} of {count} differ", wrong.len()) }
+    println!(
+        "{count} programs end in gojq: {} agree, {} differ",
+        count - wrong.len(),
+        wrong.len()
+    );
+    wrong
+        .iter()
+        .take(args.show)
+        .for_each(|case| println!("{case}\n"));
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        bail!("{} of {count} differ", wrong.len())
+    }
 }

@@ -54,11 +54,18 @@ pub fn run(root: &Path, parity: &Parity) -> anyhow::Result<()> {
 /// What the generator of one of gocompat's baselines makes of them, with the real program's answers.
 fn generated(root: &Path, generator: &str, args: &Random) -> anyhow::Result<String> {
     let mut go = Command::new("go");
-    go.current_dir(root.join("crates/gocompat/tests/baseline/generate").join(generator));
+    go.current_dir(
+        root.join("crates/gocompat/tests/baseline/generate")
+            .join(generator),
+    );
     go.args(["run", ".", &args.count.to_string(), &args.seed.to_string()]);
     let output = go.output().context("go does not start")?;
     if !output.status.success() {
-        let message: String = String::from_utf8_lossy(&output.stderr).lines().take(5).collect::<Vec<_>>().join("\n");
+        let message: String = String::from_utf8_lossy(&output.stderr)
+            .lines()
+            .take(5)
+            .collect::<Vec<_>>()
+            .join("\n");
         bail!("the generator failed: {message}");
     }
     String::from_utf8(output.stdout).context("the generator writes JSON")

@@ -16,21 +16,40 @@ mod replay;
 
 pub fn run(root: &Path, args: &Random) -> anyhow::Result<()> {
     let text = generated(root, "semver", args)?;
-    let failures = text.lines().filter(|line| line.contains("\"error\":")).count();
+    let failures = text
+        .lines()
+        .filter(|line| line.contains("\"error\":"))
+        .count();
     let (count, wrong) = replay::replay(&text);
-    println!("{count} constraints and versions, {failures} constraints fail in Go: {} agree, {} differ", count - wrong.len(), wrong.len());
+    println!(
+        "{count} constraints and versions, {failures} constraints fail in Go: {} agree, {} differ",
+        count - wrong.len(),
+        wrong.len()
+    );
     let heading: Value = serde_json::from_str(text.lines().nth(1).unwrap_or_default())?;
     let mut oracle = Oracle::start(root, "semver")?;
     for (case, told) in wrong.iter().take(args.show) {
-        println!("{}\n", smallest(case, told, &heading["checked"], &mut oracle));
+        println!(
+            "{}\n",
+            smallest(case, told, &heading["checked"], &mut oracle)
+        );
     }
-    if wrong.is_empty() { Ok(()) } else { bail!("{} of {count} differ", wrong.len()) }
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        bail!("{} of {count} differ", wrong.len())
+    }
 }
 
 /// What differs in as little of a case as still does.
 fn smallest(case: &Value, told: &str, checked: &Value, oracle: &mut Oracle) -> String {
     let (mut told, versions) = (told.to_owned(), replay::versions(checked));
-    let Some((key, text)) = ["constraint", "version"].iter().find_map(|key| Some((key, case[*key].as_str()?))) else { return told };
+    let Some((key, text)) = ["constraint", "version"]
+        .iter()
+        .find_map(|key| Some((key, case[*key].as_str()?)))
+    else {
+        return told;
+    };
     shrunk(text, |smaller| {
         let answer = oracle.answer(&json!({*key: smaller, "checked": checked, "asked": case["asked"].as_u64().unwrap_or(0)}));
         let found = answer.and_then(|answer| replay::differs(&answer, &versions));

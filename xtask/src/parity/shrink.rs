@@ -20,12 +20,23 @@ pub struct Oracle {
 impl Oracle {
     pub fn start(root: &Path, generator: &str) -> anyhow::Result<Self> {
         let mut go = Command::new("go");
-        go.current_dir(root.join("crates/gocompat/tests/baseline/generate").join(generator));
-        let mut program =
-            go.args(["run", ".", "answer"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("go does not start")?;
+        go.current_dir(
+            root.join("crates/gocompat/tests/baseline/generate")
+                .join(generator),
+        );
+        let mut program = go
+            .args(["run", ".", "answer"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("go does not start")?;
         let questions = program.stdin.take().context("the input was asked for")?;
         let answers = BufReader::new(program.stdout.take().context("the output was asked for")?);
-        Ok(Self { program, questions, answers })
+        Ok(Self {
+            program,
+            questions,
+            answers,
+        })
     }
 
     pub fn answer(&mut self, question: &Value) -> Option<Value> {
@@ -46,7 +57,10 @@ impl Drop for Oracle {
 
 /// Leaves out lines, then characters, ever fewer at a time, as long as `differs`.
 pub fn shrunk(text: &str, mut differs: impl FnMut(&str) -> bool) -> String {
-    let lines = without(text.split_inclusive('\n').map(str::to_owned).collect(), &mut differs);
+    let lines = without(
+        text.split_inclusive('\n').map(str::to_owned).collect(),
+        &mut differs,
+    );
     without(lines.chars().map(String::from).collect(), &mut differs)
 }
 
@@ -57,7 +71,11 @@ fn without(mut pieces: Vec<String>, differs: &mut impl FnMut(&str) -> bool) -> S
         while at < pieces.len() {
             let end = pieces.len().min(at + size);
             let smaller = [&pieces[..at], &pieces[end..]].concat();
-            if differs(&smaller.concat()) { pieces = smaller } else { at = end }
+            if differs(&smaller.concat()) {
+                pieces = smaller
+            } else {
+                at = end
+            }
         }
         if size > 1 || pieces.len() == before {
             size /= 2;
@@ -70,7 +88,11 @@ fn without(mut pieces: Vec<String>, differs: &mut impl FnMut(&str) -> bool) -> S
 mod tests {
     #[test]
     fn what_does_not_matter_is_left_out() {
-        assert_eq!(super::shrunk("one\ntwo\nthree four\nfive\n", |text| text.contains("hre") && text.contains('v')), "hrev");
+        assert_eq!(
+            super::shrunk("one\ntwo\nthree four\nfive\n", |text| text.contains("hre")
+                && text.contains('v')),
+            "hrev"
+        );
         assert_eq!(super::shrunk("a\nb", |_| false), "a\nb");
     }
 }

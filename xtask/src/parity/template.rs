@@ -14,17 +14,31 @@ pub mod world;
 
 pub fn run(root: &Path, args: &Random) -> anyhow::Result<()> {
     let text = generated(root, "template", args)?;
-    let failures = text.lines().filter(|line| line.contains("\"e\":\"")).count();
+    let failures = text
+        .lines()
+        .filter(|line| line.contains("\"e\":\""))
+        .count();
     let (count, classes) = replay::replay(&text);
     report(count, failures, &classes, args.show)
 }
 
-fn report(count: usize, failures: usize, classes: &BTreeMap<&str, Vec<String>>, show: usize) -> anyhow::Result<()> {
+fn report(
+    count: usize,
+    failures: usize,
+    classes: &BTreeMap<&str, Vec<String>>,
+    show: usize,
+) -> anyhow::Result<()> {
     let differing: usize = classes.values().map(Vec::len).sum();
-    println!("{count} templates, {failures} of them fail in Go: {} agree, {differing} differ", count - differing);
+    println!(
+        "{count} templates, {failures} of them fail in Go: {} agree, {differing} differ",
+        count - differing
+    );
     for (class, cases) in classes {
         println!("{class}: {}", cases.len());
-        cases.iter().take(show).for_each(|case| println!("{case}\n"));
+        cases
+            .iter()
+            .take(show)
+            .for_each(|case| println!("{case}\n"));
     }
     if differing > 0 {
         bail!("{differing} of {count} differ");

@@ -17,18 +17,32 @@ mod replay;
 
 pub fn run(root: &Path, args: &Random) -> anyhow::Result<()> {
     let text = generated(root, "yaml", args)?;
-    let failures = text.lines().filter(|line| line.starts_with("{\"d\"") && line.contains("\"e\":\"")).count();
+    let failures = text
+        .lines()
+        .filter(|line| line.starts_with("{\"d\"") && line.contains("\"e\":\""))
+        .count();
     let (count, wrong) = replay::replay(&text);
     let differing = wrong.len();
     let mut classes: BTreeMap<&str, Vec<_>> = BTreeMap::new();
-    wrong.iter().for_each(|(case, difference)| classes.entry(difference.class).or_default().push((case, difference)));
-    println!("{count} documents and values, {failures} documents fail in Go: {} agree, {differing} differ", count - differing);
+    wrong.iter().for_each(|(case, difference)| {
+        classes
+            .entry(difference.class)
+            .or_default()
+            .push((case, difference))
+    });
+    println!(
+        "{count} documents and values, {failures} documents fail in Go: {} agree, {differing} differ",
+        count - differing
+    );
     let mut oracle = Oracle::start(root, "yaml")?;
     for (class, cases) in &classes {
         println!("{class}: {}", cases.len());
         for (case, difference) in cases.iter().take(args.show) {
             let (text, difference) = smallest(case, difference, &mut oracle);
-            println!("{text:?}\n    Go {}\n  ours {}\n", difference.theirs, difference.ours);
+            println!(
+                "{text:?}\n    Go {}\n  ours {}\n",
+                difference.theirs, difference.ours
+            );
         }
     }
     if differing > 0 {
@@ -41,14 +55,20 @@ pub fn run(root: &Path, args: &Random) -> anyhow::Result<()> {
 fn smallest(case: &Value, difference: &Difference, oracle: &mut Oracle) -> (String, Difference) {
     let document = case["d"].as_str();
     let mut told = difference.clone();
-    let text = shrunk(&document.map_or_else(|| case["v"].to_string(), str::to_owned), |smaller| {
-        let asked = match (document, serde_json::from_str::<Value>(smaller)) {
-            (Some(_), _) => json!({"d": smaller, "s": case["s"] == true}),
-            (None, Ok(value)) => json!({"v": value}),
-            (None, Err(_)) => return false,
-        };
-        let found = oracle.answer(&asked).and_then(|answer| replay::differs(&answer)).filter(|found| found.class == told.class);
-        found.map(|found| told = found).is_some()
-    });
+    let text = shrunk(
+        &document.map_or_else(|| case["v"].to_string(), str::to_owned),
+        |smaller| {
+            let asked = match (document, serde_json::from_str::<Value>(smaller)) {
+                (Some(_), _) => json!({"d": smaller, "s": case["s"] == true}),
+                (None, Ok(value)) => json!({"v": value}),
+                (None, Err(_)) => return false,
+            };
+            let found = oracle
+                .answer(&asked)
+                .and_then(|answer| replay::differs(&answer))
+                .filter(|found| found.class == told.class);
+            found.map(|found| told = found).is_some()
+        },
+    );
     (text, told)
 }

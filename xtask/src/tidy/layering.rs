@@ -57,12 +57,18 @@ const IMPURE: [&str; 14] = [
 /// `cargo metadata` of the workspace.
 pub fn metadata(root: &Path, with_dependencies: bool) -> anyhow::Result<Value> {
     let mut command = Command::new("cargo");
-    command.current_dir(root).args(["metadata", "--format-version", "1", "--locked"]);
+    command
+        .current_dir(root)
+        .args(["metadata", "--format-version", "1", "--locked"]);
     if !with_dependencies {
         command.arg("--no-deps");
     }
     let output = command.output().context("cargo metadata does not start")?;
-    anyhow::ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+    anyhow::ensure!(
+        output.status.success(),
+        "cargo metadata: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
@@ -75,11 +81,17 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     let metadata = metadata(root, false)?;
     let mut findings = Vec::new();
     for package in packages(&metadata) {
-        let Some(name) = package["name"].as_str().and_then(|n| n.strip_prefix("tiphys-")) else { continue };
+        let Some(name) = package["name"]
+            .as_str()
+            .and_then(|n| n.strip_prefix("tiphys-"))
+        else {
+            continue;
+        };
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
             let dev = dependency["kind"] == "dev";
             let on = dependency["name"].as_str().unwrap_or_default();
-            findings.extend(judge(name, on, dev).map(|why| format!("crates/{name}/Cargo.toml: {why}")));
+            findings
+                .extend(judge(name, on, dev).map(|why| format!("crates/{name}/Cargo.toml: {why}")));
         }
     }
     Ok(findings)
@@ -88,7 +100,9 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
 /// Why crate `name` must not list `on`, if it must not.
 fn judge(name: &str, on: &str, dev: bool) -> Option<String> {
     if PURE.contains(&name) && IMPURE.contains(&on) {
-        return Some(format!("{name} is pure and must not know `{on}`; pass what it gives as an argument"));
+        return Some(format!(
+            "{name} is pure and must not know `{on}`; pass what it gives as an argument"
+        ));
     }
     let ours = on.strip_prefix("tiphys-")?;
     if ours == "testkit" {
@@ -99,16 +113,22 @@ fn judge(name: &str, on: &str, dev: bool) -> Option<String> {
         return Some("testkit imports none of ours".to_owned());
     }
     let (Some(mine), Some(theirs)) = (rank(name), rank(ours)) else {
-        return Some(format!("`{name}` or `{ours}` has no place in the order of the crates (xtask/src/tidy/layering.rs)"));
+        return Some(format!(
+            "`{name}` or `{ours}` has no place in the order of the crates (xtask/src/tidy/layering.rs)"
+        ));
     };
     // A test of the cluster crate may start the embedded API server: it is the other end of the wire.
     if dev && ours == "embedded-kube" && !PURE.contains(&name) {
         return None;
     }
     if theirs >= mine {
-        return Some(format!("{name} must not import {ours}: imports go up the list, {ours} stands below"));
+        return Some(format!(
+            "{name} must not import {ours}: imports go up the list, {ours} stands below"
+        ));
     }
-    APART.contains(&(name, ours)).then(|| format!("{name} and {ours} must not meet"))
+    APART
+        .contains(&(name, ours))
+        .then(|| format!("{name} and {ours} must not meet"))
 }
 
 #[cfg(test)]

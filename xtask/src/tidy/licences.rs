@@ -25,7 +25,15 @@ const ACCEPTED: [&str; 14] = [
 const MAX_VERSIONS: usize = 2;
 
 /// Crates of which the ecosystem itself carries more versions than we can help.
-const MANY_VERSIONS: [&str; 7] = ["getrandom", "hashbrown", "rand", "rand_core", "windows-sys", "syn", "windows-targets"];
+const MANY_VERSIONS: [&str; 7] = [
+    "getrandom",
+    "hashbrown",
+    "rand",
+    "rand_core",
+    "windows-sys",
+    "syn",
+    "windows-targets",
+];
 
 pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     let metadata = metadata(root, true)?;
@@ -37,14 +45,20 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
         versions.entry(name).or_default().push(version);
         match package["license"].as_str() {
             Some(licence) if accepted(licence) => {}
-            Some(licence) => findings.push(format!("{name} {version}: licence `{licence}` is not on the list")),
+            Some(licence) => findings.push(format!(
+                "{name} {version}: licence `{licence}` is not on the list"
+            )),
             None if name == "ring" => {}
             None => findings.push(format!("{name} {version}: no licence is stated")),
         }
     }
     for (name, versions) in versions {
         if versions.len() > MAX_VERSIONS && !MANY_VERSIONS.contains(&name) {
-            findings.push(format!("{name}: {} versions ({}); unify them", versions.len(), versions.join(", ")));
+            findings.push(format!(
+                "{name}: {} versions ({}); unify them",
+                versions.len(),
+                versions.join(", ")
+            ));
         }
     }
     Ok(findings)
@@ -53,7 +67,8 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
 /// Whether an SPDX expression can be met with accepted licences.
 fn accepted(expression: &str) -> bool {
     let flat = expression.replace(['(', ')'], " ").replace('/', " OR ");
-    flat.split(" AND ").all(|part| part.split(" OR ").any(|one| ACCEPTED.contains(&one.trim())))
+    flat.split(" AND ")
+        .all(|part| part.split(" OR ").any(|one| ACCEPTED.contains(&one.trim())))
 }
 
 #[cfg(test)]

@@ -22,10 +22,22 @@ const WORDS: [(&str, &[&str], &str); 8] = [
         ],
         "only repo runs processes",
     ),
-    ("todo!(", &[], "finish it, or answer with an error that says what is missing"),
-    ("unimplemented!(", &[], "finish it, or answer with an error that says what is missing"),
+    (
+        "todo!(",
+        &[],
+        "finish it, or answer with an error that says what is missing",
+    ),
+    (
+        "unimplemented!(",
+        &[],
+        "finish it, or answer with an error that says what is missing",
+    ),
     ("allow(clippy::too_many_lines", &[], "split the function"),
-    ("allow(clippy::too_many_arguments", &[], "gather the parameters in a type"),
+    (
+        "allow(clippy::too_many_arguments",
+        &[],
+        "gather the parameters in a type",
+    ),
     ("allow(dead_code", &[], "remove what nothing uses"),
     (concat!("/ro", "ot/"), &[], "no machine paths"),
     (concat!("/wo", "rk/"), &[], "no machine paths"),
@@ -33,9 +45,15 @@ const WORDS: [(&str, &[&str], &str); 8] = [
 
 pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     let mut findings = Vec::new();
-    for top in ["crates", "xtask", "ui/src", "docs", "examples", "deploy", "scripts"] {
+    for top in [
+        "crates", "xtask", "ui/src", "docs", "examples", "deploy", "scripts",
+    ] {
         walk(&root.join(top), &mut |path| {
-            let name = path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned();
+            let name = path
+                .strip_prefix(root)
+                .unwrap_or(path)
+                .to_string_lossy()
+                .into_owned();
             match fs::read_to_string(path) {
                 Ok(text) => findings.extend(judge(&name, &text)),
                 Err(e) if e.kind() == std::io::ErrorKind::InvalidData => {}
@@ -52,7 +70,10 @@ fn walk(folder: &Path, visit: &mut dyn FnMut(&Path)) -> anyhow::Result<()> {
     }
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+        let name = path
+            .file_name()
+            .and_then(|n| n.to_str())
+            .unwrap_or_default();
         if path.is_dir() {
             if !["node_modules", "target", "dist", "baseline"].contains(&name) {
                 walk(&path, visit)?;
@@ -70,21 +91,33 @@ fn judge(name: &str, text: &str) -> Vec<String> {
     let code = [".rs", ".ts", ".tsx"].iter().any(|e| name.ends_with(e));
     let lines = text.lines().count();
     if code && lines > MAX_LINES {
-        findings.push(format!("{name}: {lines} lines; {MAX_LINES} is the limit, look for the seam"));
+        findings.push(format!(
+            "{name}: {lines} lines; {MAX_LINES} is the limit, look for the seam"
+        ));
     }
     if name.ends_with(".rs") && !text.starts_with("//!") {
-        findings.push(format!("{name}: opens without `//!`: say its purpose, its main type and what it must not know"));
+        findings.push(format!(
+            "{name}: opens without `//!`: say its purpose, its main type and what it must not know"
+        ));
     }
     for (number, line) in text.lines().enumerate() {
         for (word, allowed, why) in WORDS {
             let own = name.starts_with("xtask/src/tidy/");
             let helper = word.starts_with("allow(dead") && name.contains("/tests/");
-            if line.contains(word) && !own && !helper && !allowed.iter().any(|a| name.starts_with(a)) && (code || word.starts_with('/')) {
+            if line.contains(word)
+                && !own
+                && !helper
+                && !allowed.iter().any(|a| name.starts_with(a))
+                && (code || word.starts_with('/'))
+            {
                 findings.push(format!("{name}:{}: `{word}`: {why}", number + 1));
             }
         }
         if code && line.contains(concat!("TO", "DO")) && !line.contains("STATUS.md") {
-            findings.push(format!("{name}:{}: a task without an owner; write it into STATUS.md", number + 1));
+            findings.push(format!(
+                "{name}:{}: a task without an owner; write it into STATUS.md",
+                number + 1
+            ));
         }
     }
     findings
@@ -97,9 +130,35 @@ mod tests {
     #[test]
     fn each_rule_finds_its_fault_and_leaves_good_code_alone() {
         assert!(judge("crates/engine/src/a.rs", "//! Fine.\nfn a() {}\n").is_empty());
-        assert_eq!(judge("crates/engine/src/a.rs", "fn a() {}\n").len(), 1, "no header");
-        assert_eq!(judge("crates/engine/src/a.rs", "//! x\nlet c = Command::new(\"ls\");\n").len(), 1, "a process outside repo");
-        assert!(judge("crates/repo/src/a.rs", "//! x\nlet c = Command::new(\"ssh\");\n").is_empty());
-        assert_eq!(judge("crates/engine/src/a.rs", &format!("//! x\n{}", "\n".repeat(1001))).len(), 1, "too long");
+        assert_eq!(
+            judge("crates/engine/src/a.rs", "fn a() {}\n").len(),
+            1,
+            "no header"
+        );
+        assert_eq!(
+            judge(
+                "crates/engine/src/a.rs",
+                "//! x\nlet c = Command::new(\"ls\");\n"
+            )
+            .len(),
+            1,
+            "a process outside repo"
+        );
+        assert!(
+            judge(
+                "crates/repo/src/a.rs",
+                "//! x\nlet c = Command::new(\"ssh\");\n"
+            )
+            .is_empty()
+        );
+        assert_eq!(
+            judge(
+                "crates/engine/src/a.rs",
+                &format!("//! x\n{}", "\n".repeat(1001))
+            )
+            .len(),
+            1,
+            "too long"
+        );
     }
 }

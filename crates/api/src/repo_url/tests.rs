@@ -10,22 +10,61 @@ fn canonical(url: &str) -> Result<String, UrlFault> {
 #[test]
 fn one_spelling() {
     for (url, want) in [
-        ("https://Git.Example/Team/App.git", "https://git.example/team/app"),
-        ("https://git.example/team/app/", "https://git.example/team/app"),
-        ("https://git.example:443/team/app", "https://git.example/team/app"),
-        ("https://git.example./team/app", "https://git.example/team/app"),
-        ("https://me:secret@git.example/team/app", "https://git.example/team/app"),
-        ("https://git.example//team///app", "https://git.example/team/app"),
-        ("https://git.example/%74eam/app", "https://git.example/team/app"),
-        ("https://git.example/my%20team/app", "https://git.example/my team/app"),
-        ("https://git.example:8443/team/app", "https://git.example:8443/team/app"),
+        (
+            "https://Git.Example/Team/App.git",
+            "https://git.example/team/app",
+        ),
+        (
+            "https://git.example/team/app/",
+            "https://git.example/team/app",
+        ),
+        (
+            "https://git.example:443/team/app",
+            "https://git.example/team/app",
+        ),
+        (
+            "https://git.example./team/app",
+            "https://git.example/team/app",
+        ),
+        (
+            "https://me:secret@git.example/team/app",
+            "https://git.example/team/app",
+        ),
+        (
+            "https://git.example//team///app",
+            "https://git.example/team/app",
+        ),
+        (
+            "https://git.example/%74eam/app",
+            "https://git.example/team/app",
+        ),
+        (
+            "https://git.example/my%20team/app",
+            "https://git.example/my team/app",
+        ),
+        (
+            "https://git.example:8443/team/app",
+            "https://git.example:8443/team/app",
+        ),
         ("http://git.example:80/a", "http://git.example/a"),
         ("http://git.example:443/a", "http://git.example:443/a"),
         ("http://[::1]:80/r", "http://[::1]/r"),
-        ("git@git.example:Team/App.git", "ssh://git@git.example/team/app"),
-        ("ssh://git@git.example:22/team/app", "ssh://git@git.example/team/app"),
-        ("ssh://git@git.example:2222/team/app", "ssh://git@git.example:2222/team/app"),
-        ("git@git.example:/team/app", "ssh://git@git.example/team/app"),
+        (
+            "git@git.example:Team/App.git",
+            "ssh://git@git.example/team/app",
+        ),
+        (
+            "ssh://git@git.example:22/team/app",
+            "ssh://git@git.example/team/app",
+        ),
+        (
+            "ssh://git@git.example:2222/team/app",
+            "ssh://git@git.example:2222/team/app",
+        ),
+        (
+            "git@git.example:/team/app",
+            "ssh://git@git.example/team/app",
+        ),
         ("git.example:team/app", "ssh://git.example/team/app"),
         ("git@github.com:2222/app", "ssh://git@github.com/2222/app"),
         ("localhost:5000/charts/app", "localhost:5000/charts/app"),
@@ -42,11 +81,20 @@ fn one_spelling() {
 #[test]
 fn what_is_fetched_has_the_same_parts() {
     for (url, want) in [
-        ("https://me:x@Git.Example:443/Team//App%2egit/", "https://git.example/Team/App.git"),
-        ("https://git.example/my%20team/%C3%A9", "https://git.example/my%20team/%C3%A9"),
+        (
+            "https://me:x@Git.Example:443/Team//App%2egit/",
+            "https://git.example/Team/App.git",
+        ),
+        (
+            "https://git.example/my%20team/%C3%A9",
+            "https://git.example/my%20team/%C3%A9",
+        ),
         ("http://h:8080/a;b=c", "http://h:8080/a;b=c"),
     ] {
-        assert_eq!(RepoUrl::parse(url).map(|u| u.http_url()), Ok(want.to_owned()));
+        assert_eq!(
+            RepoUrl::parse(url).map(|u| u.http_url()),
+            Ok(want.to_owned())
+        );
     }
 }
 
@@ -108,7 +156,10 @@ fn refused() {
     ] {
         assert_eq!(canonical(url), Err(fault), "{url:?}");
     }
-    assert_eq!(canonical(&format!("https://h/{}", "a".repeat(5000))), Err(Long));
+    assert_eq!(
+        canonical(&format!("https://h/{}", "a".repeat(5000))),
+        Err(Long)
+    );
 }
 
 #[test]
@@ -116,8 +167,14 @@ fn patterns_have_the_spelling_of_what_they_are_compared_with() {
     for (pattern, want) in [
         ("*", "*"),
         ("https://Git.Example/Team/*", "https://git.example/team/*"),
-        ("https://git.example:443/team/**", "https://git.example/team/**"),
-        ("https://me@git.example/my%20team/*.git", "https://git.example/my team/*"),
+        (
+            "https://git.example:443/team/**",
+            "https://git.example/team/**",
+        ),
+        (
+            "https://me@git.example/my%20team/*.git",
+            "https://git.example/my team/*",
+        ),
         ("git@git.example:team/*", "ssh://git@git.example/team/*"),
         ("https://*.example/{a,b}/*", "https://*.example/{a,b}/*"),
         ("/srv/git/*", "file:///srv/git/*"),
@@ -132,7 +189,11 @@ fn patterns_have_the_spelling_of_what_they_are_compared_with() {
 const TEMPLATES: &[(&str, &[&str], &[&str])] = &[
     (
         "http://git.corp.example",
-        &["http://git.corp.example/x.git", "http://GIT.corp.example:80/a/b", "http://git.corp.example./x"],
+        &[
+            "http://git.corp.example/x.git",
+            "http://GIT.corp.example:80/a/b",
+            "http://git.corp.example./x",
+        ],
         &[
             "http://git.corp.example@127.0.0.1/x.git",
             "http://git.corp.example:80@127.0.0.1/x.git",
@@ -147,26 +208,66 @@ const TEMPLATES: &[(&str, &[&str], &[&str])] = &[
             "ssh://git.corp.example/x",
         ],
     ),
-    ("http://git.corp.example:80", &["http://git.corp.example/x"], &["http://git.corp.example:8080/x", "http://git.corp.example:800/x"]),
-    ("https://h:8443/", &["https://h:8443/x"], &["https://h/x", "https://h:84430/x", "https://h:844/x"]),
+    (
+        "http://git.corp.example:80",
+        &["http://git.corp.example/x"],
+        &[
+            "http://git.corp.example:8080/x",
+            "http://git.corp.example:800/x",
+        ],
+    ),
+    (
+        "https://h:8443/",
+        &["https://h:8443/x"],
+        &["https://h/x", "https://h:84430/x", "https://h:844/x"],
+    ),
     (
         "https://github.com/argoproj",
-        &["https://github.com/argoproj/x", "https://github.com/argoproj", "https://github.com/ArgoProj/x.git"],
-        &["https://github.com/argoproj-labs/x", "https://github.com/argo/x"],
+        &[
+            "https://github.com/argoproj/x",
+            "https://github.com/argoproj",
+            "https://github.com/ArgoProj/x.git",
+        ],
+        &[
+            "https://github.com/argoproj-labs/x",
+            "https://github.com/argo/x",
+        ],
     ),
-    ("https://github.com/argoproj/", &["https://github.com/argoproj/x"], &["https://github.com/argoproj-labs/x"]),
-    ("https://host/arg", &["https://host/arg/x"], &["https://host/argoproj/x", "https://host/argoproj", "https://host/a"]),
-    ("https://host/a/b.git", &["https://host/a/b", "https://host/a/b.git"], &["https://host/a/bb"]),
+    (
+        "https://github.com/argoproj/",
+        &["https://github.com/argoproj/x"],
+        &["https://github.com/argoproj-labs/x"],
+    ),
+    (
+        "https://host/arg",
+        &["https://host/arg/x"],
+        &[
+            "https://host/argoproj/x",
+            "https://host/argoproj",
+            "https://host/a",
+        ],
+    ),
+    (
+        "https://host/a/b.git",
+        &["https://host/a/b", "https://host/a/b.git"],
+        &["https://host/a/bb"],
+    ),
     (
         "https://org@dev.azure.com",
         &["https://org@dev.azure.com/org/p/_git/r"],
-        &["https://dev.azure.com/org/p/_git/r", "https://x@dev.azure.com/a"],
+        &[
+            "https://dev.azure.com/org/p/_git/r",
+            "https://x@dev.azure.com/a",
+        ],
     ),
     ("https://", &[], &["https://github.com/x"]),
     ("", &[], &["https://github.com/x", "ghcr.io/x"]),
     (
         "git@github.com:argoproj",
-        &["git@github.com:argoproj/x.git", "ssh://git@github.com/argoproj/x"],
+        &[
+            "git@github.com:argoproj/x.git",
+            "ssh://git@github.com/argoproj/x",
+        ],
         &[
             "git@github.com:argoproj-labs/x",
             "me@github.com:argoproj/x",
@@ -175,13 +276,41 @@ const TEMPLATES: &[(&str, &[&str], &[&str])] = &[
             "https://git@github.com/argoproj/x",
         ],
     ),
-    ("git@github.com:", &["git@github.com:argoproj/x", "ssh://git@github.com/a"], &["git@gitlab.com:argoproj/x"]),
-    ("ssh://git@h:2222", &["ssh://git@h:2222/x"], &["ssh://git@h:22220/x", "ssh://git@h/x", "git@h:x"]),
+    (
+        "git@github.com:",
+        &["git@github.com:argoproj/x", "ssh://git@github.com/a"],
+        &["git@gitlab.com:argoproj/x"],
+    ),
+    (
+        "ssh://git@h:2222",
+        &["ssh://git@h:2222/x"],
+        &["ssh://git@h:22220/x", "ssh://git@h/x", "git@h:x"],
+    ),
     ("ssh://git@h:22/team", &["git@h:team/x"], &["git@h:teams/x"]),
-    ("ghcr.io/org", &["ghcr.io/org/chart"], &["ghcr.io/organisation/chart", "oci://ghcr.io/org/chart", "ghcr.io.evil/org/chart"]),
-    ("oci://ghcr.io/org", &["oci://ghcr.io/org/chart"], &["oci://ghcr.io:5000/org/chart", "ghcr.io/org/chart"]),
-    ("localhost:5000/charts", &["localhost:5000/charts/a"], &["localhost:50000/charts/a"]),
-    ("/srv/git", &["/srv/git/r", "file:///srv/git/r"], &["/srv/gitter/r"]),
+    (
+        "ghcr.io/org",
+        &["ghcr.io/org/chart"],
+        &[
+            "ghcr.io/organisation/chart",
+            "oci://ghcr.io/org/chart",
+            "ghcr.io.evil/org/chart",
+        ],
+    ),
+    (
+        "oci://ghcr.io/org",
+        &["oci://ghcr.io/org/chart"],
+        &["oci://ghcr.io:5000/org/chart", "ghcr.io/org/chart"],
+    ),
+    (
+        "localhost:5000/charts",
+        &["localhost:5000/charts/a"],
+        &["localhost:50000/charts/a"],
+    ),
+    (
+        "/srv/git",
+        &["/srv/git/r", "file:///srv/git/r"],
+        &["/srv/gitter/r"],
+    ),
 ];
 
 #[test]
@@ -199,7 +328,18 @@ fn credentials_are_for_one_host_and_whole_segments() {
 
 #[test]
 fn the_template_with_the_longest_path_is_taken() {
-    let find = |url| best_template(url, ["", "https://h/team", "https://h", "https://h/team/very-long"], |t| *t);
+    let find = |url| {
+        best_template(
+            url,
+            [
+                "",
+                "https://h/team",
+                "https://h",
+                "https://h/team/very-long",
+            ],
+            |t| *t,
+        )
+    };
     assert_eq!(find("https://h/team/x"), Some("https://h/team"));
     assert_eq!(find("https://h/other"), Some("https://h"));
     assert_eq!(find("https://elsewhere/x"), None);

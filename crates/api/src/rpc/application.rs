@@ -12,7 +12,10 @@ pub struct ApplicationQuery {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refresh: Option<String>,
     #[prost(string, repeated, tag = "3")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub projects: Vec<String>,
     #[prost(string, optional, tag = "4")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,7 +30,10 @@ pub struct ApplicationQuery {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub app_namespace: Option<String>,
     #[prost(string, repeated, tag = "8")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub project: Vec<String>,
 }
 
@@ -46,10 +52,16 @@ pub struct NodeQuery {
 #[serde(rename_all = "camelCase", default)]
 pub struct RevisionMetadataQuery {
     #[prost(string, required, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(string, required, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub revision: String,
     #[prost(string, optional, tag = "3")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,7 +81,10 @@ pub struct RevisionMetadataQuery {
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationResourceEventsQuery {
     #[prost(string, required, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(string, optional, tag = "2")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,7 +107,10 @@ pub struct ApplicationResourceEventsQuery {
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationManifestQuery {
     #[prost(string, required, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(string, optional, tag = "2")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,10 +122,16 @@ pub struct ApplicationManifestQuery {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     #[prost(int64, repeated, packed = "false", tag = "5")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub source_positions: Vec<i64>,
     #[prost(string, repeated, tag = "6")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub revisions: Vec<String>,
     #[prost(bool, optional, tag = "7")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -118,7 +142,10 @@ pub struct ApplicationManifestQuery {
 #[serde(rename_all = "camelCase", default)]
 pub struct FileChunk {
     #[prost(bytes = "vec", required, tag = "1")]
-    #[serde(skip_serializing_if = "Vec::is_empty", with = "crate::meta::base64_bytes")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        with = "crate::meta::base64_bytes"
+    )]
     pub chunk: Vec<u8>,
 }
 
@@ -126,10 +153,16 @@ pub struct FileChunk {
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationManifestQueryWithFiles {
     #[prost(string, required, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(string, required, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub checksum: String,
     #[prost(string, optional, tag = "3")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -186,7 +219,10 @@ pub struct ApplicationUpdateRequest {
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationDeleteRequest {
     #[prost(string, required, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(bool, optional, tag = "2")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -206,7 +242,10 @@ pub struct ApplicationDeleteRequest {
 #[serde(rename_all = "camelCase", default)]
 pub struct SyncOptions {
     #[prost(string, repeated, tag = "1")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub items: Vec<String>,
 }
 
@@ -214,7 +253,10 @@ pub struct SyncOptions {
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationSyncRequest {
     #[prost(string, required, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(string, optional, tag = "2")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -229,13 +271,22 @@ pub struct ApplicationSyncRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<crate::operation::SyncStrategy>,
     #[prost(message, repeated, tag = "7")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub resources: Vec<crate::operation::SyncOperationResource>,
     #[prost(string, repeated, tag = "8")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub manifests: Vec<String>,
     #[prost(message, repeated, tag = "9")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub infos: Vec<crate::operation::Info>,
     #[prost(message, optional, tag = "10")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -250,10 +301,16 @@ pub struct ApplicationSyncRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     #[prost(int64, repeated, packed = "false", tag = "14")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub source_positions: Vec<i64>,
     #[prost(string, repeated, tag = "15")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub revisions: Vec<String>,
 }
 
@@ -261,7 +318,10 @@ pub struct ApplicationSyncRequest {
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationUpdateSpecRequest {
     #[prost(string, required, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(message, required, tag = "2")]
     #[serde(deserialize_with = "crate::null_default")]
@@ -281,13 +341,22 @@ pub struct ApplicationUpdateSpecRequest {
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationPatchRequest {
     #[prost(string, required, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(string, required, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub patch: String,
     #[prost(string, required, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub patch_type: String,
     #[prost(string, optional, tag = "5")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -301,10 +370,16 @@ pub struct ApplicationPatchRequest {
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationRollbackRequest {
     #[prost(string, required, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(int64, required, tag = "2")]
-    #[serde(skip_serializing_if = "crate::is_zero", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_zero",
+        deserialize_with = "crate::null_default"
+    )]
     pub id: i64,
     #[prost(bool, optional, tag = "3")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -324,22 +399,34 @@ pub struct ApplicationRollbackRequest {
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationResourceRequest {
     #[prost(string, required, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(string, optional, tag = "2")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     #[prost(string, required, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub resource_name: String,
     #[prost(string, required, tag = "4")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub version: String,
     #[prost(string, optional, tag = "5")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     #[prost(string, required, tag = "6")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub kind: String,
     #[prost(string, optional, tag = "7")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -353,28 +440,46 @@ pub struct ApplicationResourceRequest {
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationResourcePatchRequest {
     #[prost(string, required, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(string, optional, tag = "2")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     #[prost(string, required, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub resource_name: String,
     #[prost(string, required, tag = "4")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub version: String,
     #[prost(string, optional, tag = "5")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     #[prost(string, required, tag = "6")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub kind: String,
     #[prost(string, required, tag = "7")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub patch: String,
     #[prost(string, required, tag = "8")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub patch_type: String,
     #[prost(string, optional, tag = "9")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -388,22 +493,34 @@ pub struct ApplicationResourcePatchRequest {
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationResourceDeleteRequest {
     #[prost(string, required, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(string, optional, tag = "2")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     #[prost(string, required, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub resource_name: String,
     #[prost(string, required, tag = "4")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub version: String,
     #[prost(string, optional, tag = "5")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     #[prost(string, required, tag = "6")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub kind: String,
     #[prost(bool, optional, tag = "7")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -423,10 +540,16 @@ pub struct ApplicationResourceDeleteRequest {
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceActionParameters {
     #[prost(string, required, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(string, required, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub value: String,
 }
 
@@ -434,25 +557,40 @@ pub struct ResourceActionParameters {
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceActionRunRequest {
     #[prost(string, required, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(string, optional, tag = "2")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     #[prost(string, required, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub resource_name: String,
     #[prost(string, required, tag = "4")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub version: String,
     #[prost(string, optional, tag = "5")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     #[prost(string, required, tag = "6")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub kind: String,
     #[prost(string, required, tag = "7")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub action: String,
     #[prost(string, optional, tag = "8")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -466,25 +604,40 @@ pub struct ResourceActionRunRequest {
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceActionRunRequestV2 {
     #[prost(string, required, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(string, optional, tag = "2")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     #[prost(string, required, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub resource_name: String,
     #[prost(string, required, tag = "4")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub version: String,
     #[prost(string, optional, tag = "5")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     #[prost(string, required, tag = "6")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub kind: String,
     #[prost(string, required, tag = "7")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub action: String,
     #[prost(string, optional, tag = "8")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -493,7 +646,10 @@ pub struct ResourceActionRunRequestV2 {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     #[prost(message, repeated, tag = "10")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub resource_action_parameters: Vec<ResourceActionParameters>,
 }
 
@@ -501,7 +657,10 @@ pub struct ResourceActionRunRequestV2 {
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceActionsListResponse {
     #[prost(message, repeated, tag = "1")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub actions: Vec<crate::resource::ResourceAction>,
 }
 
@@ -509,7 +668,10 @@ pub struct ResourceActionsListResponse {
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationResourceResponse {
     #[prost(string, required, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub manifest: String,
 }
 
@@ -517,7 +679,10 @@ pub struct ApplicationResourceResponse {
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationPodLogsQuery {
     #[prost(string, required, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(string, optional, tag = "2")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -573,19 +738,31 @@ pub struct ApplicationPodLogsQuery {
 #[serde(rename_all = "camelCase", default)]
 pub struct LogEntry {
     #[prost(string, required, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub content: String,
     #[prost(message, optional, tag = "2")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_stamp: Option<crate::meta::Time>,
     #[prost(bool, required, tag = "3")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub last: bool,
     #[prost(string, required, tag = "4")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub time_stamp_str: String,
     #[prost(string, required, tag = "5")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub pod_name: String,
 }
 
@@ -593,7 +770,10 @@ pub struct LogEntry {
 #[serde(rename_all = "camelCase", default)]
 pub struct OperationTerminateRequest {
     #[prost(string, required, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(string, optional, tag = "2")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -607,7 +787,10 @@ pub struct OperationTerminateRequest {
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationSyncWindowsQuery {
     #[prost(string, required, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(string, optional, tag = "2")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -621,13 +804,22 @@ pub struct ApplicationSyncWindowsQuery {
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationSyncWindowsResponse {
     #[prost(message, repeated, tag = "1")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub active_windows: Vec<ApplicationSyncWindow>,
     #[prost(message, repeated, tag = "2")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub assigned_windows: Vec<ApplicationSyncWindow>,
     #[prost(bool, required, tag = "3")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub can_sync: bool,
 }
 
@@ -635,16 +827,28 @@ pub struct ApplicationSyncWindowsResponse {
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationSyncWindow {
     #[prost(string, required, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub kind: String,
     #[prost(string, required, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub schedule: String,
     #[prost(string, required, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub duration: String,
     #[prost(bool, required, tag = "4")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub manual_sync: bool,
 }
 
@@ -656,7 +860,10 @@ pub struct OperationTerminateResponse {}
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourcesQuery {
     #[prost(string, required, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub application_name: String,
     #[prost(string, optional, tag = "2")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -685,7 +892,10 @@ pub struct ResourcesQuery {
 #[serde(rename_all = "camelCase", default)]
 pub struct ManagedResourcesResponse {
     #[prost(message, repeated, tag = "1")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub items: Vec<crate::resource::ResourceDiff>,
 }
 
@@ -693,7 +903,10 @@ pub struct ManagedResourcesResponse {
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationServerSideDiffQuery {
     #[prost(string, required, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub app_name: String,
     #[prost(string, optional, tag = "2")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -702,10 +915,16 @@ pub struct ApplicationServerSideDiffQuery {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     #[prost(message, repeated, tag = "4")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub live_resources: Vec<crate::resource::ResourceDiff>,
     #[prost(string, repeated, tag = "5")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub target_manifests: Vec<String>,
 }
 
@@ -713,10 +932,16 @@ pub struct ApplicationServerSideDiffQuery {
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationServerSideDiffResponse {
     #[prost(message, repeated, tag = "1")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub items: Vec<crate::resource::ResourceDiff>,
     #[prost(bool, required, tag = "2")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub modified: bool,
 }
 
@@ -724,10 +949,16 @@ pub struct ApplicationServerSideDiffResponse {
 #[serde(rename_all = "camelCase", default)]
 pub struct LinkInfo {
     #[prost(string, required, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub title: String,
     #[prost(string, required, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub url: String,
     #[prost(string, optional, tag = "3")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -741,7 +972,10 @@ pub struct LinkInfo {
 #[serde(rename_all = "camelCase", default)]
 pub struct LinksResponse {
     #[prost(message, repeated, tag = "1")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub items: Vec<LinkInfo>,
 }
 
@@ -749,7 +983,10 @@ pub struct LinksResponse {
 #[serde(rename_all = "camelCase", default)]
 pub struct ListAppLinksRequest {
     #[prost(string, required, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(string, optional, tag = "3")]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,10 +6,17 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterID {
     #[prost(string, tag = "1")]
-    #[serde(rename = "type", skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        rename = "type",
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub type_: String,
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub value: String,
 }
 
@@ -17,10 +24,16 @@ pub struct ClusterID {
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterQuery {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub server: String,
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(message, optional, tag = "3")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,7 +51,10 @@ pub struct ClusterCreateRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<crate::cluster::Cluster>,
     #[prost(bool, tag = "2")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub upsert: bool,
 }
 
@@ -49,7 +65,10 @@ pub struct ClusterUpdateRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<crate::cluster::Cluster>,
     #[prost(string, repeated, tag = "2")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub updated_fields: Vec<String>,
     #[prost(message, optional, tag = "3")]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -9,7 +9,10 @@ pub struct EventList {
     #[serde(deserialize_with = "crate::null_default")]
     pub metadata: crate::meta::ListMeta,
     #[prost(message, repeated, tag = "2")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub items: Vec<Event>,
 }
 
@@ -23,10 +26,16 @@ pub struct Event {
     #[serde(deserialize_with = "crate::null_default")]
     pub involved_object: ObjectReference,
     #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub reason: String,
     #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub message: String,
     #[prost(message, required, tag = "5")]
     #[serde(deserialize_with = "crate::null_default")]
@@ -38,10 +47,17 @@ pub struct Event {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_timestamp: Option<crate::meta::Time>,
     #[prost(int32, tag = "8")]
-    #[serde(skip_serializing_if = "crate::is_zero", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_zero",
+        deserialize_with = "crate::null_default"
+    )]
     pub count: i32,
     #[prost(string, tag = "9")]
-    #[serde(rename = "type", skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        rename = "type",
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub type_: String,
     #[prost(message, optional, tag = "10")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,16 +66,25 @@ pub struct Event {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub series: Option<EventSeries>,
     #[prost(string, tag = "12")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub action: String,
     #[prost(message, optional, tag = "13")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub related: Option<ObjectReference>,
     #[prost(string, tag = "14")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub reporting_component: String,
     #[prost(string, tag = "15")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub reporting_instance: String,
 }
 
@@ -67,10 +92,16 @@ pub struct Event {
 #[serde(rename_all = "camelCase", default)]
 pub struct EventSource {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub component: String,
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub host: String,
 }
 
@@ -78,7 +109,10 @@ pub struct EventSource {
 #[serde(rename_all = "camelCase", default)]
 pub struct EventSeries {
     #[prost(int32, tag = "1")]
-    #[serde(skip_serializing_if = "crate::is_zero", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_zero",
+        deserialize_with = "crate::null_default"
+    )]
     pub count: i32,
     #[prost(message, optional, tag = "2")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,24 +123,45 @@ pub struct EventSeries {
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectReference {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub kind: String,
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub namespace: String,
     #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
     #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub uid: String,
     #[prost(string, tag = "5")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub api_version: String,
     #[prost(string, tag = "6")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub resource_version: String,
     #[prost(string, tag = "7")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub field_path: String,
 }

@@ -9,7 +9,10 @@ pub struct ProjectCreateRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<crate::project::AppProject>,
     #[prost(bool, tag = "2")]
-    #[serde(skip_serializing_if = "crate::is_false", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
     pub upsert: bool,
 }
 
@@ -17,16 +20,28 @@ pub struct ProjectCreateRequest {
 #[serde(rename_all = "camelCase", default)]
 pub struct ProjectTokenDeleteRequest {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub project: String,
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub role: String,
     #[prost(int64, tag = "3")]
-    #[serde(skip_serializing_if = "crate::is_zero", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_zero",
+        deserialize_with = "crate::null_default"
+    )]
     pub iat: i64,
     #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub id: String,
 }
 
@@ -34,19 +49,34 @@ pub struct ProjectTokenDeleteRequest {
 #[serde(rename_all = "camelCase", default)]
 pub struct ProjectTokenCreateRequest {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub project: String,
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub description: String,
     #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub role: String,
     #[prost(int64, tag = "4")]
-    #[serde(skip_serializing_if = "crate::is_zero", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "crate::is_zero",
+        deserialize_with = "crate::null_default"
+    )]
     pub expires_in: i64,
     #[prost(string, tag = "5")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub id: String,
 }
 
@@ -54,7 +84,10 @@ pub struct ProjectTokenCreateRequest {
 #[serde(rename_all = "camelCase", default)]
 pub struct ProjectTokenResponse {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub token: String,
 }
 
@@ -62,7 +95,10 @@ pub struct ProjectTokenResponse {
 #[serde(rename_all = "camelCase", default)]
 pub struct ProjectQuery {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
 }
 
@@ -82,7 +118,10 @@ pub struct EmptyResponse {}
 #[serde(rename_all = "camelCase", default)]
 pub struct SyncWindowsQuery {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
 }
 
@@ -90,7 +129,10 @@ pub struct SyncWindowsQuery {
 #[serde(rename_all = "camelCase", default)]
 pub struct SyncWindowsResponse {
     #[prost(message, repeated, tag = "1")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub windows: Vec<crate::project::SyncWindow>,
 }
 
@@ -98,7 +140,10 @@ pub struct SyncWindowsResponse {
 #[serde(rename_all = "camelCase", default)]
 pub struct GlobalProjectsResponse {
     #[prost(message, repeated, tag = "1")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub items: Vec<crate::project::AppProject>,
 }
 
@@ -106,16 +151,25 @@ pub struct GlobalProjectsResponse {
 #[serde(rename_all = "camelCase", default)]
 pub struct DetailedProjectsResponse {
     #[prost(message, repeated, tag = "1")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub global_projects: Vec<crate::project::AppProject>,
     #[prost(message, optional, tag = "2")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<crate::project::AppProject>,
     #[prost(message, repeated, tag = "3")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub repositories: Vec<crate::repository::Repository>,
     #[prost(message, repeated, tag = "4")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub clusters: Vec<crate::cluster::Cluster>,
 }
 
@@ -123,6 +177,9 @@ pub struct DetailedProjectsResponse {
 #[serde(rename_all = "camelCase", default)]
 pub struct ListProjectLinksRequest {
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "crate::null_default")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
     pub name: String,
 }

@@ -45,16 +45,32 @@ pub struct Change {
 }
 
 /// Every change that [`three_way::create`]'s patch makes to `current`, sorted by path; `overwrite` is taken as set.
-pub fn explain(original: &Value, modified: &Value, current: &Value, ty: Option<TypeRef<'_>>) -> Result<Vec<Change>, PatchError> {
+pub fn explain(
+    original: &Value,
+    modified: &Value,
+    current: &Value,
+    ty: Option<TypeRef<'_>>,
+) -> Result<Vec<Change>, PatchError> {
     let patch = three_way::create(original, modified, current, ty, true)?;
     let result = match ty {
         Some(ty) => strategic::apply(current, &patch, ty)?,
         None => json_merge::apply(current, &patch)?,
     };
-    let mut walk = Walk { path: String::new(), found: Vec::new() };
+    let mut walk = Walk {
+        path: String::new(),
+        found: Vec::new(),
+    };
     let empty = Map::new();
     let map = |v: &'_ Value| v.as_object().cloned().unwrap_or_else(|| empty.clone());
-    walk.maps(&map(current), &map(&result), Said { patch: Some(&patch), modified: Some(modified) }, ty);
+    walk.maps(
+        &map(current),
+        &map(&result),
+        Said {
+            patch: Some(&patch),
+            modified: Some(modified),
+        },
+        ty,
+    );
     Ok(walk.found)
 }
 
@@ -67,12 +83,22 @@ struct Said<'a> {
 
 impl<'a> Said<'a> {
     fn field(self, key: &str) -> Self {
-        Self { patch: self.patch.and_then(|v| v.get(key)), modified: self.modified.and_then(|v| v.get(key)) }
+        Self {
+            patch: self.patch.and_then(|v| v.get(key)),
+            modified: self.modified.and_then(|v| v.get(key)),
+        }
     }
 
     fn element(self, merge_key: &str, identity: &Value) -> Self {
-        let find = |list: Option<&'a Value>| list.and_then(Value::as_array)?.iter().find(|v| v.get(merge_key) == Some(identity));
-        Self { patch: find(self.patch), modified: find(self.modified) }
+        let find = |list: Option<&'a Value>| {
+            list.and_then(Value::as_array)?
+                .iter()
+                .find(|v| v.get(merge_key) == Some(identity))
+        };
+        Self {
+            patch: find(self.patch),
+            modified: find(self.modified),
+        }
     }
 }
 
@@ -83,7 +109,12 @@ struct Walk {
 
 impl Walk {
     fn add(&mut self, from: Option<&Value>, to: Option<&Value>, cause: Cause) {
-        self.found.push(Change { path: self.path.clone(), from: from.cloned(), to: to.cloned(), cause });
+        self.found.push(Change {
+            path: self.path.clone(),
+            from: from.cloned(),
+            to: to.cloned(),
+            cause,
+        });
     }
 
     fn at(&mut self, step: &PathElement, visit: impl FnOnce(&mut Self)) {
@@ -93,10 +124,21 @@ impl Walk {
         self.path.truncate(length);
     }
 
-    fn maps(&mut self, old: &Map<String, Value>, new: &Map<String, Value>, said: Said<'_>, ty: Option<TypeRef<'_>>) {
-        let mut keys: Vec<&String> = old.keys().chain(new.keys().filter(|k| !old.contains_key(*k))).collect();
+    fn maps(
+        &mut self,
+        old: &Map<String, Value>,
+        new: &Map<String, Value>,
+        said: Said<'_>,
+        ty: Option<TypeRef<'_>>,
+    ) {
+        let mut keys: Vec<&String> = old
+            .keys()
+            .chain(new.keys().filter(|k| !old.contains_key(*k)))
+            .collect();
         keys.sort();
-        let retains = said.patch.is_some_and(|p| p.get(strategic::RETAIN_KEYS).is_some());
+        let retains = said
+            .patch
+            .is_some_and(|p| p.get(strategic::RETAIN_KEYS).is_some());
         for key in keys {
             let (old, new, below) = (old.get(key), new.get(key), said.field(key));
             let explicit_null = below.modified.is_some_and(Value::is_null);
@@ -105,48 +147,95 @@ impl Walk {
                 _ if explicit_null => Cause::Difference,
                 _ => Cause::Deletion,
             };
-            self.at(&PathElement::Field(key.clone()), |walk| walk.values(old, new, gone, below, ty.and_then(|t| t.field(key))));
+            self.at(&PathElement::Field(key.clone()), |walk| {
+                walk.values(old, new, gone, below, ty.and_then(|t| t.field(key)))
+            });
         }
     }
 
-    fn values(&mut self, old: Option<&Value>, new: Option<&Value>, gone: Cause, said: Said<'_>, ty: Option<TypeRef<'_>>) {
+    fn values(
+        &mut self,
+        old: Option<&Value>,
+        new: Option<&Value>,
+        gone: Cause,
+        said: Said<'_>,
+        ty: Option<TypeRef<'_>>,
+    ) {
         match (old, new) {
             (old, new) if old == new => {}
             (Some(_), None) => self.add(old, None, gone),
             (Some(Value::Object(old)), Some(Value::Object(new))) => self.maps(old, new, said, ty),
-            (Some(Value::Array(old)), Some(Value::Array(new))) if merges(ty) => self.lists(old, new, said, ty),
+            (Some(Value::Array(old)), Some(Value::Array(new))) if merges(ty) => {
+                self.lists(old, new, said, ty)
+            }
             _ => self.add(old, new, Cause::Difference),
         }
     }
 
     fn lists(&mut self, old: &[Value], new: &[Value], said: Said<'_>, ty: Option<TypeRef<'_>>) {
         let merge_key = ty.and_then(|t| t.patch_merge_key()).unwrap_or("");
-        let identity = |item: &Value| if merge_key.is_empty() { Some(item.clone()) } else { item.get(merge_key).cloned() };
-        let (before, after): (Vec<_>, Vec<_>) = (old.iter().map(identity).collect(), new.iter().map(identity).collect());
+        let identity = |item: &Value| {
+            if merge_key.is_empty() {
+                Some(item.clone())
+            } else {
+                item.get(merge_key).cloned()
+            }
+        };
+        let (before, after): (Vec<_>, Vec<_>) = (
+            old.iter().map(identity).collect(),
+            new.iter().map(identity).collect(),
+        );
         let step = |id: &Option<Value>| match id {
-            Some(id) if !merge_key.is_empty() => PathElement::Key(vec![(merge_key.to_owned(), id.clone())]),
+            Some(id) if !merge_key.is_empty() => {
+                PathElement::Key(vec![(merge_key.to_owned(), id.clone())])
+            }
             id => PathElement::Value(id.clone().unwrap_or(Value::Null)),
         };
-        for (item, id) in old.iter().zip(&before).filter(|(_, id)| !after.contains(id)) {
-            self.at(&step(id), |walk| walk.add(Some(item), None, Cause::Deletion));
+        for (item, id) in old
+            .iter()
+            .zip(&before)
+            .filter(|(_, id)| !after.contains(id))
+        {
+            self.at(&step(id), |walk| {
+                walk.add(Some(item), None, Cause::Deletion)
+            });
         }
         for (item, id) in new.iter().zip(&after) {
             let old = before.iter().position(|b| b == id).map(|i| &old[i]);
-            let below = id.as_ref().map(|id| said.element(merge_key, id)).unwrap_or_default();
-            self.at(&step(id), |walk| walk.values(old, Some(item), Cause::Deletion, below, ty.and_then(|t| t.items())));
+            let below = id
+                .as_ref()
+                .map(|id| said.element(merge_key, id))
+                .unwrap_or_default();
+            self.at(&step(id), |walk| {
+                walk.values(
+                    old,
+                    Some(item),
+                    Cause::Deletion,
+                    below,
+                    ty.and_then(|t| t.items()),
+                )
+            });
         }
         let stayed = |list: &[Option<Value>], other: &[Option<Value>]| -> Vec<Value> {
-            list.iter().filter(|id| other.contains(id)).map(|id| id.clone().unwrap_or(Value::Null)).collect()
+            list.iter()
+                .filter(|id| other.contains(id))
+                .map(|id| id.clone().unwrap_or(Value::Null))
+                .collect()
         };
         let (before, after) = (stayed(&before, &after), stayed(&after, &before));
         if before != after {
-            self.add(Some(&Value::Array(before)), Some(&Value::Array(after)), Cause::ListOrder);
+            self.add(
+                Some(&Value::Array(before)),
+                Some(&Value::Array(after)),
+                Cause::ListOrder,
+            );
         }
     }
 }
 
 fn merges(ty: Option<TypeRef<'_>>) -> bool {
-    ty.and_then(|t| t.patch_strategy()).is_some_and(|s| s.split(',').any(|word| word == "merge"))
+    ty.and_then(|t| t.patch_strategy())
+        .is_some_and(|s| s.split(',').any(|word| word == "merge"))
 }
 
 #[cfg(test)]
@@ -157,7 +246,18 @@ mod tests {
 
     fn told(changes: &[Change]) -> Vec<String> {
         let text = |v: &Option<Value>| v.as_ref().map_or("-".to_owned(), Value::to_string);
-        changes.iter().map(|c| format!("{} {} {} ({})", c.path, text(&c.from), text(&c.to), c.cause.as_str())).collect()
+        changes
+            .iter()
+            .map(|c| {
+                format!(
+                    "{} {} {} ({})",
+                    c.path,
+                    text(&c.from),
+                    text(&c.to),
+                    c.cause.as_str()
+                )
+            })
+            .collect()
     }
 
     fn pod_spec(spec: Value) -> Value {
@@ -167,8 +267,12 @@ mod tests {
     #[test]
     fn each_change_has_its_cause() {
         let ty = schema::builtin().type_for(&Gvk::new("apps", "v1", "Deployment"));
-        let original = pod_spec(json!({"containers": [{"name": "a", "args": ["x"]}, {"name": "b"}, {"name": "old"}], "hostname": "h"}));
-        let mut modified = pod_spec(json!({"containers": [{"name": "b", "image": "2"}, {"name": "a"}], "subdomain": null}));
+        let original = pod_spec(
+            json!({"containers": [{"name": "a", "args": ["x"]}, {"name": "b"}, {"name": "old"}], "hostname": "h"}),
+        );
+        let mut modified = pod_spec(
+            json!({"containers": [{"name": "b", "image": "2"}, {"name": "a"}], "subdomain": null}),
+        );
         modified["spec"]["strategy"] = json!({"type": "Recreate"});
         let mut current = pod_spec(json!({
             "containers": [{"name": "a", "args": ["x"], "image": "d"}, {"name": "b", "image": "1"}, {"name": "old"}, {"name": "injected"}],
@@ -192,8 +296,21 @@ mod tests {
 
     #[test]
     fn without_a_type_lists_change_as_a_whole() {
-        let changes = explain(&json!({"a": 1, "b": 2}), &json!({"a": [1], "c": {}}), &json!({"a": [2], "b": 2}), None).expect("explained");
-        assert_eq!(told(&changes), [".a [2] [1] (difference)", ".b 2 - (deletion)", ".c - {} (difference)"]);
+        let changes = explain(
+            &json!({"a": 1, "b": 2}),
+            &json!({"a": [1], "c": {}}),
+            &json!({"a": [2], "b": 2}),
+            None,
+        )
+        .expect("explained");
+        assert_eq!(
+            told(&changes),
+            [
+                ".a [2] [1] (difference)",
+                ".b 2 - (deletion)",
+                ".c - {} (difference)"
+            ]
+        );
     }
 
     #[test]

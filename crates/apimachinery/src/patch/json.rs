@@ -36,17 +36,27 @@ pub fn apply(doc: &Value, patch: &Value) -> Result<Value, PatchError> {
 /// The same for a document that nobody needs if an operation fails.
 pub fn apply_in_place(doc: &mut Value, patch: &Value) -> Result<(), PatchError> {
     let Value::Array(operations) = patch else {
-        return Err(PatchError::Invalid(format!("json: cannot unmarshal {} into Go value of type jsonpatch.Patch", kind(patch))));
+        return Err(PatchError::Invalid(format!(
+            "json: cannot unmarshal {} into Go value of type jsonpatch.Patch",
+            kind(patch)
+        )));
     };
     if let Some(wrong) = operations.iter().find(|o| !o.is_object() && !o.is_null()) {
-        return Err(PatchError::Invalid(format!("json: cannot unmarshal {} into Go value of type jsonpatch.Operation", kind(wrong))));
+        return Err(PatchError::Invalid(format!(
+            "json: cannot unmarshal {} into Go value of type jsonpatch.Operation",
+            kind(wrong)
+        )));
     }
     if operations.len() > MAX_OPERATIONS {
-        return Err(PatchError::TooManyOperations { limit: MAX_OPERATIONS, got: operations.len() });
+        return Err(PatchError::TooManyOperations {
+            limit: MAX_OPERATIONS,
+            got: operations.len(),
+        });
     }
     let mut spent = Spent::default();
     for (index, operation) in operations.iter().enumerate() {
-        carry_out(doc, operation, &mut spent).map_err(|reason| PatchError::Operation { index, reason })?;
+        carry_out(doc, operation, &mut spent)
+            .map_err(|reason| PatchError::Operation { index, reason })?;
     }
     Ok(())
 }
@@ -54,40 +64,60 @@ pub fn apply_in_place(doc: &mut Value, patch: &Value) -> Result<(), PatchError> 
 fn carry_out(doc: &mut Value, operation: &Value, spent: &mut Spent) -> Result<(), String> {
     let text = |key: &str| operation.get(key).and_then(Value::as_str);
     let kind = text("op").unwrap_or("unknown");
-    if !matches!(kind, "add" | "remove" | "replace" | "move" | "test" | "copy") {
+    if !matches!(
+        kind,
+        "add" | "remove" | "replace" | "move" | "test" | "copy"
+    ) {
         return Err(format!("Unexpected kind: {kind}"));
     }
     let from = match kind {
-        "move" | "copy" => {
-            text("from").ok_or(format!("{kind} operation failed to decode from: operation, missing from field: missing value"))?
-        }
+        "move" | "copy" => text("from").ok_or(format!(
+            "{kind} operation failed to decode from: operation, missing from field: missing value"
+        ))?,
         _ => "",
     };
-    let field = if matches!(kind, "replace" | "move" | "test") { "operation missing path field: " } else { "" };
-    let path = text("path").ok_or(format!("{kind} operation failed to decode path: {field}missing value"))?;
+    let field = if matches!(kind, "replace" | "move" | "test") {
+        "operation missing path field: "
+    } else {
+        ""
+    };
+    let path = text("path").ok_or(format!(
+        "{kind} operation failed to decode path: {field}missing value"
+    ))?;
     let value = operation.get("value");
     if matches!(kind, "add" | "replace") {
         fits(path, value.unwrap_or(&Value::Null))?;
     }
     match kind {
         "add" => {
-            let at = locate(doc, path).ok_or(format!("add operation does not apply: doc is missing path: \"{path}\": missing value"))?;
-            add(at, value.cloned().unwrap_or_default()).map_err(|e| format!("error in add for path: '{path}': {e}"))
+            let at = locate(doc, path).ok_or(format!(
+                "add operation does not apply: doc is missing path: \"{path}\": missing value"
+            ))?;
+            add(at, value.cloned().unwrap_or_default())
+                .map_err(|e| format!("error in add for path: '{path}': {e}"))
         }
         "remove" => {
-            let at = locate(doc, path).ok_or(format!("remove operation does not apply: doc is missing path: \"{path}\": missing value"))?;
-            remove(at).map(drop).map_err(|e| format!("error in remove for path: '{path}': {e}"))
+            let at = locate(doc, path).ok_or(format!(
+                "remove operation does not apply: doc is missing path: \"{path}\": missing value"
+            ))?;
+            remove(at)
+                .map(drop)
+                .map_err(|e| format!("error in remove for path: '{path}': {e}"))
         }
         "replace" => replace(doc, path, value.cloned().unwrap_or_default()),
         "test" => test(doc, path, value.unwrap_or(&Value::Null)),
         "move" => {
-            let at = locate(doc, from).ok_or(format!("move operation does not apply: doc is missing from path: {from}: missing value"))?;
+            let at = locate(doc, from).ok_or(format!(
+                "move operation does not apply: doc is missing from path: {from}: missing value"
+            ))?;
             let key = at.1.clone();
             let value = remove(at).map_err(|e| format!("error in move for path: '{key}': {e}"))?;
             if steps(path) > steps(from) {
                 spent.sunk += count(&value);
                 if spent.sunk > MAX_SUNK {
-                    return Err(format!("Unable to complete the move, more than {MAX_SUNK} values were moved further down"));
+                    return Err(format!(
+                        "Unable to complete the move, more than {MAX_SUNK} values were moved further down"
+                    ));
                 }
                 fits(path, &value)?;
             }
@@ -96,8 +126,13 @@ fn carry_out(doc: &mut Value, operation: &Value, spent: &mut Spent) -> Result<()
             add(at, value).map_err(|e| format!("error in move for path: '{path}': {e}"))
         }
         _ => {
-            let at = locate(doc, from).ok_or(format!("copy operation does not apply: doc is missing from path: {from}: missing value"))?;
-            let value = get(at.0, &at.1).map_err(|e| format!("error in copy for from: '{from}': {e}"))?.cloned().unwrap_or_default();
+            let at = locate(doc, from).ok_or(format!(
+                "copy operation does not apply: doc is missing from path: {from}: missing value"
+            ))?;
+            let value = get(at.0, &at.1)
+                .map_err(|e| format!("error in copy for from: '{from}': {e}"))?
+                .cloned()
+                .unwrap_or_default();
             let at = locate(doc, path)
                 .ok_or(format!("copy operation does not apply: doc is missing destination path: {path}: missing value"))?;
             fits(path, &value)?;
@@ -122,7 +157,9 @@ fn fits(path: &str, value: &Value) -> Result<(), String> {
     let levels = MAX_DEPTH.checked_sub(steps(path));
     match levels {
         Some(levels) if !is_deeper_than(value, levels) => Ok(()),
-        _ => Err(format!("exceeded max depth: the document would have more than {MAX_DEPTH} levels")),
+        _ => Err(format!(
+            "exceeded max depth: the document would have more than {MAX_DEPTH} levels"
+        )),
     }
 }
 
@@ -143,7 +180,9 @@ fn replace(doc: &mut Value, path: &str, value: Value) -> Result<(), String> {
         *doc = value;
         return Ok(());
     }
-    let missing = |what: &str| format!("replace operation does not apply: doc is missing {what}: {path}: missing value");
+    let missing = |what: &str| {
+        format!("replace operation does not apply: doc is missing {what}: {path}: missing value")
+    };
     let (container, key) = locate(doc, path).ok_or_else(|| missing("path"))?;
     get(container, &key).map_err(|_| missing("key"))?;
     match container {
@@ -162,27 +201,48 @@ fn replace(doc: &mut Value, path: &str, value: Value) -> Result<(), String> {
 fn test(doc: &mut Value, path: &str, wanted: &Value) -> Result<(), String> {
     let failed = || format!("testing value {path} failed: test failed");
     if path.is_empty() {
-        return if same(doc, wanted) { Ok(()) } else { Err(failed()) };
+        return if same(doc, wanted) {
+            Ok(())
+        } else {
+            Err(failed())
+        };
     }
-    let (container, key) = locate(doc, path).ok_or(format!("test operation does not apply: is missing path: {path}: missing value"))?;
-    let found = get(container, &key).map_err(|e| format!("error in test for path: '{path}': {e}"))?;
-    if same(found.unwrap_or(&Value::Null), wanted) { Ok(()) } else { Err(failed()) }
+    let (container, key) = locate(doc, path).ok_or(format!(
+        "test operation does not apply: is missing path: {path}: missing value"
+    ))?;
+    let found =
+        get(container, &key).map_err(|e| format!("error in test for path: '{path}': {e}"))?;
+    if same(found.unwrap_or(&Value::Null), wanted) {
+        Ok(())
+    } else {
+        Err(failed())
+    }
 }
 
 /// Whether a test holds. The API server breaks down where it compares an element that is null: such lists are never the same.
 fn same(found: &Value, wanted: &Value) -> bool {
     match (found, wanted) {
         (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| !a.is_null() && !b.is_null() && same(a, b))
+            a.len() == b.len()
+                && a.iter()
+                    .zip(b)
+                    .all(|(a, b)| !a.is_null() && !b.is_null() && same(a, b))
         }
-        (Value::Object(a), Value::Object(b)) => a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b))),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len()
+                && a.iter()
+                    .all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
+        }
         _ => found == wanted,
     }
 }
 
 /// The map or list that a path ends in, and the last step. What stands before the first slash is not looked at.
 fn locate<'d>(doc: &'d mut Value, path: &str) -> Option<(&'d mut Value, String)> {
-    let mut steps = path.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"));
+    let mut steps = path
+        .split('/')
+        .skip(1)
+        .map(|step| step.replace("~1", "/").replace("~0", "~"));
     let mut last = steps.next()?;
     let mut at = doc;
     for next in steps {
@@ -211,7 +271,9 @@ fn add((container, key): (&mut Value, String), value: Value) -> Result<(), Strin
         Value::Array(list) if key == "-" => list.push(value),
         Value::Array(list) => {
             if let Err(why) = parse_index(&key) {
-                return Err(format!("value was not a proper array index: '{key}': {why}"));
+                return Err(format!(
+                    "value was not a proper array index: '{key}': {why}"
+                ));
             }
             // The place behind the last element counts, too.
             let index = index_of(&key, list.len() + 1)?;
@@ -234,11 +296,13 @@ fn remove((container, key): (&mut Value, String)) -> Result<Value, String> {
 }
 
 fn remove_key(map: &mut Map<String, Value>, key: &str) -> Result<Value, String> {
-    map.remove(key).ok_or_else(|| format!("Unable to remove nonexistent key: {key}: missing value"))
+    map.remove(key)
+        .ok_or_else(|| format!("Unable to remove nonexistent key: {key}: missing value"))
 }
 
 fn parse_index(text: &str) -> Result<i64, String> {
-    text.parse().map_err(|_| format!("strconv.Atoi: parsing {text:?}: invalid syntax"))
+    text.parse()
+        .map_err(|_| format!("strconv.Atoi: parsing {text:?}: invalid syntax"))
 }
 
 /// A place in a list of this length; -1 is the last one.
@@ -246,7 +310,9 @@ fn index_of(text: &str, length: usize) -> Result<usize, String> {
     let index = parse_index(text)?;
     let length = length as i64;
     if !(-length..length).contains(&index) {
-        return Err(format!("Unable to access invalid index: {index}: invalid index referenced"));
+        return Err(format!(
+            "Unable to access invalid index: {index}: invalid index referenced"
+        ));
     }
     Ok(if index < 0 { index + length } else { index } as usize)
 }
@@ -268,7 +334,10 @@ mod tests {
             {"op": "copy", "from": "/list/0", "path": "/first"},
             {"op": "move", "from": "/first", "path": "/moved"},
         ]);
-        assert_eq!(apply(&doc, &patch), Ok(json!({"metadata": {"annotations": {}}, "list": [0, 2, 3, 4], "moved": 0})));
+        assert_eq!(
+            apply(&doc, &patch),
+            Ok(json!({"metadata": {"annotations": {}}, "list": [0, 2, 3, 4], "moved": 0}))
+        );
     }
 
     #[test]
@@ -284,10 +353,17 @@ mod tests {
             json!({"op": "add", "path": path(100_000), "value": 1}),
         ] {
             let refused = apply(json!([operation]));
-            assert!(refused.is_err_and(|e| e.to_string().starts_with("exceeded max depth")), "{}", operation["op"]);
+            assert!(
+                refused.is_err_and(|e| e.to_string().starts_with("exceeded max depth")),
+                "{}",
+                operation["op"]
+            );
         }
         assert!(apply(json!([{"op": "add", "path": path(MAX_DEPTH), "value": 2}])).is_ok());
-        assert!(apply(json!([{"op": "replace", "path": path(1), "value": deep(MAX_DEPTH - 1)}])).is_ok());
+        assert!(
+            apply(json!([{"op": "replace", "path": path(1), "value": deep(MAX_DEPTH - 1)}]))
+                .is_ok()
+        );
         // Each `move` adds to the depth of what the one before has made.
         let sink = json!([
             {"op": "add", "path": "/b", "value": {}},
@@ -304,36 +380,76 @@ mod tests {
         let fails = |text: &str| Err(text.to_owned());
         let same = || Ok(doc.clone());
         for (operation, expected) in [
-            (json!({"op": "add", "path": "/l/-1", "value": 9}), lists(json!([1, 2, null, 9]))),
-            (json!({"op": "add", "path": "/l/-4", "value": 9}), lists(json!([9, 1, 2, null]))),
-            (json!({"op": "add", "path": "/l/3", "value": 9}), lists(json!([1, 2, null, 9]))),
-            (json!({"op": "add", "path": "/l/+1"}), lists(json!([1, null, 2, null]))),
-            (json!({"op": "remove", "path": "/l/-1"}), lists(json!([1, 2]))),
-            (json!({"op": "replace", "path": "/l/-3", "value": 9}), lists(json!([9, 2, null]))),
+            (
+                json!({"op": "add", "path": "/l/-1", "value": 9}),
+                lists(json!([1, 2, null, 9])),
+            ),
+            (
+                json!({"op": "add", "path": "/l/-4", "value": 9}),
+                lists(json!([9, 1, 2, null])),
+            ),
+            (
+                json!({"op": "add", "path": "/l/3", "value": 9}),
+                lists(json!([1, 2, null, 9])),
+            ),
+            (
+                json!({"op": "add", "path": "/l/+1"}),
+                lists(json!([1, null, 2, null])),
+            ),
+            (
+                json!({"op": "remove", "path": "/l/-1"}),
+                lists(json!([1, 2])),
+            ),
+            (
+                json!({"op": "replace", "path": "/l/-3", "value": 9}),
+                lists(json!([9, 2, null])),
+            ),
             (
                 json!({"op": "replace", "path": "/a/new", "value": 1}),
                 Ok(json!({"a": {"b": null, "new": 1}, "l": [1, 2, null], "~": {"/": 1}})),
             ),
-            (json!({"op": "copy", "from": "/a/none", "path": "/l/0"}), lists(json!([null, 1, 2, null]))),
+            (
+                json!({"op": "copy", "from": "/a/none", "path": "/l/0"}),
+                lists(json!([null, 1, 2, null])),
+            ),
             (json!({"op": "test", "path": "/a/none"}), same()),
             (json!({"op": "test", "path": "/a/b", "value": null}), same()),
             (json!({"op": "test", "path": "/~0/~1", "value": 1}), same()),
-            (json!({"op": "test", "path": "anything/l/00", "value": 1}), same()),
-            (json!({"op": "test", "path": "/l", "value": [1, 2, null]}), fails("testing value /l failed: test failed")),
-            (json!({"op": "test", "path": "/a", "value": {"b": null}}), same()),
-            (json!({"op": "replace", "path": "", "value": [1]}), Ok(json!([1]))),
-            (json!({"op": "test", "path": "/l/0", "value": 1.0}), fails("testing value /l/0 failed: test failed")),
+            (
+                json!({"op": "test", "path": "anything/l/00", "value": 1}),
+                same(),
+            ),
+            (
+                json!({"op": "test", "path": "/l", "value": [1, 2, null]}),
+                fails("testing value /l failed: test failed"),
+            ),
+            (
+                json!({"op": "test", "path": "/a", "value": {"b": null}}),
+                same(),
+            ),
+            (
+                json!({"op": "replace", "path": "", "value": [1]}),
+                Ok(json!([1])),
+            ),
+            (
+                json!({"op": "test", "path": "/l/0", "value": 1.0}),
+                fails("testing value /l/0 failed: test failed"),
+            ),
             (
                 json!({"op": "add", "path": "", "value": {}}),
                 fails("add operation does not apply: doc is missing path: \"\": missing value"),
             ),
             (
                 json!({"op": "add", "path": "/a/b/c", "value": 1}),
-                fails("add operation does not apply: doc is missing path: \"/a/b/c\": missing value"),
+                fails(
+                    "add operation does not apply: doc is missing path: \"/a/b/c\": missing value",
+                ),
             ),
             (
                 json!({"op": "add", "path": "/l/4", "value": 1}),
-                fails("error in add for path: '/l/4': Unable to access invalid index: 4: invalid index referenced"),
+                fails(
+                    "error in add for path: '/l/4': Unable to access invalid index: 4: invalid index referenced",
+                ),
             ),
             (
                 json!({"op": "add", "path": "/l/x", "value": 1}),
@@ -343,15 +459,28 @@ mod tests {
             ),
             (
                 json!({"op": "remove", "path": "/b"}),
-                fails("error in remove for path: '/b': Unable to remove nonexistent key: b: missing value"),
+                fails(
+                    "error in remove for path: '/b': Unable to remove nonexistent key: b: missing value",
+                ),
             ),
             (
                 json!({"op": "move", "from": "/a", "path": "/a/c"}),
-                fails("move operation does not apply: doc is missing destination path: /a/c: missing value"),
+                fails(
+                    "move operation does not apply: doc is missing destination path: /a/c: missing value",
+                ),
             ),
-            (json!({"op": "nonsense", "path": "/a"}), fails("Unexpected kind: nonsense")),
-            (json!({"op": 1, "path": "/a"}), fails("Unexpected kind: unknown")),
-            (json!({"op": "remove"}), fails("remove operation failed to decode path: missing value")),
+            (
+                json!({"op": "nonsense", "path": "/a"}),
+                fails("Unexpected kind: nonsense"),
+            ),
+            (
+                json!({"op": 1, "path": "/a"}),
+                fails("Unexpected kind: unknown"),
+            ),
+            (
+                json!({"op": "remove"}),
+                fails("remove operation failed to decode path: missing value"),
+            ),
         ] {
             let got = apply(&doc, &json!([operation])).map_err(|e| e.to_string());
             assert_eq!(got, expected, "{operation}");
@@ -361,25 +490,46 @@ mod tests {
     #[test]
     fn the_shape_must_be_right() {
         for (patch, expected) in [
-            (json!({"a": 1}), "json: cannot unmarshal object into Go value of type jsonpatch.Patch"),
-            (json!([1]), "json: cannot unmarshal number into Go value of type jsonpatch.Operation"),
+            (
+                json!({"a": 1}),
+                "json: cannot unmarshal object into Go value of type jsonpatch.Patch",
+            ),
+            (
+                json!([1]),
+                "json: cannot unmarshal number into Go value of type jsonpatch.Operation",
+            ),
         ] {
-            assert_eq!(apply(&json!({}), &patch), Err(PatchError::Invalid(expected.into())));
+            assert_eq!(
+                apply(&json!({}), &patch),
+                Err(PatchError::Invalid(expected.into()))
+            );
         }
-        let many = Value::Array(vec![json!({"op": "test", "path": "/a"}); MAX_OPERATIONS + 1]);
-        assert!(matches!(apply(&json!({}), &many), Err(PatchError::TooManyOperations { .. })));
+        let many = Value::Array(vec![
+            json!({"op": "test", "path": "/a"});
+            MAX_OPERATIONS + 1
+        ]);
+        assert!(matches!(
+            apply(&json!({}), &many),
+            Err(PatchError::TooManyOperations { .. })
+        ));
     }
 
     #[test]
     fn copies_cannot_fill_the_memory() {
-        let doubling: Vec<Value> = (0..60).map(|_| json!({"op": "copy", "from": "/a", "path": "/a/-"})).collect();
+        let doubling: Vec<Value> = (0..60)
+            .map(|_| json!({"op": "copy", "from": "/a", "path": "/a/-"}))
+            .collect();
         let got = apply(&json!({"a": ["0123456789"]}), &doubling.into());
         assert!(got.is_err_and(|e| e.to_string().starts_with("Unable to complete the copy")));
     }
 
     #[test]
     fn the_error_knows_the_operation() {
-        let patch = json!([{"op": "add", "path": "/a", "value": 1}, {"op": "remove", "path": "/b"}]);
-        assert!(matches!(apply(&json!({}), &patch), Err(PatchError::Operation { index: 1, .. })));
+        let patch =
+            json!([{"op": "add", "path": "/a", "value": 1}, {"op": "remove", "path": "/b"}]);
+        assert!(matches!(
+            apply(&json!({}), &patch),
+            Err(PatchError::Operation { index: 1, .. })
+        ));
     }
 }

@@ -47,7 +47,12 @@ fn merge(target: &mut Value, patch: &Value) {
 /// A copy without the null fields of its maps; nulls that are list elements stay.
 fn without_nulls(value: &Value) -> Value {
     match value {
-        Value::Object(map) => Value::Object(map.iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k.clone(), without_nulls(v))).collect()),
+        Value::Object(map) => Value::Object(
+            map.iter()
+                .filter(|(_, v)| !v.is_null())
+                .map(|(k, v)| (k.clone(), without_nulls(v)))
+                .collect(),
+        ),
         Value::Array(list) => Value::Array(list.iter().map(without_nulls).collect()),
         other => other.clone(),
     }
@@ -63,7 +68,9 @@ fn as_map(value: &Value) -> Result<&Map<String, Value>, PatchError> {
     match value {
         Value::Object(map) => Ok(map),
         Value::Null => Ok(&EMPTY),
-        _ => Err(PatchError::invalid("invalid JSON document: it must be a map")),
+        _ => Err(PatchError::invalid(
+            "invalid JSON document: it must be a map",
+        )),
     }
 }
 
@@ -91,11 +98,18 @@ fn difference(from: &Map<String, Value>, to: &Map<String, Value>) -> Map<String,
 
 /// What kubectl sends for a kind without a schema: changes from `current` to `modified`, deletions from `original` to
 /// `modified`. It conflicts when a field is both deleted and changed.
-pub fn create_three_way(original: &Value, modified: &Value, current: &Value) -> Result<Value, PatchError> {
+pub fn create_three_way(
+    original: &Value,
+    modified: &Value,
+    current: &Value,
+) -> Result<Value, PatchError> {
     let changes = filter_null(&create_two_way(current, modified)?, false);
     let deletions = filter_null(&create_two_way(original, modified)?, true);
     if has_conflicts(&changes, &deletions) {
-        return Err(PatchError::Conflict { patch: super::three_way::pretty(&changes), changed: super::three_way::pretty(&deletions) });
+        return Err(PatchError::Conflict {
+            patch: super::three_way::pretty(&changes),
+            changed: super::three_way::pretty(&deletions),
+        });
     }
     let mut patch = deletions;
     merge(&mut patch, &changes);
@@ -104,7 +118,9 @@ pub fn create_three_way(original: &Value, modified: &Value, current: &Value) -> 
 
 /// Keeps only the null fields of a map (`keep_only_null`), or everything but them. Maps that become empty go.
 pub fn filter_null(value: &Value, keep_only_null: bool) -> Value {
-    let Value::Object(map) = value else { return value.clone() };
+    let Value::Object(map) = value else {
+        return value.clone();
+    };
     let mut kept = Map::new();
     for (key, value) in map {
         match value {
@@ -131,11 +147,17 @@ pub fn filter_null(value: &Value, keep_only_null: bool) -> Value {
 /// Whether two patches set something to different values.
 pub fn has_conflicts(left: &Value, right: &Value) -> bool {
     match (left, right) {
-        (Value::Object(left), Value::Object(right)) => {
-            left.iter().any(|(key, left)| right.get(key).is_some_and(|right| has_conflicts(left, right)))
-        }
+        (Value::Object(left), Value::Object(right)) => left.iter().any(|(key, left)| {
+            right
+                .get(key)
+                .is_some_and(|right| has_conflicts(left, right))
+        }),
         (Value::Array(left), Value::Array(right)) => {
-            left.len() != right.len() || left.iter().zip(right).any(|(left, right)| has_conflicts(left, right))
+            left.len() != right.len()
+                || left
+                    .iter()
+                    .zip(right)
+                    .any(|(left, right)| has_conflicts(left, right))
         }
         (left, right) => left != right,
     }
@@ -152,10 +174,26 @@ mod tests {
             (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
             (json!({"a": "b"}), json!({"a": null}), json!({})),
             (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
-            (json!({"a": {"b": "c"}}), json!({"a": {"b": "d", "c": null}}), json!({"a": {"b": "d"}})),
-            (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
-            (json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1})),
-            (json!({"a": [1, 2]}), json!({"a": [{"b": null}]}), json!({"a": [{}]})),
+            (
+                json!({"a": {"b": "c"}}),
+                json!({"a": {"b": "d", "c": null}}),
+                json!({"a": {"b": "d"}}),
+            ),
+            (
+                json!({}),
+                json!({"a": {"bb": {"ccc": null}}}),
+                json!({"a": {"bb": {}}}),
+            ),
+            (
+                json!({"e": null}),
+                json!({"a": 1}),
+                json!({"e": null, "a": 1}),
+            ),
+            (
+                json!({"a": [1, 2]}),
+                json!({"a": [{"b": null}]}),
+                json!({"a": [{}]}),
+            ),
         ] {
             assert_eq!(apply(&doc, &patch), Ok(expected), "{doc} + {patch}");
         }
@@ -164,7 +202,14 @@ mod tests {
 
     #[test]
     fn three_way_keeps_what_others_added() {
-        let (original, modified, current) = (json!({"a": 1, "b": 2}), json!({"a": 2}), json!({"a": 1, "b": 2, "c": 3}));
-        assert_eq!(create_three_way(&original, &modified, &current), Ok(json!({"a": 2, "b": null})));
+        let (original, modified, current) = (
+            json!({"a": 1, "b": 2}),
+            json!({"a": 2}),
+            json!({"a": 1, "b": 2, "c": 3}),
+        );
+        assert_eq!(
+            create_three_way(&original, &modified, &current),
+            Ok(json!({"a": 2, "b": null}))
+        );
     }
 }

@@ -20,31 +20,69 @@ struct Documents<'a> {
 
 /// Corrects the strategic merge patch that [`three_way::create`] made of the same documents. After it, each item of the configuration is
 /// there, and each that has left it is gone; items of others stay.
-pub fn complete(patch: &mut Value, original: &Value, modified: &Value, current: &Value, ty: TypeRef<'_>) -> Result<(), PatchError> {
+pub fn complete(
+    patch: &mut Value,
+    original: &Value,
+    modified: &Value,
+    current: &Value,
+    ty: TypeRef<'_>,
+) -> Result<(), PatchError> {
     let none = Map::new();
-    let (Value::Object(modified), Value::Object(current), Value::Object(patch)) = (modified, current, patch) else { return Ok(()) };
-    let documents = Documents { original: original.as_object().unwrap_or(&none), modified, current };
+    let (Value::Object(modified), Value::Object(current), Value::Object(patch)) =
+        (modified, current, patch)
+    else {
+        return Ok(());
+    };
+    let documents = Documents {
+        original: original.as_object().unwrap_or(&none),
+        modified,
+        current,
+    };
     map(patch, documents, ty)
 }
 
-fn map(patch: &mut Map<String, Value>, documents: Documents<'_>, ty: TypeRef<'_>) -> Result<(), PatchError> {
+fn map(
+    patch: &mut Map<String, Value>,
+    documents: Documents<'_>,
+    ty: TypeRef<'_>,
+) -> Result<(), PatchError> {
     let none = Map::new();
     for (key, wanted) in documents.modified {
         let Some(field) = ty.field(key) else { continue };
         match (wanted, documents.current.get(key)) {
             (Value::Object(modified), Some(Value::Object(current))) if !replaces(field) => {
-                let original = documents.original.get(key).and_then(Value::as_object).unwrap_or(&none);
-                let mut inner = patch.get(key).and_then(Value::as_object).cloned().unwrap_or_default();
+                let original = documents
+                    .original
+                    .get(key)
+                    .and_then(Value::as_object)
+                    .unwrap_or(&none);
+                let mut inner = patch
+                    .get(key)
+                    .and_then(Value::as_object)
+                    .cloned()
+                    .unwrap_or_default();
                 if inner.contains_key("$patch") {
                     continue;
                 }
-                map(&mut inner, Documents { original, modified, current }, field)?;
+                map(
+                    &mut inner,
+                    Documents {
+                        original,
+                        modified,
+                        current,
+                    },
+                    field,
+                )?;
                 if !inner.is_empty() || patch.get(key).is_some_and(Value::is_object) {
                     patch.insert(key.clone(), inner.into());
                 }
             }
             (Value::Array(modified), Some(Value::Array(current))) => {
-                let original = documents.original.get(key).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+                let original = documents
+                    .original
+                    .get(key)
+                    .and_then(Value::as_array)
+                    .map_or(&[][..], Vec::as_slice);
                 if let Some(lists) = Lists::of(field, original, modified, current) {
                     lists.complete(patch, key)?;
                 }
@@ -56,7 +94,8 @@ fn map(patch: &mut Map<String, Value>, documents: Documents<'_>, ty: TypeRef<'_>
 }
 
 fn replaces(ty: TypeRef<'_>) -> bool {
-    ty.patch_strategy().is_some_and(|words| words.split(',').any(|word| word == "replace"))
+    ty.patch_strategy()
+        .is_some_and(|words| words.split(',').any(|word| word == "replace"))
 }
 
 /// A list of maps that is merged by a key.
@@ -71,17 +110,40 @@ struct Lists<'a> {
 }
 
 impl<'a> Lists<'a> {
-    fn of(ty: TypeRef<'a>, original: &'a [Value], modified: &'a [Value], current: &'a [Value]) -> Option<Self> {
-        let items = ty.items().filter(|items| items.kind() == TypeKind::Object)?;
-        ty.patch_strategy()?.split(',').find(|word| *word == "merge")?;
+    fn of(
+        ty: TypeRef<'a>,
+        original: &'a [Value],
+        modified: &'a [Value],
+        current: &'a [Value],
+    ) -> Option<Self> {
+        let items = ty
+            .items()
+            .filter(|items| items.kind() == TypeKind::Object)?;
+        ty.patch_strategy()?
+            .split(',')
+            .find(|word| *word == "merge")?;
         let merge_key = ty.patch_merge_key()?;
         let keys: Vec<&str> = ty.list_map_keys().iter().map(|key| &**key).collect();
-        let keys = if keys.is_empty() { vec![merge_key] } else { keys };
-        Some(Self { original, modified, current, items, merge_key, keys })
+        let keys = if keys.is_empty() {
+            vec![merge_key]
+        } else {
+            keys
+        };
+        Some(Self {
+            original,
+            modified,
+            current,
+            items,
+            merge_key,
+            keys,
+        })
     }
 
     fn complete(&self, patch: &mut Map<String, Value>, key: &str) -> Result<(), PatchError> {
-        if [self.original, self.modified, self.current].iter().all(|list| self.is_unique(list)) {
+        if [self.original, self.modified, self.current]
+            .iter()
+            .all(|list| self.is_unique(list))
+        {
             return self.complete_items(patch, key);
         }
         let merged = self.merged()?;
@@ -95,23 +157,44 @@ impl<'a> Lists<'a> {
     }
 
     fn is_unique(&self, list: &[Value]) -> bool {
-        list.iter().enumerate().all(|(i, item)| list[..i].iter().all(|before| before.get(self.merge_key) != item.get(self.merge_key)))
+        list.iter().enumerate().all(|(i, item)| {
+            list[..i]
+                .iter()
+                .all(|before| before.get(self.merge_key) != item.get(self.merge_key))
+        })
     }
 
     /// The lists within the items.
     fn complete_items(&self, patch: &mut Map<String, Value>, key: &str) -> Result<(), PatchError> {
-        let by_key =
-            |list: &'a [Value], of: &Value| list.iter().find(|item| item.get(self.merge_key) == Some(of)).and_then(Value::as_object);
+        let by_key = |list: &'a [Value], of: &Value| {
+            list.iter()
+                .find(|item| item.get(self.merge_key) == Some(of))
+                .and_then(Value::as_object)
+        };
         let none = Map::new();
         for modified in self.modified.iter().filter_map(Value::as_object) {
-            let Some(known_by) = modified.get(self.merge_key) else { continue };
-            let Some(current) = by_key(self.current, known_by) else { continue };
+            let Some(known_by) = modified.get(self.merge_key) else {
+                continue;
+            };
+            let Some(current) = by_key(self.current, known_by) else {
+                continue;
+            };
             let original = by_key(self.original, known_by).unwrap_or(&none);
-            let sent =
-                patch.get(key).and_then(Value::as_array).and_then(|l| l.iter().position(|i| i.get(self.merge_key) == Some(known_by)));
+            let sent = patch.get(key).and_then(Value::as_array).and_then(|l| {
+                l.iter()
+                    .position(|i| i.get(self.merge_key) == Some(known_by))
+            });
             let before = sent.and_then(|at| patch[key][at].as_object().cloned());
             let mut item = before.clone().unwrap_or_default();
-            map(&mut item, Documents { original, modified, current }, self.items)?;
+            map(
+                &mut item,
+                Documents {
+                    original,
+                    modified,
+                    current,
+                },
+                self.items,
+            )?;
             if item.is_empty() || Some(&item) == before.as_ref() {
                 continue;
             }
@@ -131,9 +214,18 @@ impl<'a> Lists<'a> {
         let mut taken = vec![false; self.current.len()];
         let mut ours: Vec<(Option<usize>, Value)> = Vec::with_capacity(self.modified.len());
         for (index, item) in self.modified.iter().enumerate() {
-            let nth = self.modified[..index].iter().filter(|other| self.same(other, item)).count();
-            let at = (0..self.current.len()).filter(|&i| self.same(&self.current[i], item)).nth(nth);
-            let original = self.original.iter().filter(|other| self.same(other, item)).nth(nth);
+            let nth = self.modified[..index]
+                .iter()
+                .filter(|other| self.same(other, item))
+                .count();
+            let at = (0..self.current.len())
+                .filter(|&i| self.same(&self.current[i], item))
+                .nth(nth);
+            let original = self
+                .original
+                .iter()
+                .filter(|other| self.same(other, item))
+                .nth(nth);
             let merged = match at {
                 None => item.clone(),
                 Some(at) => {
@@ -144,23 +236,44 @@ impl<'a> Lists<'a> {
             ours.push((at, merged));
         }
         // What was in the configuration once, or has the key of something in it, is not others'.
-        let is_ours = |item: &Value| self.original.iter().chain(self.modified).any(|other| self.same(other, item));
-        let others = (0..self.current.len()).filter(|&at| !taken[at] && !is_ours(&self.current[at]));
+        let is_ours = |item: &Value| {
+            self.original
+                .iter()
+                .chain(self.modified)
+                .any(|other| self.same(other, item))
+        };
+        let others =
+            (0..self.current.len()).filter(|&at| !taken[at] && !is_ours(&self.current[at]));
         let (mut ours, mut others) = (ours.into_iter().peekable(), others.peekable());
         let mut merged = Vec::new();
         while ours.peek().is_some() || others.peek().is_some() {
-            let other = others.next_if(|&at| ours.peek().is_none_or(|(place, _)| place.is_some_and(|place| at < place)));
-            merged.extend(other.map_or_else(|| ours.next().map(|(_, item)| item), |at| Some(self.current[at].clone())));
+            let other = others.next_if(|&at| {
+                ours.peek()
+                    .is_none_or(|(place, _)| place.is_some_and(|place| at < place))
+            });
+            merged.extend(other.map_or_else(
+                || ours.next().map(|(_, item)| item),
+                |at| Some(self.current[at].clone()),
+            ));
         }
         Ok(merged)
     }
 
     fn same(&self, a: &Value, b: &Value) -> bool {
-        let value = |item: &'_ Value, key: &str| item.get(key).or_else(|| self.items.named_field(key)?.default()).cloned();
+        let value = |item: &'_ Value, key: &str| {
+            item.get(key)
+                .or_else(|| self.items.named_field(key)?.default())
+                .cloned()
+        };
         self.keys.iter().all(|key| value(a, key) == value(b, key))
     }
 
-    fn laid_over(&self, original: &Value, item: &Value, current: &Value) -> Result<Value, PatchError> {
+    fn laid_over(
+        &self,
+        original: &Value,
+        item: &Value,
+        current: &Value,
+    ) -> Result<Value, PatchError> {
         let mut patch = three_way::create(original, item, current, Some(self.items), true)?;
         complete(&mut patch, original, item, current, self.items)?;
         strategic::apply(current, &patch, self.items)
@@ -174,8 +287,11 @@ mod tests {
 
     /// What the API server makes of the corrected patch.
     fn applied(kind: (&str, &str), [original, modified, current]: [&Value; 3]) -> Value {
-        let ty = builtin().type_for(&Gvk::new(kind.0, "v1", kind.1)).expect("a built-in kind");
-        let mut patch = three_way::create(original, modified, current, Some(ty), true).expect("a patch");
+        let ty = builtin()
+            .type_for(&Gvk::new(kind.0, "v1", kind.1))
+            .expect("a built-in kind");
+        let mut patch =
+            three_way::create(original, modified, current, Some(ty), true).expect("a patch");
         complete(&mut patch, original, modified, current, ty).expect("a patch");
         strategic::apply(current, &patch, ty).expect("an object")
     }
@@ -183,11 +299,17 @@ mod tests {
     #[test]
     fn ports_of_one_number_are_told_apart_by_their_protocol() {
         let service = |ports: Value| json!({"spec": {"ports": ports}});
-        let (udp, tcp) = (json!({"name": "udp", "port": 53, "protocol": "UDP"}), json!({"name": "tcp", "port": 53}));
+        let (udp, tcp) = (
+            json!({"name": "udp", "port": 53, "protocol": "UDP"}),
+            json!({"name": "tcp", "port": 53}),
+        );
         let with_node_port = |port: &Value, node: u64| {
             let mut port = port.clone();
             port["nodePort"] = node.into();
-            port["protocol"] = port.get("protocol").cloned().unwrap_or_else(|| "TCP".into());
+            port["protocol"] = port
+                .get("protocol")
+                .cloned()
+                .unwrap_or_else(|| "TCP".into());
             port
         };
         let (live_udp, live_tcp) = (with_node_port(&udp, 30001), with_node_port(&tcp, 30002));
@@ -195,20 +317,73 @@ mod tests {
         let renamed = json!({"name": "dns", "port": 53, "protocol": "UDP"});
         let rows = [
             // original, modified, current, result
-            ([json!([udp]), json!([udp, tcp]), json!([live_udp])], json!([live_udp, tcp])),
-            ([json!([udp, tcp]), json!([udp]), json!([live_udp, live_tcp])], json!([live_udp])),
-            ([json!([udp, tcp]), json!([tcp]), json!([live_udp, live_tcp])], json!([live_tcp])),
-            ([json!([udp, tcp]), json!([udp, tcp]), json!([live_udp, live_tcp])], json!([live_udp, live_tcp])),
-            ([json!([udp, tcp]), json!([udp, tcp]), json!([live_tcp])], json!([udp, live_tcp])),
+            (
+                [json!([udp]), json!([udp, tcp]), json!([live_udp])],
+                json!([live_udp, tcp]),
+            ),
+            (
+                [json!([udp, tcp]), json!([udp]), json!([live_udp, live_tcp])],
+                json!([live_udp]),
+            ),
+            (
+                [json!([udp, tcp]), json!([tcp]), json!([live_udp, live_tcp])],
+                json!([live_tcp]),
+            ),
+            (
+                [
+                    json!([udp, tcp]),
+                    json!([udp, tcp]),
+                    json!([live_udp, live_tcp]),
+                ],
+                json!([live_udp, live_tcp]),
+            ),
+            (
+                [json!([udp, tcp]), json!([udp, tcp]), json!([live_tcp])],
+                json!([udp, live_tcp]),
+            ),
             // Changed in place, moved, and with one that somebody else added.
-            ([json!([udp, tcp]), json!([renamed, tcp]), json!([live_udp, live_tcp])], json!([with_node_port(&renamed, 30001), live_tcp])),
-            ([json!([udp, tcp]), json!([tcp, udp]), json!([live_udp, live_tcp])], json!([live_tcp, live_udp])),
-            ([json!([udp]), json!([udp]), json!([foreign, live_udp])], json!([foreign, live_udp])),
-            ([json!([udp, tcp]), json!([udp]), json!([foreign, live_udp, live_tcp])], json!([foreign, live_udp])),
-            ([Value::Null, json!([udp, tcp]), json!([live_udp, live_tcp])], json!([live_udp, live_tcp])),
+            (
+                [
+                    json!([udp, tcp]),
+                    json!([renamed, tcp]),
+                    json!([live_udp, live_tcp]),
+                ],
+                json!([with_node_port(&renamed, 30001), live_tcp]),
+            ),
+            (
+                [
+                    json!([udp, tcp]),
+                    json!([tcp, udp]),
+                    json!([live_udp, live_tcp]),
+                ],
+                json!([live_tcp, live_udp]),
+            ),
+            (
+                [json!([udp]), json!([udp]), json!([foreign, live_udp])],
+                json!([foreign, live_udp]),
+            ),
+            (
+                [
+                    json!([udp, tcp]),
+                    json!([udp]),
+                    json!([foreign, live_udp, live_tcp]),
+                ],
+                json!([foreign, live_udp]),
+            ),
+            (
+                [Value::Null, json!([udp, tcp]), json!([live_udp, live_tcp])],
+                json!([live_udp, live_tcp]),
+            ),
         ];
         for ([original, modified, current], want) in rows {
-            let got = applied(("", "Service"), [&service(original), &service(modified.clone()), &service(current)]);
+            let got = applied(
+                ("", "Service"),
+                [
+                    &service(original),
+                    &service(modified.clone()),
+                    &service(current),
+                ],
+            );
             assert_eq!(got["spec"]["ports"], want, "{modified}");
         }
     }
@@ -216,12 +391,35 @@ mod tests {
     #[test]
     fn lists_within_items_of_lists_are_found() {
         let pod = |ports: Value, image: &str| json!({"spec": {"containers": [{"name": "side", "image": "s"}, {"name": "dns", "image": image, "ports": ports}]}});
-        let (udp, tcp) = (json!({"containerPort": 53, "protocol": "UDP"}), json!({"containerPort": 53, "protocol": "TCP"}));
+        let (udp, tcp) = (
+            json!({"containerPort": 53, "protocol": "UDP"}),
+            json!({"containerPort": 53, "protocol": "TCP"}),
+        );
         for (image, before) in [("a", "a"), ("b", "a")] {
             let both = pod(json!([udp, tcp]), image);
-            assert_eq!(applied(("", "Pod"), [&pod(json!([udp]), before), &both, &pod(json!([udp]), before)]), both);
+            assert_eq!(
+                applied(
+                    ("", "Pod"),
+                    [
+                        &pod(json!([udp]), before),
+                        &both,
+                        &pod(json!([udp]), before)
+                    ]
+                ),
+                both
+            );
             let one = pod(json!([tcp]), image);
-            assert_eq!(applied(("", "Pod"), [&pod(json!([udp, tcp]), before), &one, &pod(json!([udp, tcp]), before)]), one);
+            assert_eq!(
+                applied(
+                    ("", "Pod"),
+                    [
+                        &pod(json!([udp, tcp]), before),
+                        &one,
+                        &pod(json!([udp, tcp]), before)
+                    ]
+                ),
+                one
+            );
         }
     }
 
@@ -229,7 +427,11 @@ mod tests {
     #[test]
     fn items_that_are_there_twice_keep_their_number() {
         let pod = |env: Value| json!({"spec": {"containers": [{"name": "c", "env": env}]}});
-        let (a, b, c) = (json!({"name": "A", "value": "1"}), json!({"name": "A", "value": "2"}), json!({"name": "A", "value": "3"}));
+        let (a, b, c) = (
+            json!({"name": "A", "value": "1"}),
+            json!({"name": "A", "value": "2"}),
+            json!({"name": "A", "value": "3"}),
+        );
         let twice = pod(json!([a, b]));
         for (original, modified, current) in [
             (pod(json!([a])), twice.clone(), pod(json!([a]))),
@@ -238,18 +440,26 @@ mod tests {
             (twice.clone(), pod(json!([b])), twice.clone()),
             (twice.clone(), pod(json!([a, c])), twice.clone()),
         ] {
-            assert_eq!(applied(("", "Pod"), [&original, &modified, &current]), modified, "{original} {current}");
+            assert_eq!(
+                applied(("", "Pod"), [&original, &modified, &current]),
+                modified,
+                "{original} {current}"
+            );
         }
     }
 
     #[test]
     fn other_patches_stay_as_they_are() {
-        let ty = builtin().type_for(&Gvk::new("", "v1", "Service")).expect("a built-in kind");
-        let service = |ports: Value| json!({"metadata": {"labels": {"a": "b"}}, "spec": {"ports": ports}});
+        let ty = builtin()
+            .type_for(&Gvk::new("", "v1", "Service"))
+            .expect("a built-in kind");
+        let service =
+            |ports: Value| json!({"metadata": {"labels": {"a": "b"}}, "spec": {"ports": ports}});
         let original = service(json!([{"port": 80}]));
         let modified = service(json!([{"port": 80, "name": "web"}, {"port": 81}]));
         let current = service(json!([{"port": 80, "protocol": "TCP"}]));
-        let patch = three_way::create(&original, &modified, &current, Some(ty), true).expect("a patch");
+        let patch =
+            three_way::create(&original, &modified, &current, Some(ty), true).expect("a patch");
         let mut completed = patch.clone();
         complete(&mut completed, &original, &modified, &current, ty).expect("a patch");
         assert_eq!(completed, patch);

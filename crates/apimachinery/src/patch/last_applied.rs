@@ -14,9 +14,16 @@ const MAX_ANNOTATIONS: usize = 256 * 1024;
 
 /// What was applied last, if it is remembered.
 pub fn read(object: &Object) -> Result<Option<Value>, PatchError> {
-    let Some(text) = object.annotation(ANNOTATION).filter(|t| !t.is_empty()) else { return Ok(None) };
+    let Some(text) = object.annotation(ANNOTATION).filter(|t| !t.is_empty()) else {
+        return Ok(None);
+    };
     let value = serde_json::from_str(text);
-    value.map(Some).map_err(|e| PatchError::invalid(format!("annotation {ANNOTATION} of {} is not JSON: {e}", object.name())))
+    value.map(Some).map_err(|e| {
+        PatchError::invalid(format!(
+            "annotation {ANNOTATION} of {} is not JSON: {e}",
+            object.name()
+        ))
+    })
 }
 
 /// The text to remember: the object without this annotation, as JSON with sorted keys and a final newline, as kubectl writes it.
@@ -31,8 +38,14 @@ pub fn text(object: &Object) -> String {
 /// Remembers a text, or nothing where annotations would become too large with it.
 pub fn put(object: &mut Object, text: &str) {
     object.set_annotation(ANNOTATION, text);
-    let annotations = object.metadata("annotations").and_then(Value::as_object).into_iter().flatten();
-    let size: usize = annotations.map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
+    let annotations = object
+        .metadata("annotations")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
+    let size: usize = annotations
+        .map(|(key, value)| key.len() + value.as_str().map_or(0, str::len))
+        .sum();
     if size > MAX_ANNOTATIONS {
         crate::object::map_entry(object.metadata_mut(), "annotations").remove(ANNOTATION);
     }
@@ -58,19 +71,37 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let mut o = Object::from_value(json!({"kind": "A", "apiVersion": "v1", "metadata": {"name": "x"}})).expect("a map");
+        let mut o =
+            Object::from_value(json!({"kind": "A", "apiVersion": "v1", "metadata": {"name": "x"}}))
+                .expect("a map");
         assert_eq!(read(&o), Ok(None));
         write(&mut o);
         let first = o.annotation(ANNOTATION).map(str::to_owned);
-        assert_eq!(first.as_deref(), Some("{\"apiVersion\":\"v1\",\"kind\":\"A\",\"metadata\":{\"annotations\":{},\"name\":\"x\"}}\n"));
+        assert_eq!(
+            first.as_deref(),
+            Some(
+                "{\"apiVersion\":\"v1\",\"kind\":\"A\",\"metadata\":{\"annotations\":{},\"name\":\"x\"}}\n"
+            )
+        );
         write(&mut o);
         assert_eq!(o.annotation(ANNOTATION).map(str::to_owned), first);
-        assert_eq!(read(&o), Ok(Some(json!({"apiVersion": "v1", "kind": "A", "metadata": {"annotations": {}, "name": "x"}}))));
+        assert_eq!(
+            read(&o),
+            Ok(Some(
+                json!({"apiVersion": "v1", "kind": "A", "metadata": {"annotations": {}, "name": "x"}})
+            ))
+        );
         o.set_annotation("a", "<b>");
-        assert!(text(&o).contains(r#""a":"\u003cb\u003e""#), "kubectl escapes what means something in HTML");
+        assert!(
+            text(&o).contains(r#""a":"\u003cb\u003e""#),
+            "kubectl escapes what means something in HTML"
+        );
         o.set_annotation(ANNOTATION, "{");
         assert!(read(&o).is_err());
         put(&mut o, &"x".repeat(MAX_ANNOTATIONS));
-        assert_eq!((o.annotation(ANNOTATION), o.annotation("a")), (None, Some("<b>")));
+        assert_eq!(
+            (o.annotation(ANNOTATION), o.annotation("a")),
+            (None, Some("<b>"))
+        );
     }
 }

@@ -18,15 +18,24 @@ pub const LAST_APPLIED_MANAGER: &str = "kubectl-last-applied";
 /// The set that holds nothing but the annotation of client-side apply; who updates it applies client-side.
 pub fn last_applied_field() -> FieldSet {
     let mut set = FieldSet::default();
-    set.insert(&["metadata", "annotations", last_applied::ANNOTATION].map(|f| PathElement::Field(f.to_owned())));
+    set.insert(
+        &["metadata", "annotations", last_applied::ANNOTATION]
+            .map(|f| PathElement::Field(f.to_owned())),
+    );
     set
 }
 
 /// The managers, of every entry with this operation (`Apply`, `Update`), that own all of `fields`. Entries that cannot be read own nothing.
 pub fn owners(object: &Object, operation: &str, fields: &FieldSet) -> BTreeSet<String> {
-    let owns =
-        |entry: &&Value| text(entry, "operation") == operation && set_of(entry).is_ok_and(|owned| fields.difference(&owned).is_empty());
-    entries(object).iter().filter(owns).map(|entry| text(entry, "manager").to_owned()).collect()
+    let owns = |entry: &&Value| {
+        text(entry, "operation") == operation
+            && set_of(entry).is_ok_and(|owned| fields.difference(&owned).is_empty())
+    };
+    entries(object)
+        .iter()
+        .filter(owns)
+        .map(|entry| text(entry, "manager").to_owned())
+        .collect()
 }
 
 /// managedFields after the updates of `clients` have been handed to `applier`: the first entry of a client becomes the applier's when
@@ -43,13 +52,17 @@ pub fn managed_fields(
     let mut list = before.to_vec();
     for client in clients {
         let is = |entry: &Value, manager: &str, operation: &str| {
-            text(entry, "manager") == manager && text(entry, "operation") == operation && text(entry, "subresource") == subresource
+            text(entry, "manager") == manager
+                && text(entry, "operation") == operation
+                && text(entry, "subresource") == subresource
         };
         let of_client = |entry: &Value| is(entry, client, "Update");
         let target = match list.iter().position(|e| is(e, applier, "Apply")) {
             Some(found) => found,
             None => {
-                let Some(found) = list.iter().position(of_client) else { continue };
+                let Some(found) = list.iter().position(of_client) else {
+                    continue;
+                };
                 list[found]["operation"] = "Apply".into();
                 list[found]["manager"] = applier.into();
                 found
@@ -57,7 +70,10 @@ pub fn managed_fields(
         };
         let mut fields = set_of(&list[target])?;
         let version = text(&list[target], "apiVersion").to_owned();
-        if let Some(same) = list.iter().find(|e| of_client(e) && text(e, "apiVersion") == version) {
+        if let Some(same) = list
+            .iter()
+            .find(|e| of_client(e) && text(e, "apiVersion") == version)
+        {
             fields.extend(set_of(same)?);
         }
         list[target]["fieldsV1"] = fields.to_json();
@@ -68,7 +84,12 @@ pub fn managed_fields(
 
 /// The JSON patch that moves the fields on the server, if any move. It sets the resourceVersion, so that a change in between makes it
 /// a conflict.
-pub fn json_patch(object: &Object, clients: &BTreeSet<String>, applier: &str, subresource: &str) -> Result<Option<Value>, PatchError> {
+pub fn json_patch(
+    object: &Object,
+    clients: &BTreeSet<String>,
+    applier: &str,
+    subresource: &str,
+) -> Result<Option<Value>, PatchError> {
     let moved = managed_fields(object, clients, applier, subresource)?;
     Ok(moved.map(|list| {
         json!([
@@ -79,7 +100,10 @@ pub fn json_patch(object: &Object, clients: &BTreeSet<String>, applier: &str, su
 }
 
 fn entries(object: &Object) -> &[Value] {
-    object.metadata("managedFields").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    object
+        .metadata("managedFields")
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
 }
 
 fn text<'a>(entry: &'a Value, field: &str) -> &'a str {
@@ -88,7 +112,8 @@ fn text<'a>(entry: &'a Value, field: &str) -> &'a str {
 
 fn set_of(entry: &Value) -> Result<FieldSet, PatchError> {
     let fields = entry.get("fieldsV1").unwrap_or(&Value::Null);
-    FieldSet::from_json(fields).map_err(|e| PatchError::Invalid(format!("failed to convert fields to set: {e}")))
+    FieldSet::from_json(fields)
+        .map_err(|e| PatchError::Invalid(format!("failed to convert fields to set: {e}")))
 }
 
 #[cfg(test)]
@@ -100,23 +125,40 @@ mod tests {
     }
 
     fn moved(list: Value) -> Option<Value> {
-        let object = Object::from_value(json!({"metadata": {"resourceVersion": "7", "managedFields": list}})).expect("a map");
-        managed_fields(&object, &BTreeSet::from(["old".to_owned()]), "new", "").expect("readable").map(Value::Array)
+        let object = Object::from_value(
+            json!({"metadata": {"resourceVersion": "7", "managedFields": list}}),
+        )
+        .expect("a map");
+        managed_fields(&object, &BTreeSet::from(["old".to_owned()]), "new", "")
+            .expect("readable")
+            .map(Value::Array)
     }
 
     #[test]
     fn a_client_becomes_an_applier() {
-        let (update, apply) = (entry("old", "Update", "v1", "f:a"), entry("new", "Apply", "v1", "f:a"));
+        let (update, apply) = (
+            entry("old", "Update", "v1", "f:a"),
+            entry("new", "Apply", "v1", "f:a"),
+        );
         let mut union = apply.clone();
         union["fieldsV1"]["f:data"]["f:b"] = json!({});
         for (before, after) in [
             (json!([]), None),
             (json!([entry("other", "Update", "v1", "f:a")]), None),
             (json!([update]), Some(json!([apply]))),
-            (json!([apply, entry("old", "Update", "v1", "f:b")]), Some(json!([union]))),
+            (
+                json!([apply, entry("old", "Update", "v1", "f:b")]),
+                Some(json!([union])),
+            ),
             // Paths of another version cannot be united with these.
-            (json!([apply, entry("old", "Update", "v2", "f:b")]), Some(json!([apply]))),
-            (json!([update, entry("old", "Update", "v2", "f:b")]), Some(json!([apply]))),
+            (
+                json!([apply, entry("old", "Update", "v2", "f:b")]),
+                Some(json!([apply])),
+            ),
+            (
+                json!([update, entry("old", "Update", "v2", "f:b")]),
+                Some(json!([apply])),
+            ),
         ] {
             assert_eq!(moved(before.clone()), after, "{before}");
         }
@@ -126,12 +168,23 @@ mod tests {
     fn the_annotation_tells_who_applies_client_side() {
         let fields = json!({"f:metadata": {"f:annotations": {format!("f:{}", last_applied::ANNOTATION): {}}}});
         let entry = json!({"manager": "kubectl-client-side-apply", "operation": "Update", "fieldsV1": fields});
-        let object = Object::from_value(json!({"metadata": {"resourceVersion": "7", "managedFields": [entry]}})).expect("a map");
+        let object = Object::from_value(
+            json!({"metadata": {"resourceVersion": "7", "managedFields": [entry]}}),
+        )
+        .expect("a map");
         let clients = owners(&object, "Update", &last_applied_field());
-        assert_eq!(clients.iter().collect::<Vec<_>>(), ["kubectl-client-side-apply"]);
+        assert_eq!(
+            clients.iter().collect::<Vec<_>>(),
+            ["kubectl-client-side-apply"]
+        );
         assert!(owners(&object, "Apply", &last_applied_field()).is_empty());
-        let patch = json_patch(&object, &clients, "kubectl", "").expect("readable").expect("a patch");
-        assert_eq!(patch[1], json!({"op": "replace", "path": "/metadata/resourceVersion", "value": "7"}));
+        let patch = json_patch(&object, &clients, "kubectl", "")
+            .expect("readable")
+            .expect("a patch");
+        assert_eq!(
+            patch[1],
+            json!({"op": "replace", "path": "/metadata/resourceVersion", "value": "7"})
+        );
         assert_eq!(patch[0]["value"][0]["operation"], "Apply");
     }
 }

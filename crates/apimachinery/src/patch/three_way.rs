@@ -15,18 +15,37 @@ use serde_json::Value;
 ///
 /// With a type it is a strategic merge patch, without one a JSON merge patch. Unless `overwrite` is set, a strategic patch that
 /// changes what was changed in `current` to something else is refused as [`PatchError::Conflict`].
-pub fn create(original: &Value, modified: &Value, current: &Value, ty: Option<TypeRef<'_>>, overwrite: bool) -> Result<Value, PatchError> {
-    let Some(ty) = ty else { return json_merge::create_three_way(original, modified, current) };
+pub fn create(
+    original: &Value,
+    modified: &Value,
+    current: &Value,
+    ty: Option<TypeRef<'_>>,
+    overwrite: bool,
+) -> Result<Value, PatchError> {
+    let Some(ty) = ty else {
+        return json_merge::create_three_way(original, modified, current);
+    };
     let (original, modified, current) = (as_map(original)?, as_map(modified)?, as_map(current)?);
-    let changes = DiffOptions { ignore_deletions: true, set_element_order: true, ..DiffOptions::default() };
-    let deletions = DiffOptions { ignore_changes_and_additions: true, set_element_order: true, ..DiffOptions::default() };
+    let changes = DiffOptions {
+        ignore_deletions: true,
+        set_element_order: true,
+        ..DiffOptions::default()
+    };
+    let deletions = DiffOptions {
+        ignore_changes_and_additions: true,
+        set_element_order: true,
+        ..DiffOptions::default()
+    };
     let delta = diff_maps(current, modified, ty, changes)?;
     let deleted = diff_maps(original, modified, ty, deletions)?;
     let patch = merge_maps(deleted, delta, ty, MergeOptions::default())?;
     if !overwrite {
         let changed = diff_maps(original, current, ty, DiffOptions::default())?;
         if maps_have_conflicts(&patch, &changed, ty)? {
-            return Err(PatchError::Conflict { patch: pretty(&Value::Object(patch)), changed: pretty(&Value::Object(changed)) });
+            return Err(PatchError::Conflict {
+                patch: pretty(&Value::Object(patch)),
+                changed: pretty(&Value::Object(changed)),
+            });
         }
     }
     Ok(Value::Object(patch))
@@ -34,10 +53,15 @@ pub fn create(original: &Value, modified: &Value, current: &Value, ty: Option<Ty
 
 /// An apply may not change what an object is: refuses patches that contain apiVersion, kind or metadata.name.
 pub fn check_identity_unchanged(patch: &Value) -> Result<(), PatchError> {
-    let touched = patch.get("apiVersion").or_else(|| patch.get("kind")).or_else(|| patch.pointer("/metadata/name"));
+    let touched = patch
+        .get("apiVersion")
+        .or_else(|| patch.get("kind"))
+        .or_else(|| patch.pointer("/metadata/name"));
     match touched {
         None => Ok(()),
-        Some(_) => Err(PatchError::Precondition("at least one of apiVersion, kind and name was changed".into())),
+        Some(_) => Err(PatchError::Precondition(
+            "at least one of apiVersion, kind and name was changed".into(),
+        )),
     }
 }
 

@@ -16,11 +16,21 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    pub(super) fn node(&mut self, shape: Shape, attributes: Option<Attributes>) -> Result<u32, SchemaError> {
+    pub(super) fn node(
+        &mut self,
+        shape: Shape,
+        attributes: Option<Attributes>,
+    ) -> Result<u32, SchemaError> {
         if self.schema.nodes.len() >= MAX_NODES {
-            return Err(SchemaError::TooLarge { what: "types", limit: MAX_NODES });
+            return Err(SchemaError::TooLarge {
+                what: "types",
+                limit: MAX_NODES,
+            });
         }
-        self.schema.nodes.push(Node { shape, attributes: attributes.map(Box::new) });
+        self.schema.nodes.push(Node {
+            shape,
+            attributes: attributes.map(Box::new),
+        });
         Ok(self.schema.nodes.len() as u32 - 1)
     }
 
@@ -39,12 +49,20 @@ impl Builder {
         fields.sort_by(|a, b| a.0.cmp(&b.0));
         let first = self.schema.fields.len() as u32;
         let count = fields.len() as u32;
-        self.schema.fields.extend(fields.into_iter().map(|(name, node, required)| Field { name, node, required }));
+        self.schema
+            .fields
+            .extend(fields.into_iter().map(|(name, node, required)| Field {
+                name,
+                node,
+                required,
+            }));
         Shape::Object { first, count, rest }
     }
 
     pub(super) fn define(&mut self, name: Str, node: u32, gvks: Vec<Gvk>) {
-        self.schema.definitions.push(Definition { name, node, gvks });
+        self.schema
+            .definitions
+            .push(Definition { name, node, gvks });
     }
 
     pub(super) fn root(&mut self, node: u32) {
@@ -52,9 +70,18 @@ impl Builder {
     }
 
     pub(super) fn finish(self) -> Result<Schema, SchemaError> {
-        let Self { mut schema, references, .. } = self;
+        let Self {
+            mut schema,
+            references,
+            ..
+        } = self;
         schema.definitions.sort_by(|a, b| a.name.cmp(&b.name));
-        schema.by_name = schema.definitions.iter().enumerate().map(|(i, d)| (d.name.clone(), i as u32)).collect();
+        schema.by_name = schema
+            .definitions
+            .iter()
+            .enumerate()
+            .map(|(i, d)| (d.name.clone(), i as u32))
+            .collect();
         for (i, definition) in schema.definitions.iter().enumerate() {
             for gvk in &definition.gvks {
                 schema.by_gvk.insert(gvk.clone(), i as u32);
@@ -62,7 +89,12 @@ impl Builder {
         }
         let mut resolved = Vec::with_capacity(references.len());
         for name in references {
-            resolved.push(*schema.by_name.get(&name).ok_or_else(|| SchemaError::UnknownReference(name.into_owned()))?);
+            resolved.push(
+                *schema
+                    .by_name
+                    .get(&name)
+                    .ok_or_else(|| SchemaError::UnknownReference(name.into_owned()))?,
+            );
         }
         for node in &mut schema.nodes {
             if let Shape::Reference(id) = &mut node.shape {
@@ -82,7 +114,10 @@ fn refuse_circles(schema: &Schema) -> Result<(), SchemaError> {
             at = &schema.definitions[next as usize];
             steps += 1;
             if steps > schema.definitions.len() {
-                return Err(SchemaError::Invalid { path: start.name.clone().into_owned(), reason: "it refers to itself".into() });
+                return Err(SchemaError::Invalid {
+                    path: start.name.clone().into_owned(),
+                    reason: "it refers to itself".into(),
+                });
             }
         }
     }

@@ -7,7 +7,9 @@
 //! `m:` map type, `p:` patch strategy, `k:` patch merge key, `e:` enum, `d:` default as JSON, `g:` group/version/kind.
 //! `~` stands for `io.k8s.api.` and `^` for `io.k8s.apimachinery.pkg.apis.meta.v1.` in names.
 
-use super::{Attributes, ListType, MapType, ScalarKind, Schema, SchemaError, Shape, Str, builder::Builder};
+use super::{
+    Attributes, ListType, MapType, ScalarKind, Schema, SchemaError, Shape, Str, builder::Builder,
+};
 use crate::gvk::Gvk;
 use serde_json::Value;
 use std::sync::OnceLock;
@@ -42,17 +44,31 @@ fn parse(text: &'static str) -> Result<Schema, SchemaError> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let bad = || SchemaError::Invalid { path: format!("definitions.txt line {}", number + 1), reason: "it cannot be read".into() };
+        let bad = || SchemaError::Invalid {
+            path: format!("definitions.txt line {}", number + 1),
+            reason: "it cannot be read".into(),
+        };
         let mut columns = line.split('\t');
-        let (name, ty) = (columns.next().ok_or_else(bad)?, columns.next().ok_or_else(bad)?);
+        let (name, ty) = (
+            columns.next().ok_or_else(bad)?,
+            columns.next().ok_or_else(bad)?,
+        );
         let marks = marks(columns).ok_or_else(bad)?;
         if let Some(name) = name.strip_prefix('=') {
-            if let Some(done) = open.replace(Open { name: full_name(name), ty, marks, fields: Vec::new() }) {
+            if let Some(done) = open.replace(Open {
+                name: full_name(name),
+                ty,
+                marks,
+                fields: Vec::new(),
+            }) {
                 close(&mut builder, done)?;
             }
         } else {
             let node = node(&mut builder, ty, marks.attributes)?;
-            open.as_mut().ok_or_else(bad)?.fields.push((name.into(), node, marks.required));
+            open.as_mut()
+                .ok_or_else(bad)?
+                .fields
+                .push((name.into(), node, marks.required));
         }
     }
     if let Some(done) = open {
@@ -72,7 +88,11 @@ fn close(builder: &mut Builder, open: Open) -> Result<(), SchemaError> {
     Ok(())
 }
 
-fn node(builder: &mut Builder, ty: &'static str, mut attributes: Option<Attributes>) -> Result<u32, SchemaError> {
+fn node(
+    builder: &mut Builder,
+    ty: &'static str,
+    mut attributes: Option<Attributes>,
+) -> Result<u32, SchemaError> {
     let shape = match ty.as_bytes().first() {
         Some(b's') => Shape::Scalar(ScalarKind::String),
         Some(b'i') => Shape::Scalar(ScalarKind::Integer),
@@ -83,10 +103,25 @@ fn node(builder: &mut Builder, ty: &'static str, mut attributes: Option<Attribut
         Some(mark @ (b'[' | b'{')) => {
             // What can only be said of an element belongs to the element.
             let format = attributes.as_mut().and_then(|a| a.format.take());
-            let enum_values = attributes.as_mut().map(|a| std::mem::take(&mut a.enum_values)).unwrap_or_default();
+            let enum_values = attributes
+                .as_mut()
+                .map(|a| std::mem::take(&mut a.enum_values))
+                .unwrap_or_default();
             let of_element = format.is_some() || !enum_values.is_empty();
-            let inner = node(builder, &ty[1..], of_element.then(|| Attributes { format, enum_values, ..Attributes::default() }))?;
-            if *mark == b'[' { Shape::List(inner) } else { Shape::Map(inner) }
+            let inner = node(
+                builder,
+                &ty[1..],
+                of_element.then(|| Attributes {
+                    format,
+                    enum_values,
+                    ..Attributes::default()
+                }),
+            )?;
+            if *mark == b'[' {
+                Shape::List(inner)
+            } else {
+                Shape::Map(inner)
+            }
         }
         _ => Shape::Any,
     };
@@ -122,7 +157,9 @@ fn marks(columns: impl Iterator<Item = &'static str>) -> Option<Marks> {
         let (key, value) = column.split_once(':')?;
         if key == "g" {
             let mut parts = value.splitn(3, '/');
-            marks.gvks.push(Gvk::new(parts.next()?, parts.next()?, parts.next()?));
+            marks
+                .gvks
+                .push(Gvk::new(parts.next()?, parts.next()?, parts.next()?));
             continue;
         }
         let a = marks.attributes.get_or_insert_default();
@@ -130,7 +167,13 @@ fn marks(columns: impl Iterator<Item = &'static str>) -> Option<Marks> {
             "f" => a.format = Some(value.into()),
             "p" => a.patch_strategy = Some(value.into()),
             "k" => a.patch_merge_key = Some(value.into()),
-            "m" => a.map_type = Some(if value == "atomic" { MapType::Atomic } else { MapType::Granular }),
+            "m" => {
+                a.map_type = Some(if value == "atomic" {
+                    MapType::Atomic
+                } else {
+                    MapType::Granular
+                })
+            }
             "l" => {
                 let (kind, keys) = value.split_once(':').unwrap_or((value, ""));
                 a.list_type = Some(match kind {
@@ -138,7 +181,11 @@ fn marks(columns: impl Iterator<Item = &'static str>) -> Option<Marks> {
                     "set" => ListType::Set,
                     _ => ListType::Atomic,
                 });
-                a.list_map_keys = keys.split(',').filter(|k| !k.is_empty()).map(Str::from).collect();
+                a.list_map_keys = keys
+                    .split(',')
+                    .filter(|k| !k.is_empty())
+                    .map(Str::from)
+                    .collect();
             }
             "e" => a.enum_values = value.split('|').map(Value::from).collect(),
             "d" => a.default = Some(serde_json::from_str(value).ok()?),

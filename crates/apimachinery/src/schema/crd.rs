@@ -7,7 +7,10 @@ use serde_json::Value;
 
 /// Reads `spec.versions[].schema.openAPIV3Schema`; the custom resource's type is [`Schema::root`].
 pub fn from_structural(schema: &Value) -> Result<Schema, SchemaError> {
-    let mut reader = Reader { structural: true, ..Reader::default() };
+    let mut reader = Reader {
+        structural: true,
+        ..Reader::default()
+    };
     let root = reader.node(schema, "openAPIV3Schema", 0)?;
     reader.builder.root(root);
     reader.builder.finish()

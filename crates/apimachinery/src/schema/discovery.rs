@@ -49,12 +49,15 @@ impl ResourceInfo {
 /// All built-in resources in the order of discovery: the core group first, preferred versions before others.
 pub fn resources() -> &'static [ResourceInfo] {
     static RESOURCES: OnceLock<Vec<ResourceInfo>> = OnceLock::new();
-    RESOURCES.get_or_init(|| parse(TEXT).expect("the committed file is well-formed; a test reads it"))
+    RESOURCES
+        .get_or_init(|| parse(TEXT).expect("the committed file is well-formed; a test reads it"))
 }
 
 /// The built-in resource of a kind.
 pub fn find_resource(gvk: &Gvk) -> Option<&'static ResourceInfo> {
-    resources().iter().find(|r| r.kind == gvk.kind && r.group == gvk.group && r.version == gvk.version)
+    resources()
+        .iter()
+        .find(|r| r.kind == gvk.kind && r.group == gvk.group && r.version == gvk.version)
 }
 
 /// A line `>group/version` opens a version; `resource singular Kind N|C verbs short-names categories` follow, tab-separated,
@@ -63,7 +66,10 @@ fn parse(text: &'static str) -> Option<Vec<ResourceInfo>> {
     let words = |s: &'static str| s.split(',').filter(|w| !w.is_empty()).collect::<Vec<_>>();
     let mut all: Vec<ResourceInfo> = Vec::new();
     let (mut group, mut version) = ("", "");
-    for line in text.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
+    for line in text
+        .lines()
+        .filter(|l| !l.is_empty() && !l.starts_with('#'))
+    {
         if let Some(gv) = line.strip_prefix('>') {
             (group, version) = gv.split_once('/')?;
             continue;
@@ -74,11 +80,28 @@ fn parse(text: &'static str) -> Option<Vec<ResourceInfo>> {
             let kind = parts.next()?;
             let (of_version, of_group) = (parts.next(), parts.next());
             let verbs = words(columns.get(2)?);
-            let sub = Subresource { name, group: of_group.unwrap_or(group), version: of_version.unwrap_or(version), kind, verbs };
+            let sub = Subresource {
+                name,
+                group: of_group.unwrap_or(group),
+                version: of_version.unwrap_or(version),
+                kind,
+                verbs,
+            };
             all.last_mut()?.subresources.push(sub);
             continue;
         }
-        let [resource, singular, kind, scope, verbs, short_names, categories] = columns[..] else { return None };
+        let [
+            resource,
+            singular,
+            kind,
+            scope,
+            verbs,
+            short_names,
+            categories,
+        ] = columns[..]
+        else {
+            return None;
+        };
         all.push(ResourceInfo {
             group,
             version,

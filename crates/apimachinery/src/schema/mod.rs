@@ -181,24 +181,36 @@ pub struct TypeRef<'a> {
 
 impl std::fmt::Debug for TypeRef<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "TypeRef({:?} {})", self.kind(), self.name().unwrap_or("-"))
+        write!(
+            f,
+            "TypeRef({:?} {})",
+            self.kind(),
+            self.name().unwrap_or("-")
+        )
     }
 }
 
 impl<'a> TypeRef<'a> {
     fn at(schema: &'a Schema, node: u32) -> Self {
         let site = &schema.nodes[node as usize];
-        let mut this = Self { schema, site, target: site, definition: None };
+        let mut this = Self {
+            schema,
+            site,
+            target: site,
+            definition: None,
+        };
         // Definitions that are themselves references are followed; the builder refuses cycles of them.
         loop {
             match this.target.shape {
                 Shape::Reference(d) => {
-                    this.target = &this.schema.nodes[this.schema.definitions[d as usize].node as usize];
+                    this.target =
+                        &this.schema.nodes[this.schema.definitions[d as usize].node as usize];
                     this.definition = Some(d);
                 }
                 Shape::Builtin(d) => {
                     this.schema = builtin();
-                    this.target = &this.schema.nodes[this.schema.definitions[d as usize].node as usize];
+                    this.target =
+                        &this.schema.nodes[this.schema.definitions[d as usize].node as usize];
                     this.definition = Some(d);
                 }
                 _ => return this,
@@ -228,12 +240,14 @@ impl<'a> TypeRef<'a> {
 
     /// The definition's name, when the type is one.
     pub fn name(&self) -> Option<&'a str> {
-        self.definition.map(|d| &*self.schema.definitions[d as usize].name)
+        self.definition
+            .map(|d| &*self.schema.definitions[d as usize].name)
     }
 
     /// The kinds that this definition is; several for DeleteOptions and WatchEvent.
     pub fn gvks(&self) -> &'a [Gvk] {
-        self.definition.map_or(&[], |d| &self.schema.definitions[d as usize].gvks)
+        self.definition
+            .map_or(&[], |d| &self.schema.definitions[d as usize].gvks)
     }
 
     /// The type of a field: a named one, or the values' type of a map. None when there can be no such field.
@@ -250,30 +264,41 @@ impl<'a> TypeRef<'a> {
 
     /// The type of a field that is declared by name; the keys of a map are not.
     pub fn named_field(&self, name: &str) -> Option<TypeRef<'a>> {
-        self.field_entry(name).map(|f| TypeRef::at(self.schema, f.node))
+        self.field_entry(name)
+            .map(|f| TypeRef::at(self.schema, f.node))
     }
 
     fn field_slice(&self) -> &'a [Field] {
         match self.target.shape {
-            Shape::Object { first, count, .. } => &self.schema.fields[first as usize..(first + count) as usize],
+            Shape::Object { first, count, .. } => {
+                &self.schema.fields[first as usize..(first + count) as usize]
+            }
             _ => &[],
         }
     }
 
     fn field_entry(&self, name: &str) -> Option<&'a Field> {
         let fields = self.field_slice();
-        fields.binary_search_by(|f| (*f.name).cmp(name)).ok().map(|i| &fields[i])
+        fields
+            .binary_search_by(|f| (*f.name).cmp(name))
+            .ok()
+            .map(|i| &fields[i])
     }
 
     /// Named fields, sorted by name.
     pub fn fields(&self) -> impl Iterator<Item = (&'a str, TypeRef<'a>)> + use<'a> {
         let schema = self.schema;
-        self.field_slice().iter().map(move |f| (&*f.name, TypeRef::at(schema, f.node)))
+        self.field_slice()
+            .iter()
+            .map(move |f| (&*f.name, TypeRef::at(schema, f.node)))
     }
 
     /// Names of the fields that must be there.
     pub fn required(&self) -> impl Iterator<Item = &'a str> + use<'a> {
-        self.field_slice().iter().filter(|f| f.required).map(|f| &*f.name)
+        self.field_slice()
+            .iter()
+            .filter(|f| f.required)
+            .map(|f| &*f.name)
     }
 
     pub fn is_required(&self, field: &str) -> bool {
@@ -291,14 +316,23 @@ impl<'a> TypeRef<'a> {
     /// The type of values under keys that are not named fields.
     pub fn values(&self) -> Option<TypeRef<'a>> {
         match self.target.shape {
-            Shape::Map(values) | Shape::Object { rest: Some(values), .. } => Some(TypeRef::at(self.schema, values)),
+            Shape::Map(values)
+            | Shape::Object {
+                rest: Some(values), ..
+            } => Some(TypeRef::at(self.schema, values)),
             _ => None,
         }
     }
 
     fn attribute<T>(&self, read: impl Fn(&'a Attributes) -> Option<T>) -> Option<T> {
         let of = |node: &'a Node| node.attributes.as_deref().and_then(&read);
-        of(self.site).or_else(|| if std::ptr::eq(self.site, self.target) { None } else { of(self.target) })
+        of(self.site).or_else(|| {
+            if std::ptr::eq(self.site, self.target) {
+                None
+            } else {
+                of(self.target)
+            }
+        })
     }
 
     fn flag(&self, read: impl Fn(&'a Attributes) -> bool) -> bool {
@@ -311,7 +345,8 @@ impl<'a> TypeRef<'a> {
     }
 
     pub fn list_map_keys(&self) -> &'a [Cow<'static, str>] {
-        self.attribute(|a| (!a.list_map_keys.is_empty()).then_some(&a.list_map_keys[..])).unwrap_or(&[])
+        self.attribute(|a| (!a.list_map_keys.is_empty()).then_some(&a.list_map_keys[..]))
+            .unwrap_or(&[])
     }
 
     /// None where the schema does not say; structured merge then takes maps as granular.
@@ -338,7 +373,8 @@ impl<'a> TypeRef<'a> {
 
     /// The values allowed; empty = any.
     pub fn enum_values(&self) -> &'a [Value] {
-        self.attribute(|a| (!a.enum_values.is_empty()).then_some(&a.enum_values[..])).unwrap_or(&[])
+        self.attribute(|a| (!a.enum_values.is_empty()).then_some(&a.enum_values[..]))
+            .unwrap_or(&[])
     }
 
     pub fn nullable(&self) -> bool {
@@ -353,7 +389,14 @@ impl<'a> TypeRef<'a> {
     /// Whether fields that are not declared are merged as they come, even where the API server prunes them after that: in an object that
     /// declares none, and below one that keeps them.
     pub fn merges_undeclared(&self) -> bool {
-        let declares_none = matches!(self.target.shape, Shape::Object { count: 0, rest: None, .. });
+        let declares_none = matches!(
+            self.target.shape,
+            Shape::Object {
+                count: 0,
+                rest: None,
+                ..
+            }
+        );
         declares_none || self.flag(|a| a.within_preserved)
     }
 

@@ -1,6 +1,8 @@
 //! Reads OpenAPI documents, and the schemas inside CustomResourceDefinitions, into a [`Schema`].
 
-use super::{Attributes, ListType, MapType, ScalarKind, Schema, SchemaError, Shape, Str, builder::Builder};
+use super::{
+    Attributes, ListType, MapType, ScalarKind, Schema, SchemaError, Shape, Str, builder::Builder,
+};
 use crate::gvk::Gvk;
 use serde_json::{Map, Value};
 
@@ -8,12 +10,18 @@ use serde_json::{Map, Value};
 const MAX_DEPTH: usize = 200;
 
 pub(super) fn read(document: &Value) -> Result<Schema, SchemaError> {
-    let definitions = document.pointer("/components/schemas").or_else(|| document.get("definitions")).and_then(Value::as_object);
-    let definitions = definitions.ok_or_else(|| invalid("components.schemas", "it is missing, or not a map"))?;
+    let definitions = document
+        .pointer("/components/schemas")
+        .or_else(|| document.get("definitions"))
+        .and_then(Value::as_object);
+    let definitions =
+        definitions.ok_or_else(|| invalid("components.schemas", "it is missing, or not a map"))?;
     let mut reader = Reader::default();
     for (name, schema) in definitions {
         let node = reader.node(schema, name, 0)?;
-        reader.builder.define(name.clone().into(), node, gvks(schema));
+        reader
+            .builder
+            .define(name.clone().into(), node, gvks(schema));
     }
     reader.builder.finish()
 }
@@ -22,14 +30,27 @@ pub(super) fn read(document: &Value) -> Result<Schema, SchemaError> {
 const RAW: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
 
 pub(super) fn invalid(path: &str, reason: &str) -> SchemaError {
-    SchemaError::Invalid { path: path.to_owned(), reason: reason.to_owned() }
+    SchemaError::Invalid {
+        path: path.to_owned(),
+        reason: reason.to_owned(),
+    }
 }
 
 fn gvks(schema: &Value) -> Vec<Gvk> {
-    let list = schema.get("x-kubernetes-group-version-kind").and_then(Value::as_array);
+    let list = schema
+        .get("x-kubernetes-group-version-kind")
+        .and_then(Value::as_array);
     let text = |v: &Value, key: &str| v.get(key).and_then(Value::as_str).unwrap_or("").to_owned();
-    list.map(|l| l.iter().map(|v| Gvk { group: text(v, "group"), version: text(v, "version"), kind: text(v, "kind") }).collect())
-        .unwrap_or_default()
+    list.map(|l| {
+        l.iter()
+            .map(|v| Gvk {
+                group: text(v, "group"),
+                version: text(v, "version"),
+                kind: text(v, "kind"),
+            })
+            .collect()
+    })
+    .unwrap_or_default()
 }
 
 #[derive(Default)]
@@ -42,13 +63,25 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn node(&mut self, schema: &Value, path: &str, depth: usize) -> Result<u32, SchemaError> {
+    pub(super) fn node(
+        &mut self,
+        schema: &Value,
+        path: &str,
+        depth: usize,
+    ) -> Result<u32, SchemaError> {
         if depth > MAX_DEPTH {
-            return Err(SchemaError::TooLarge { what: "levels", limit: MAX_DEPTH });
+            return Err(SchemaError::TooLarge {
+                what: "levels",
+                limit: MAX_DEPTH,
+            });
         }
         let Some(map) = schema.as_object() else {
             // `true` and `{}` allow everything.
-            return if schema == &Value::Bool(true) { self.builder.node(Shape::Any, None) } else { Err(invalid(path, "it must be a map")) };
+            return if schema == &Value::Bool(true) {
+                self.builder.node(Shape::Any, None)
+            } else {
+                Err(invalid(path, "it must be a map"))
+            };
         };
         let mut attributes = attributes(map);
         if path == RAW {
@@ -64,7 +97,13 @@ impl Reader {
         self.builder.node(shape?, attributes)
     }
 
-    fn shape(&mut self, map: &Map<String, Value>, attributes: Option<&Attributes>, path: &str, depth: usize) -> Result<Shape, SchemaError> {
+    fn shape(
+        &mut self,
+        map: &Map<String, Value>,
+        attributes: Option<&Attributes>,
+        path: &str,
+        depth: usize,
+    ) -> Result<Shape, SchemaError> {
         if let Some(name) = reference(map) {
             return Ok(self.builder.reference(Str::from(name.to_owned())));
         }
@@ -79,7 +118,11 @@ impl Reader {
             Some("number") => Ok(Shape::Scalar(ScalarKind::Number)),
             Some("boolean") => Ok(Shape::Scalar(ScalarKind::Boolean)),
             Some("array") => match map.get("items") {
-                Some(items) => Ok(Shape::List(self.node(items, &format!("{path}[]"), depth + 1)?)),
+                Some(items) => Ok(Shape::List(self.node(
+                    items,
+                    &format!("{path}[]"),
+                    depth + 1,
+                )?)),
                 None => Ok(Shape::List(self.builder.node(Shape::Any, None)?)),
             },
             Some("object") => self.object(map, attributes, path, depth),
@@ -98,21 +141,30 @@ impl Reader {
         let preserves = attributes.is_some_and(|a| a.preserve_unknown);
         let embedded = self.structural && attributes.is_some_and(|a| a.embedded_resource);
         let properties = map.get("properties").and_then(Value::as_object);
-        let values = map.get("additionalProperties").filter(|v| v.is_object() || *v == &Value::Bool(true));
+        let values = map
+            .get("additionalProperties")
+            .filter(|v| v.is_object() || *v == &Value::Bool(true));
         let rest = match values {
             Some(values) => Some(self.node(values, &format!("{path}.*"), depth + 1)?),
             None if preserves => Some(self.builder.node(Shape::Any, None)?),
             None => None,
         };
-        let required: Vec<&str> =
-            map.get("required").and_then(Value::as_array).map(|l| l.iter().filter_map(Value::as_str).collect()).unwrap_or_default();
+        let required: Vec<&str> = map
+            .get("required")
+            .and_then(Value::as_array)
+            .map(|l| l.iter().filter_map(Value::as_str).collect())
+            .unwrap_or_default();
         let mut fields = Vec::new();
         for (name, schema) in properties.into_iter().flatten() {
             if (embedded || (self.structural && depth == 0)) && name == "metadata" {
                 continue;
             }
             let node = self.node(schema, &format!("{path}.{name}"), depth + 1)?;
-            fields.push((Str::from(name.clone()), node, required.contains(&name.as_str())));
+            fields.push((
+                Str::from(name.clone()),
+                node,
+                required.contains(&name.as_str()),
+            ));
         }
         if embedded || (self.structural && depth == 0) {
             self.add_object_fields(&mut fields)?;
@@ -129,11 +181,18 @@ impl Reader {
     fn add_object_fields(&mut self, fields: &mut Vec<(Str, u32, bool)>) -> Result<(), SchemaError> {
         for name in ["apiVersion", "kind"] {
             if !fields.iter().any(|(n, ..)| n == name) {
-                fields.push((name.into(), self.builder.node(Shape::Scalar(ScalarKind::String), None)?, false));
+                fields.push((
+                    name.into(),
+                    self.builder.node(Shape::Scalar(ScalarKind::String), None)?,
+                    false,
+                ));
             }
         }
         let builtin = super::builtin();
-        let shape = match builtin.by_name.get("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") {
+        let shape = match builtin
+            .by_name
+            .get("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
+        {
             Some(definition) => Shape::Builtin(*definition),
             None => Shape::Any,
         };
@@ -145,17 +204,29 @@ impl Reader {
 /// The name behind `$ref`, also when it is wrapped in a one-element `allOf` as OpenAPI v3 has it.
 fn reference(map: &Map<String, Value>) -> Option<&str> {
     let direct = map.get("$ref").and_then(Value::as_str);
-    let wrapped = || match map.get("allOf").and_then(Value::as_array).map(Vec::as_slice) {
+    let wrapped = || match map
+        .get("allOf")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+    {
         Some([one]) => one.get("$ref").and_then(Value::as_str),
         _ => None,
     };
-    direct.or_else(wrapped).map(|r| r.rsplit('/').next().unwrap_or(r))
+    direct
+        .or_else(wrapped)
+        .map(|r| r.rsplit('/').next().unwrap_or(r))
 }
 
 fn attributes(map: &Map<String, Value>) -> Option<Attributes> {
-    let text = |key: &str| map.get(key).and_then(Value::as_str).map(|s| Str::from(s.to_owned()));
+    let text = |key: &str| {
+        map.get(key)
+            .and_then(Value::as_str)
+            .map(|s| Str::from(s.to_owned()))
+    };
     let flag = |key: &str| map.get(key) == Some(&Value::Bool(true));
-    let keys = map.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
+    let keys = map
+        .get("x-kubernetes-list-map-keys")
+        .and_then(Value::as_array);
     let attributes = Attributes {
         list_type: match map.get("x-kubernetes-list-type").and_then(Value::as_str) {
             Some("map") => Some(ListType::Map),
@@ -163,7 +234,13 @@ fn attributes(map: &Map<String, Value>) -> Option<Attributes> {
             Some("atomic") => Some(ListType::Atomic),
             _ => None,
         },
-        list_map_keys: keys.map(|l| l.iter().filter_map(|k| k.as_str().map(|k| Str::from(k.to_owned()))).collect()).unwrap_or_default(),
+        list_map_keys: keys
+            .map(|l| {
+                l.iter()
+                    .filter_map(|k| k.as_str().map(|k| Str::from(k.to_owned())))
+                    .collect()
+            })
+            .unwrap_or_default(),
         map_type: match map.get("x-kubernetes-map-type").and_then(Value::as_str) {
             Some("atomic") => Some(MapType::Atomic),
             Some(_) => Some(MapType::Granular),
@@ -173,7 +250,11 @@ fn attributes(map: &Map<String, Value>) -> Option<Attributes> {
         patch_merge_key: text("x-kubernetes-patch-merge-key"),
         format: text("format"),
         default: map.get("default").cloned(),
-        enum_values: map.get("enum").and_then(Value::as_array).cloned().unwrap_or_default(),
+        enum_values: map
+            .get("enum")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default(),
         nullable: flag("nullable"),
         preserve_unknown: flag("x-kubernetes-preserve-unknown-fields"),
         within_preserved: false,

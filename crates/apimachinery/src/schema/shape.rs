@@ -8,14 +8,18 @@ use serde_json::{Map, Value};
 /// Removes fields that the type does not have. Returns the paths that were removed, such as `spec.colour` or `spec.list[0].x`.
 pub fn prune(value: &mut Value, ty: TypeRef<'_>) -> Vec<String> {
     let mut removed = Vec::new();
-    prune_at(value, ty, &Path::Root, &mut |path| removed.push(path.text(true)));
+    prune_at(value, ty, &Path::Root, &mut |path| {
+        removed.push(path.text(true))
+    });
     removed
 }
 
 /// The same with paths as Go tells them that does not read JSON, but a tree: without the keys of maps, and sorted.
 pub fn prune_tree(value: &mut Value, ty: TypeRef<'_>) -> Vec<String> {
     let mut removed = Vec::new();
-    prune_at(value, ty, &Path::Root, &mut |path| removed.push(path.text(false)));
+    prune_at(value, ty, &Path::Root, &mut |path| {
+        removed.push(path.text(false))
+    });
     removed.sort();
     removed
 }
@@ -43,7 +47,12 @@ impl Path<'_> {
     }
 }
 
-fn prune_at(value: &mut Value, ty: TypeRef<'_>, path: &Path<'_>, removed: &mut impl FnMut(&Path<'_>)) {
+fn prune_at(
+    value: &mut Value,
+    ty: TypeRef<'_>,
+    path: &Path<'_>,
+    removed: &mut impl FnMut(&Path<'_>),
+) {
     match (value, ty.kind()) {
         (Value::Object(map), TypeKind::Object | TypeKind::Map) => prune_map(map, ty, path, removed),
         (Value::Array(list), TypeKind::List) => {
@@ -59,7 +68,12 @@ fn prune_at(value: &mut Value, ty: TypeRef<'_>, path: &Path<'_>, removed: &mut i
     }
 }
 
-fn prune_map(map: &mut Map<String, Value>, ty: TypeRef<'_>, path: &Path<'_>, removed: &mut impl FnMut(&Path<'_>)) {
+fn prune_map(
+    map: &mut Map<String, Value>,
+    ty: TypeRef<'_>,
+    path: &Path<'_>,
+    removed: &mut impl FnMut(&Path<'_>),
+) {
     let in_map = ty.kind() == TypeKind::Map;
     map.retain(|key, value| {
         let Some(field) = ty.field(key) else {
@@ -67,7 +81,11 @@ fn prune_map(map: &mut Map<String, Value>, ty: TypeRef<'_>, path: &Path<'_>, rem
             return false;
         };
         if value.is_object() || value.is_array() {
-            let at = if in_map { Path::Key(path, key) } else { Path::Field(path, key) };
+            let at = if in_map {
+                Path::Key(path, key)
+            } else {
+                Path::Field(path, key)
+            };
             prune_at(value, field, &at, removed);
         }
         true
@@ -89,7 +107,8 @@ pub fn apply_defaults(value: &mut Value, ty: TypeRef<'_>) {
                 }
             }
             for (key, value) in map.iter_mut() {
-                if let (Value::Object(_) | Value::Array(_), Some(field)) = (&*value, ty.field(key)) {
+                if let (Value::Object(_) | Value::Array(_), Some(field)) = (&*value, ty.field(key))
+                {
                     apply_defaults(value, field);
                 }
             }

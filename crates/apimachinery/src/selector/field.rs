@@ -21,15 +21,29 @@ pub struct FieldTerm {
 impl FieldSelector {
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         if text.len() > MAX_SELECTOR_BYTES {
-            return Err(error("", format!("it has {} bytes; the limit is {MAX_SELECTOR_BYTES}", text.len())));
+            return Err(error(
+                "",
+                format!(
+                    "it has {} bytes; the limit is {MAX_SELECTOR_BYTES}",
+                    text.len()
+                ),
+            ));
         }
         let mut terms = Vec::new();
         let mut parts = split_unescaped(text);
         parts.sort_unstable();
         for part in parts.into_iter().filter(|part| !part.is_empty()) {
-            let (path, equal, value) =
-                split_term(part).ok_or_else(|| error(text, format!("invalid selector: '{text}'; can't understand '{part}'")))?;
-            let term = FieldTerm { path: path.to_owned(), equal, value: unescape(text, value)? };
+            let (path, equal, value) = split_term(part).ok_or_else(|| {
+                error(
+                    text,
+                    format!("invalid selector: '{text}'; can't understand '{part}'"),
+                )
+            })?;
+            let term = FieldTerm {
+                path: path.to_owned(),
+                equal,
+                value: unescape(text, value)?,
+            };
             // Nothing is asked of no field.
             terms.extend((!(path.is_empty() && value.is_empty())).then_some(term));
         }
@@ -42,7 +56,10 @@ impl FieldSelector {
 
     /// The value that `path` must equal, if the selector asks for one.
     pub fn required(&self, path: &str) -> Option<&str> {
-        self.terms.iter().find(|t| t.equal && t.path == path).map(|t| t.value.as_str())
+        self.terms
+            .iter()
+            .find(|t| t.equal && t.path == path)
+            .map(|t| t.value.as_str())
     }
 
     /// An absent field compares as the empty string, numbers and booleans as they are printed.
@@ -52,7 +69,9 @@ impl FieldSelector {
 
     /// The same with what the fields of an object are to whoever compares them.
     pub fn matches_as(&self, text: impl Fn(&str) -> String) -> bool {
-        self.terms.iter().all(|t| (text(&t.path) == t.value) == t.equal)
+        self.terms
+            .iter()
+            .all(|t| (text(&t.path) == t.value) == t.equal)
     }
 }
 
@@ -105,11 +124,22 @@ fn unescape(text: &str, value: &str) -> Result<String, SelectorError> {
                 Some(c @ ('\\' | ',' | '=')) => out.push(c),
                 other => {
                     let escaped = other.map(String::from).unwrap_or_default();
-                    return Err(error(text, format!("invalid field selector: invalid escape sequence: \\{escaped}")));
+                    return Err(error(
+                        text,
+                        format!("invalid field selector: invalid escape sequence: \\{escaped}"),
+                    ));
                 }
             },
             // As its number.
-            ',' | '=' => return Err(error(text, format!("invalid field selector: unescaped character in value: {}", u32::from(c)))),
+            ',' | '=' => {
+                return Err(error(
+                    text,
+                    format!(
+                        "invalid field selector: unescaped character in value: {}",
+                        u32::from(c)
+                    ),
+                ));
+            }
             c => out.push(c),
         }
     }
@@ -123,7 +153,10 @@ mod tests {
 
     #[test]
     fn field_selectors() {
-        let o = Object::from_value(json!({"metadata": {"name": "web", "namespace": "a,b"}, "spec": {"replicas": 3}})).expect("a map");
+        let o = Object::from_value(
+            json!({"metadata": {"name": "web", "namespace": "a,b"}, "spec": {"replicas": 3}}),
+        )
+        .expect("a map");
         for (selector, expected) in [
             ("metadata.name=web", true),
             ("metadata.name==web,metadata.namespace!=a\\,b", false),
@@ -131,7 +164,11 @@ mod tests {
             ("status.phase=", true),
             ("status.phase!=Running", true),
         ] {
-            assert_eq!(FieldSelector::parse(selector).expect(selector).matches(&o), expected, "{selector}");
+            assert_eq!(
+                FieldSelector::parse(selector).expect(selector).matches(&o),
+                expected,
+                "{selector}"
+            );
         }
         assert!(FieldSelector::parse("metadata.name").is_err());
         assert!(FieldSelector::parse("a=\\x").is_err());

@@ -46,7 +46,10 @@ impl LabelSelector {
 
     /// Selects nothing, as a `null` LabelSelector field does.
     pub fn nothing() -> Self {
-        Self { requirements: Vec::new(), nothing: true }
+        Self {
+            requirements: Vec::new(),
+            nothing: true,
+        }
     }
 
     pub fn is_everything(&self) -> bool {
@@ -56,10 +59,20 @@ impl LabelSelector {
     /// Parses `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1,m<2`.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         if text.len() > MAX_SELECTOR_BYTES {
-            return Err(error("", format!("it has {} bytes; the limit is {MAX_SELECTOR_BYTES}", text.len())));
+            return Err(error(
+                "",
+                format!(
+                    "it has {} bytes; the limit is {MAX_SELECTOR_BYTES}",
+                    text.len()
+                ),
+            ));
         }
         let tokens = tokenize(text);
-        let mut parser = LabelParser { text, tokens: &tokens, at: 0 };
+        let mut parser = LabelParser {
+            text,
+            tokens: &tokens,
+            at: 0,
+        };
         let mut requirements = Vec::new();
         if tokens.is_empty() {
             return Ok(Self::everything());
@@ -69,7 +82,9 @@ impl LabelSelector {
                 return parser.fail(parser.peek(), "!, identifier, or 'end of string'");
             }
             let one = parser.requirement();
-            requirements.push(one.map_err(|e| error(text, format!("unable to parse requirement: {}", e.reason)))?);
+            requirements.push(
+                one.map_err(|e| error(text, format!("unable to parse requirement: {}", e.reason)))?,
+            );
             match parser.next() {
                 None => break,
                 Some(",") if !parser.peek().is_some_and(|t| t == "!" || is_word(t)) => {
@@ -80,7 +95,10 @@ impl LabelSelector {
             }
         }
         requirements.sort_by(|a, b| a.key.cmp(&b.key));
-        Ok(Self { requirements, nothing: false })
+        Ok(Self {
+            requirements,
+            nothing: false,
+        })
     }
 
     /// Reads `{matchLabels, matchExpressions}`; `null` selects nothing and `{}` everything.
@@ -88,7 +106,12 @@ impl LabelSelector {
         let map = match value {
             Value::Null => return Ok(Self::nothing()),
             Value::Object(map) => map,
-            other => return Err(error(&other.to_string(), "a label selector must be a map".into())),
+            other => {
+                return Err(error(
+                    &other.to_string(),
+                    "a label selector must be a map".into(),
+                ));
+            }
         };
         let bad = |what: &str| error(&value.to_string(), what.to_owned());
         let mut requirements = Vec::new();
@@ -96,8 +119,15 @@ impl LabelSelector {
             None | Some(Value::Null) => {}
             Some(Value::Object(labels)) => {
                 for (key, value) in labels {
-                    let value = value.as_str().ok_or_else(|| bad("values of matchLabels must be strings"))?;
-                    requirements.push(requirement(&map_text(map), key, LabelOperator::Equals, vec![value.to_owned()])?);
+                    let value = value
+                        .as_str()
+                        .ok_or_else(|| bad("values of matchLabels must be strings"))?;
+                    requirements.push(requirement(
+                        &map_text(map),
+                        key,
+                        LabelOperator::Equals,
+                        vec![value.to_owned()],
+                    )?);
                 }
             }
             Some(_) => return Err(bad("matchLabels must be a map")),
@@ -112,7 +142,10 @@ impl LabelSelector {
             Some(_) => return Err(bad("matchExpressions must be a list")),
         }
         requirements.sort_by(|a, b| a.key.cmp(&b.key));
-        Ok(Self { requirements, nothing: false })
+        Ok(Self {
+            requirements,
+            nothing: false,
+        })
     }
 
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
@@ -139,13 +172,22 @@ impl LabelRequirement {
         match (self.operator, value) {
             (LabelOperator::Exists, v) => v.is_some(),
             (LabelOperator::DoesNotExist, v) => v.is_none(),
-            (LabelOperator::Equals | LabelOperator::DoubleEquals | LabelOperator::In, Some(v)) => listed(v),
+            (LabelOperator::Equals | LabelOperator::DoubleEquals | LabelOperator::In, Some(v)) => {
+                listed(v)
+            }
             (LabelOperator::NotEquals | LabelOperator::NotIn, v) => !v.is_some_and(listed),
             (LabelOperator::GreaterThan | LabelOperator::LessThan, Some(v)) => {
-                let (Ok(have), Some(Ok(limit))) = (v.parse::<i64>(), self.values.first().map(|l| l.parse::<i64>())) else {
+                let (Ok(have), Some(Ok(limit))) = (
+                    v.parse::<i64>(),
+                    self.values.first().map(|l| l.parse::<i64>()),
+                ) else {
                     return false;
                 };
-                if self.operator == LabelOperator::GreaterThan { have > limit } else { have < limit }
+                if self.operator == LabelOperator::GreaterThan {
+                    have > limit
+                } else {
+                    have < limit
+                }
             }
             (_, None) => false,
         }
@@ -183,47 +225,82 @@ fn expression(text: &str, entry: &Value) -> Result<LabelRequirement, SelectorErr
         "NotIn" => LabelOperator::NotIn,
         "Exists" => LabelOperator::Exists,
         "DoesNotExist" => LabelOperator::DoesNotExist,
-        other => return Err(error(text, format!("{other:?} is not a valid label selector operator"))),
+        other => {
+            return Err(error(
+                text,
+                format!("{other:?} is not a valid label selector operator"),
+            ));
+        }
     };
     let values = match entry.get("values") {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::Array(list)) => list
             .iter()
-            .map(|v| v.as_str().map(str::to_owned).ok_or_else(|| error(text, "values must be strings".into())))
+            .map(|v| {
+                v.as_str()
+                    .map(str::to_owned)
+                    .ok_or_else(|| error(text, "values must be strings".into()))
+            })
             .collect::<Result<_, _>>()?,
         Some(_) => return Err(error(text, "values must be a list".into())),
     };
     requirement(text, str_of("key"), operator, values)
 }
 
-fn requirement(text: &str, key: &str, operator: LabelOperator, mut values: Vec<String>) -> Result<LabelRequirement, SelectorError> {
+fn requirement(
+    text: &str,
+    key: &str,
+    operator: LabelOperator,
+    mut values: Vec<String>,
+) -> Result<LabelRequirement, SelectorError> {
     if let Some(why) = key_problem(key) {
         return Err(error(text, format!("<nil>: Invalid value: {key:?}: {why}")));
     }
     match operator {
         LabelOperator::In | LabelOperator::NotIn if values.is_empty() => {
-            return Err(error(text, format!("key {key:?}: for 'in', 'notin' operators, values set can't be empty")));
+            return Err(error(
+                text,
+                format!("key {key:?}: for 'in', 'notin' operators, values set can't be empty"),
+            ));
         }
         LabelOperator::Exists | LabelOperator::DoesNotExist if !values.is_empty() => {
-            return Err(error(text, format!("key {key:?}: values set must be empty for exists and does not exist")));
+            return Err(error(
+                text,
+                format!("key {key:?}: values set must be empty for exists and does not exist"),
+            ));
         }
-        LabelOperator::GreaterThan | LabelOperator::LessThan if values.len() != 1 || values[0].parse::<i64>().is_err() => {
+        LabelOperator::GreaterThan | LabelOperator::LessThan
+            if values.len() != 1 || values[0].parse::<i64>().is_err() =>
+        {
             let value = values.first().map_or("", String::as_str);
             return Err(error(
                 text,
-                format!("values[0]: Invalid value: {value:?}: for 'Gt', 'Lt' operators, the value must be an integer"),
+                format!(
+                    "values[0]: Invalid value: {value:?}: for 'Gt', 'Lt' operators, the value must be an integer"
+                ),
             ));
         }
         _ => {}
     }
     if let Some(at) = values.iter().position(|v| !is_label_value(v)) {
         let bad = &values[at];
-        let why = if bad.len() > 63 { "must be no more than 63 bytes" } else { BAD_VALUE };
-        return Err(error(text, format!("values[{at}][{key}]: Invalid value: {bad:?}: {why}")));
+        let why = if bad.len() > 63 {
+            "must be no more than 63 bytes"
+        } else {
+            BAD_VALUE
+        };
+        return Err(error(
+            text,
+            format!("values[{at}][{key}]: Invalid value: {bad:?}: {why}"),
+        ));
     }
     values.sort();
     values.dedup();
-    Ok(LabelRequirement { key: key.to_owned(), operator, values })
+    Ok(LabelRequirement {
+        key: key.to_owned(),
+        operator,
+        values,
+    })
 }
 
 const BAD_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end \
@@ -258,21 +335,30 @@ fn key_problem(key: &str) -> Option<String> {
             }
             problems.join("; ")
         }
-        _ => format!("a valid label key {BAD_NAME} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"),
+        _ => format!(
+            "a valid label key {BAD_NAME} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        ),
     })
 }
 
 /// `[prefix/]name` as label keys must be.
 pub fn is_qualified_name(key: &str) -> bool {
-    let (prefix, name) = key.split_once('/').map_or((None, key), |(p, n)| (Some(p), n));
-    let prefix_ok = prefix.is_none_or(|p| !p.is_empty() && p.len() <= 253 && p.split('.').all(is_dns_label));
+    let (prefix, name) = key
+        .split_once('/')
+        .map_or((None, key), |(p, n)| (Some(p), n));
+    let prefix_ok =
+        prefix.is_none_or(|p| !p.is_empty() && p.len() <= 253 && p.split('.').all(is_dns_label));
     prefix_ok && !name.is_empty() && is_label_value(name)
 }
 
 fn is_dns_label(s: &str) -> bool {
     let edge = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     let bytes = s.as_bytes();
-    edge(bytes.first()) && edge(bytes.last()) && bytes.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-')
+    edge(bytes.first())
+        && edge(bytes.last())
+        && bytes
+            .iter()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-')
 }
 
 /// Empty, or at most 63 characters that start and end with a letter or digit.
@@ -282,7 +368,9 @@ pub fn is_label_value(s: &str) -> bool {
     bytes.len() <= 63
         && edge(bytes.first())
         && edge(bytes.last())
-        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        && bytes
+            .iter()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
 /// Splits into words and the marks `( ) , ! = == != > <`.
@@ -330,7 +418,10 @@ impl<'a> LabelParser<'a> {
     }
 
     fn fail<T>(&self, found: Option<&str>, expected: &str) -> Result<T, SelectorError> {
-        Err(error(self.text, format!("found '{}', expected: {expected}", found.unwrap_or(""))))
+        Err(error(
+            self.text,
+            format!("found '{}', expected: {expected}", found.unwrap_or("")),
+        ))
     }
 
     fn requirement(&mut self) -> Result<LabelRequirement, SelectorError> {
@@ -356,7 +447,11 @@ impl<'a> LabelParser<'a> {
             Some("<") => (LabelOperator::LessThan, false),
             other => return self.fail(other, "in, notin, =, ==, !=, gt, lt"),
         };
-        let values = if many { self.value_list()? } else { vec![self.single_value()?] };
+        let values = if many {
+            self.value_list()?
+        } else {
+            vec![self.single_value()?]
+        };
         requirement(self.text, key, operator, values)
     }
 
@@ -375,7 +470,12 @@ impl<'a> LabelParser<'a> {
     fn value_list(&mut self) -> Result<Vec<String>, SelectorError> {
         match self.next() {
             Some("(") => {}
-            other => return Err(error(self.text, format!("found '{}' expected: '('", other.unwrap_or("")))),
+            other => {
+                return Err(error(
+                    self.text,
+                    format!("found '{}' expected: '('", other.unwrap_or("")),
+                ));
+            }
         }
         let mut values = Vec::new();
         match self.peek() {
@@ -421,7 +521,10 @@ mod tests {
     use serde_json::json;
 
     fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-        pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect()
     }
 
     #[test]
@@ -445,16 +548,27 @@ mod tests {
             ("missing=", false),
             ("argocd.argoproj.io/secret-type=cluster", false),
         ] {
-            assert_eq!(LabelSelector::parse(selector).expect(selector).matches(&l), expected, "{selector}");
+            assert_eq!(
+                LabelSelector::parse(selector).expect(selector).matches(&l),
+                expected,
+                "{selector}"
+            );
         }
     }
 
     #[test]
     fn bad_label_selectors_say_what_was_expected() {
-        for selector in ["a=b=c", "a in b", "a in (b", "=b", "a b", "a in ()x", "-a=b", "a=b!", "a>x"] {
+        for selector in [
+            "a=b=c", "a in b", "a in (b", "=b", "a b", "a in ()x", "-a=b", "a=b!", "a>x",
+        ] {
             assert!(LabelSelector::parse(selector).is_err(), "{selector}");
         }
-        assert_eq!(LabelSelector::parse("b in (y,x),!a,c!=d").expect("valid").to_string(), "!a,b in (x,y),c!=d");
+        assert_eq!(
+            LabelSelector::parse("b in (y,x),!a,c!=d")
+                .expect("valid")
+                .to_string(),
+            "!a,b in (x,y),c!=d"
+        );
     }
 
     #[test]
@@ -464,8 +578,21 @@ mod tests {
                 .expect("valid");
         assert!(s.matches(&labels(&[("a", "1")])));
         assert!(!s.matches(&labels(&[("a", "1"), ("b", "")])));
-        assert!(!LabelSelector::from_json(&Value::Null).expect("null").matches(&labels(&[])));
-        assert!(LabelSelector::from_json(&json!({})).expect("empty").matches(&labels(&[])));
-        assert!(LabelSelector::from_json(&json!({"matchExpressions": [{"key": "a", "operator": "In"}]})).is_err());
+        assert!(
+            !LabelSelector::from_json(&Value::Null)
+                .expect("null")
+                .matches(&labels(&[]))
+        );
+        assert!(
+            LabelSelector::from_json(&json!({}))
+                .expect("empty")
+                .matches(&labels(&[]))
+        );
+        assert!(
+            LabelSelector::from_json(
+                &json!({"matchExpressions": [{"key": "a", "operator": "In"}]})
+            )
+            .is_err()
+        );
     }
 }

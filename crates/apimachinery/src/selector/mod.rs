@@ -6,7 +6,9 @@ mod field;
 mod label;
 
 pub use field::{FieldSelector, FieldTerm, field_text};
-pub use label::{LabelOperator, LabelRequirement, LabelSelector, is_label_value, is_qualified_name};
+pub use label::{
+    LabelOperator, LabelRequirement, LabelSelector, is_label_value, is_qualified_name,
+};
 
 /// Longest selector text accepted, in bytes.
 const MAX_SELECTOR_BYTES: usize = 64 * 1024;
@@ -20,5 +22,8 @@ pub struct SelectorError {
 }
 
 fn error(selector: &str, reason: String) -> SelectorError {
-    SelectorError { selector: selector.to_owned(), reason }
+    SelectorError {
+        selector: selector.to_owned(),
+        reason,
+    }
 }

@@ -11,9 +11,17 @@ use std::{
 };
 use tiphys_gocompat::yaml::{self, Duplicates, Limits};
 
-const LIMITS: Limits = Limits { bytes: 4 << 20, depth: 20, nodes: 100_000, aliases: 1_000, documents: 1 };
+const LIMITS: Limits = Limits {
+    bytes: 4 << 20,
+    depth: 20,
+    nodes: 100_000,
+    aliases: 1_000,
+    documents: 1,
+};
 
-fn null_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(d: D) -> Result<T, D::Error> {
+fn null_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    d: D,
+) -> Result<T, D::Error> {
     Ok(Option::<T>::deserialize(d)?.unwrap_or_default())
 }
 
@@ -78,7 +86,9 @@ pub struct User {
 /// Tokens are for nobody's log.
 impl std::fmt::Debug for User {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("User").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("User")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -91,7 +101,11 @@ pub struct Context {
 
 /// `ARGOCD_CONFIG_DIR`, the older `~/.argocd` where it exists, or the user's configuration folder.
 pub fn default_folder() -> PathBuf {
-    let set = |name: &str| env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let set = |name: &str| {
+        env::var_os(name)
+            .filter(|v| !v.is_empty())
+            .map(PathBuf::from)
+    };
     if let Some(folder) = set("ARGOCD_CONFIG_DIR") {
         return folder;
     }
@@ -100,7 +114,9 @@ pub fn default_folder() -> PathBuf {
     if older.exists() {
         return older;
     }
-    set("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")).join("argocd")
+    set("XDG_CONFIG_HOME")
+        .unwrap_or_else(|| home.join(".config"))
+        .join("argocd")
 }
 
 /// Replaces or appends.
@@ -117,41 +133,89 @@ impl LocalConfig {
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(Failure::error(format!("cannot read the config file {}: {e}", path.display()))),
+            Err(e) => {
+                return Err(Failure::error(format!(
+                    "cannot read the config file {}: {e}",
+                    path.display()
+                )));
+            }
         };
         check_mode(path)?;
-        let broken = |e: String| Failure::error(format!("failed to parse config file: {}: {e}", path.display()));
-        let value = yaml::parse_document(&bytes, &LIMITS, Duplicates::LastWins).map_err(|e| broken(e.to_string()))?;
-        let config: Self =
-            if value.is_null() { Self::default() } else { serde_json::from_value(value).map_err(|e| broken(e.to_string()))? };
+        let broken = |e: String| {
+            Failure::error(format!(
+                "failed to parse config file: {}: {e}",
+                path.display()
+            ))
+        };
+        let value = yaml::parse_document(&bytes, &LIMITS, Duplicates::LastWins)
+            .map_err(|e| broken(e.to_string()))?;
+        let config: Self = if value.is_null() {
+            Self::default()
+        } else {
+            serde_json::from_value(value).map_err(|e| broken(e.to_string()))?
+        };
         if !config.current_context.is_empty() {
-            config.resolve("").map_err(|e| Failure::error(format!("local config invalid: {e}")))?;
+            config
+                .resolve("")
+                .map_err(|e| Failure::error(format!("local config invalid: {e}")))?;
         }
         Ok(Some(config))
     }
 
     /// Writes the file for the user alone, all of it or nothing.
     pub fn write(&self, path: &Path) -> Result<(), Failure> {
-        let failed = |e: std::io::Error| Failure::error(format!("cannot write the config file {}: {e}", path.display()));
+        let failed = |e: std::io::Error| {
+            Failure::error(format!(
+                "cannot write the config file {}: {e}",
+                path.display()
+            ))
+        };
         // What a link points to is replaced, not the link.
         let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+        let folder = path
+            .parent()
+            .filter(|p| !p.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(failed)?;
         let value = serde_json::to_value(self).map_err(|e| failed(e.into()))?;
         private::write(path, yaml::to_string(&value).as_bytes()).map_err(failed)
     }
 
     /// The context of a name, or the current one for an empty name.
     pub fn resolve(&self, name: &str) -> Result<Context, Failure> {
-        let name = if name.is_empty() { &self.current_context } else { name };
+        let name = if name.is_empty() {
+            &self.current_context
+        } else {
+            name
+        };
         if name.is_empty() {
             return Err(Failure::fatal("local config: current-context unset"));
         }
-        let undefined = |what: &str, name: &str| Failure::fatal(format!("{what} '{name}' undefined"));
-        let context = self.contexts.iter().find(|c| c.name == name).ok_or_else(|| undefined("Context", name))?;
-        let server = self.servers.iter().find(|s| s.server == context.server).ok_or_else(|| undefined("Server", &context.server))?;
-        let user = self.users.iter().find(|u| u.name == context.user).ok_or_else(|| undefined("User", &context.user))?;
-        Ok(Context { server: server.clone(), user: user.clone() })
+        let undefined =
+            |what: &str, name: &str| Failure::fatal(format!("{what} '{name}' undefined"));
+        let context = self
+            .contexts
+            .iter()
+            .find(|c| c.name == name)
+            .ok_or_else(|| undefined("Context", name))?;
+        let server = self
+            .servers
+            .iter()
+            .find(|s| s.server == context.server)
+            .ok_or_else(|| undefined("Server", &context.server))?;
+        let user = self
+            .users
+            .iter()
+            .find(|u| u.name == context.user)
+            .ok_or_else(|| undefined("User", &context.user))?;
+        Ok(Context {
+            server: server.clone(),
+            user: user.clone(),
+        })
     }
 
     pub fn upsert_server(&mut self, server: Server) {
@@ -171,7 +235,9 @@ impl LocalConfig {
 
     /// Removes a context, its user and its server. False when there is no such context.
     pub fn remove_context(&mut self, name: &str) -> bool {
-        let Some(at) = self.contexts.iter().position(|c| c.name == name) else { return false };
+        let Some(at) = self.contexts.iter().position(|c| c.name == name) else {
+            return false;
+        };
         let removed = self.contexts.remove(at);
         self.users.retain(|u| u.name != removed.user);
         // Another context may still need the server.
@@ -192,7 +258,15 @@ fn check_mode(path: &Path) -> Result<(), Failure> {
     if matches!(mode, 0o600 | 0o400) {
         return Ok(());
     }
-    let letters: String = (0..9).map(|n| if mode >> (8 - n) & 1 == 1 { ['r', 'w', 'x'][n % 3] } else { '-' }).collect();
+    let letters: String = (0..9)
+        .map(|n| {
+            if mode >> (8 - n) & 1 == 1 {
+                ['r', 'w', 'x'][n % 3]
+            } else {
+                '-'
+            }
+        })
+        .collect();
     Err(Failure::error(format!(
         "config file has incorrect permission flags -{letters}, change the file permission either to 0400 or 0600: {}",
         path.display()
@@ -225,7 +299,8 @@ users:
 ";
 
     fn scratch(name: &str) -> PathBuf {
-        let folder = env::temp_dir().join(format!("tiphys-cli-config-{name}-{}", std::process::id()));
+        let folder =
+            env::temp_dir().join(format!("tiphys-cli-config-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).expect("the folder for temporary files can be written");
         folder.join("config")
@@ -239,39 +314,72 @@ users:
         {
             use std::os::unix::fs::PermissionsExt as _;
             let e = LocalConfig::read(&path).expect_err("others may read it");
-            assert!(e.message.starts_with("config file has incorrect permission flags -rw-"), "{e}");
+            assert!(
+                e.message
+                    .starts_with("config file has incorrect permission flags -rw-"),
+                "{e}"
+            );
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
         }
-        let config = LocalConfig::read(&path).expect("it is valid").expect("it exists");
+        let config = LocalConfig::read(&path)
+            .expect("it is valid")
+            .expect("it exists");
         let context = config.resolve("").expect("the current context");
         assert!(context.server.plain_text);
         assert_eq!(context.user.auth_token, "abc");
         config.write(&path).expect("written");
         assert_eq!(fs::read_to_string(&path).expect("read"), FILE);
-        assert_eq!(LocalConfig::read(&path.with_file_name("other")).expect("no file is no error"), None);
+        assert_eq!(
+            LocalConfig::read(&path.with_file_name("other")).expect("no file is no error"),
+            None
+        );
         let _ = fs::remove_dir_all(path.parent().expect("it is in a folder"));
     }
 
     #[test]
     fn what_is_not_known_is_kept() {
-        let value =
-            yaml::parse_document("theme: dark\nservers:\n- server: a\n  core: true\n", &LIMITS, Duplicates::LastWins).expect("YAML");
+        let value = yaml::parse_document(
+            "theme: dark\nservers:\n- server: a\n  core: true\n",
+            &LIMITS,
+            Duplicates::LastWins,
+        )
+        .expect("YAML");
         let config: LocalConfig = serde_json::from_value(value).expect("a config");
         let text = yaml::to_string(&serde_json::to_value(&config).expect("a value"));
-        assert!(text.contains("theme: dark") && text.contains("core: true"), "{text}");
+        assert!(
+            text.contains("theme: dark") && text.contains("core: true"),
+            "{text}"
+        );
     }
 
     #[test]
     fn removing_a_context_keeps_what_others_need() {
         let mut config = LocalConfig::default();
-        config.upsert_server(Server { server: "s".into(), ..Default::default() });
+        config.upsert_server(Server {
+            server: "s".into(),
+            ..Default::default()
+        });
         for name in ["a", "b"] {
-            config.upsert_user(User { name: name.into(), ..Default::default() });
-            config.upsert_context(ContextRef { name: name.into(), server: "s".into(), user: name.into() });
+            config.upsert_user(User {
+                name: name.into(),
+                ..Default::default()
+            });
+            config.upsert_context(ContextRef {
+                name: name.into(),
+                server: "s".into(),
+                user: name.into(),
+            });
         }
         config.current_context = "a".into();
         assert!(config.remove_context("a") && !config.remove_context("a"));
-        assert_eq!((config.servers.len(), config.users.len(), config.current_context.as_str()), (1, 1, ""));
+        assert_eq!(
+            (
+                config.servers.len(),
+                config.users.len(),
+                config.current_context.as_str()
+            ),
+            (1, 1, "")
+        );
         assert!(config.remove_context("b"));
         assert!(config.servers.is_empty());
     }

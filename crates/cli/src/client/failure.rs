@@ -20,12 +20,20 @@ impl Failure {
     const ERROR: u8 = 20;
 
     pub fn error(message: impl Into<String>) -> Self {
-        Self { code: Self::ERROR, message: message.into(), status: None, hint: "" }
+        Self {
+            code: Self::ERROR,
+            message: message.into(),
+            status: None,
+            hint: "",
+        }
     }
 
     /// What makes the command impossible from the start: 1, as the `argocd` command has it.
     pub fn fatal(message: impl Into<String>) -> Self {
-        Self { code: 1, ..Self::error(message) }
+        Self {
+            code: 1,
+            ..Self::error(message)
+        }
     }
 
     pub fn with_hint(self, hint: &'static str) -> Self {
@@ -39,7 +47,10 @@ impl Failure {
 
     /// Ends the program without a message.
     pub fn exit(code: u8) -> Self {
-        Self { code, ..Self::error("") }
+        Self {
+            code,
+            ..Self::error("")
+        }
     }
 }
 
@@ -47,16 +58,26 @@ impl From<Status> for Failure {
     fn from(status: Status) -> Self {
         let code = status.code();
         let message = tiphys_repo::repo_server::shown(&status);
-        Self { status: Some(code), hint: hint(code), ..Self::error(message) }
+        Self {
+            status: Some(code),
+            hint: hint(code),
+            ..Self::error(message)
+        }
     }
 }
 
 fn hint(code: Code) -> &'static str {
     match code {
         Code::Unauthenticated => "log in with `tiphys login SERVER`",
-        Code::Unavailable => "is the server running, and its address right? `tiphys context` shows which one is asked",
-        Code::NotFound => "check the name; `tiphys app list` shows the Applications that you may see",
-        Code::PermissionDenied => "either there is no such object, or your account may not do this: `tiphys account can-i`",
+        Code::Unavailable => {
+            "is the server running, and its address right? `tiphys context` shows which one is asked"
+        }
+        Code::NotFound => {
+            "check the name; `tiphys app list` shows the Applications that you may see"
+        }
+        Code::PermissionDenied => {
+            "either there is no such object, or your account may not do this: `tiphys account can-i`"
+        }
         Code::Unimplemented => "STATUS.md lists what works",
         _ => "",
     }
@@ -69,14 +90,25 @@ mod tests {
     #[test]
     fn a_file_that_is_not_there() {
         let e = std::io::Error::from_raw_os_error(2);
-        assert_eq!(Failure::file("a/b", &e).message, "open a/b: no such file or directory");
-        assert_eq!(reason(&std::io::Error::other("Our own Words")), "Our own Words");
+        assert_eq!(
+            Failure::file("a/b", &e).message,
+            "open a/b: no such file or directory"
+        );
+        assert_eq!(
+            reason(&std::io::Error::other("Our own Words")),
+            "Our own Words"
+        );
     }
 
     #[test]
     fn a_status_is_worded_as_go_does() {
-        let failure = Failure::from(Status::not_found("applications.argoproj.io \"x\" not found"));
-        assert_eq!(failure.to_string(), "rpc error: code = NotFound desc = applications.argoproj.io \"x\" not found");
+        let failure = Failure::from(Status::not_found(
+            "applications.argoproj.io \"x\" not found",
+        ));
+        assert_eq!(
+            failure.to_string(),
+            "rpc error: code = NotFound desc = applications.argoproj.io \"x\" not found"
+        );
         assert_eq!((failure.code, failure.status), (20, Some(Code::NotFound)));
     }
 }

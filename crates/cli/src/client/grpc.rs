@@ -32,10 +32,19 @@ pub fn headers(c: &Connection) -> Vec<(String, String)> {
 
 impl GrpcTransport {
     pub async fn connect(c: &Connection) -> Result<Self, Failure> {
-        let failed = |e: String| Failure::fatal(format!("Failed to establish connection to {}: {e}", c.server));
+        let failed = |e: String| {
+            Failure::fatal(format!(
+                "Failed to establish connection to {}: {e}",
+                c.server
+            ))
+        };
         let mut metadata = MetadataMap::new();
         for (name, value) in headers(c) {
-            let bad = || Failure::fatal(format!("header {name} has a name or a value that HTTP does not allow"));
+            let bad = || {
+                Failure::fatal(format!(
+                    "header {name} has a name or a value that HTTP does not allow"
+                ))
+            };
             let key = AsciiMetadataKey::from_bytes(name.as_bytes()).map_err(|_| bad())?;
             metadata.append(key, AsciiMetadataValue::try_from(value).map_err(|_| bad())?);
         }
@@ -45,13 +54,20 @@ impl GrpcTransport {
             let connection = connection.clone();
             async move { net::dial(&connection, "h2").await.map(TokioIo::new) }
         });
-        let channel = endpoint.connect_with_connector(connector).await.map_err(|e| failed(cause(&e)))?;
+        let channel = endpoint
+            .connect_with_connector(connector)
+            .await
+            .map_err(|e| failed(cause(&e)))?;
         Ok(Self { channel, metadata })
     }
 
     async fn ready(&self) -> Result<Grpc<Channel>, Status> {
-        let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
-        grpc.ready().await.map_err(|e| Status::from_error(Box::new(e)))?;
+        let mut grpc = Grpc::new(self.channel.clone())
+            .max_decoding_message_size(MAX_MESSAGE)
+            .max_encoding_message_size(MAX_MESSAGE);
+        grpc.ready()
+            .await
+            .map_err(|e| Status::from_error(Box::new(e)))?;
         Ok(grpc)
     }
 
@@ -67,17 +83,37 @@ impl GrpcTransport {
         R: prost::Message + Default + 'static,
     {
         let codec = ProstCodec::<Q, R>::default();
-        let reply = self.ready().await?.unary(self.request(message), PathAndQuery::from_static(path), codec).await?;
+        let reply = self
+            .ready()
+            .await?
+            .unary(
+                self.request(message),
+                PathAndQuery::from_static(path),
+                codec,
+            )
+            .await?;
         Ok(reply.into_inner())
     }
 
-    pub async fn stream<Q, R>(&self, path: &'static str, message: Q) -> Result<BoxStream<'static, Result<R, Status>>, Status>
+    pub async fn stream<Q, R>(
+        &self,
+        path: &'static str,
+        message: Q,
+    ) -> Result<BoxStream<'static, Result<R, Status>>, Status>
     where
         Q: prost::Message + 'static,
         R: prost::Message + Default + 'static,
     {
         let codec = ProstCodec::<Q, R>::default();
-        let reply = self.ready().await?.server_streaming(self.request(message), PathAndQuery::from_static(path), codec).await?;
+        let reply = self
+            .ready()
+            .await?
+            .server_streaming(
+                self.request(message),
+                PathAndQuery::from_static(path),
+                codec,
+            )
+            .await?;
         Ok(reply.into_inner().boxed())
     }
 }

@@ -50,9 +50,19 @@ impl Client {
     pub async fn connect(connection: Connection) -> Result<Self, Failure> {
         let connection = Arc::new(connection);
         let web = WebTransport::new(connection.clone());
-        let grpc = if connection.grpc_web { None } else { Some(GrpcTransport::connect(&connection).await?) };
+        let grpc = if connection.grpc_web {
+            None
+        } else {
+            Some(GrpcTransport::connect(&connection).await?)
+        };
         let use_web = Arc::new(AtomicBool::new(grpc.is_none()));
-        Ok(Self { settled: Arc::new(AtomicBool::new(grpc.is_none())), connection, grpc, web, use_web })
+        Ok(Self {
+            settled: Arc::new(AtomicBool::new(grpc.is_none())),
+            connection,
+            grpc,
+            web,
+            use_web,
+        })
     }
 
     pub fn connection(&self) -> &Connection {
@@ -67,7 +77,9 @@ impl Client {
     {
         for attempt in 1..TRIES {
             match self.once(path, request.clone()).await {
-                Err(e) if e.code() == Code::Unavailable => tokio::time::sleep(Duration::from_secs(u64::from(attempt))).await,
+                Err(e) if e.code() == Code::Unavailable => {
+                    tokio::time::sleep(Duration::from_secs(u64::from(attempt))).await
+                }
                 result => return result,
             }
         }
@@ -79,7 +91,11 @@ impl Client {
         Q: prost::Message + Clone + 'static,
         R: prost::Message + Default + 'static,
     {
-        let Some(grpc) = self.grpc.as_ref().filter(|_| !self.use_web.load(Ordering::Relaxed)) else {
+        let Some(grpc) = self
+            .grpc
+            .as_ref()
+            .filter(|_| !self.use_web.load(Ordering::Relaxed))
+        else {
             return self.web.unary(path, &request).await;
         };
         let result = grpc.unary(path, request.clone()).await;
@@ -93,7 +109,12 @@ impl Client {
         result
     }
 
-    async fn fall_back<Q, R>(&self, path: &'static str, request: &Q, first: Result<R, Status>) -> Result<R, Status>
+    async fn fall_back<Q, R>(
+        &self,
+        path: &'static str,
+        request: &Q,
+        first: Result<R, Status>,
+    ) -> Result<R, Status>
     where
         Q: prost::Message,
         R: prost::Message + Default,
@@ -102,19 +123,29 @@ impl Client {
         if result.as_ref().is_err_and(web::is_of_transport) {
             return first;
         }
-        log::warn("Failed to invoke grpc call. Use flag --grpc-web in grpc calls to suppress this warning message.");
+        log::warn(
+            "Failed to invoke grpc call. Use flag --grpc-web in grpc calls to suppress this warning message.",
+        );
         self.use_web.store(true, Ordering::Relaxed);
         self.settled.store(true, Ordering::Relaxed);
         result
     }
 
     /// A call with a stream of replies.
-    pub async fn stream<Q, R>(&self, path: &'static str, request: Q) -> Result<BoxStream<'static, Result<R, Status>>, Status>
+    pub async fn stream<Q, R>(
+        &self,
+        path: &'static str,
+        request: Q,
+    ) -> Result<BoxStream<'static, Result<R, Status>>, Status>
     where
         Q: prost::Message + Clone + 'static,
         R: prost::Message + Default + 'static,
     {
-        match self.grpc.as_ref().filter(|_| !self.use_web.load(Ordering::Relaxed)) {
+        match self
+            .grpc
+            .as_ref()
+            .filter(|_| !self.use_web.load(Ordering::Relaxed))
+        {
             Some(grpc) => grpc.stream(path, request).await,
             None => self.web.stream(path, &request).await,
         }

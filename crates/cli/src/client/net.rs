@@ -10,11 +10,18 @@ pub async fn dial(c: &Connection, protocol: &str) -> io::Result<Box<dyn Io>> {
     if c.plaintext {
         return Ok(Box::new(stream));
     }
-    Ok(Box::new(net::secure(stream, &c.server, &tls(c, c.insecure), protocol).await?))
+    Ok(Box::new(
+        net::secure(stream, &c.server, &tls(c, c.insecure), protocol).await?,
+    ))
 }
 
 fn tls(c: &Connection, any: bool) -> Tls {
-    Tls { any, system: true, trusted: c.server_certificate.clone(), identity: c.client_certificate.clone() }
+    Tls {
+        any,
+        system: true,
+        trusted: c.server_certificate.clone(),
+        identity: c.client_certificate.clone(),
+    }
 }
 
 /// What a server speaks.
@@ -28,8 +35,15 @@ pub enum TlsProbe {
 
 /// Finds out whether a server speaks TLS and whether its certificate is good.
 pub async fn probe(c: &Connection) -> Result<TlsProbe, Failure> {
-    let open = async || proxy::tcp(c).await.map_err(|e| Failure::error(e.to_string()));
-    if net::secure(open().await?, &c.server, &tls(c, true), "h2").await.is_err() {
+    let open = async || {
+        proxy::tcp(c)
+            .await
+            .map_err(|e| Failure::error(e.to_string()))
+    };
+    if net::secure(open().await?, &c.server, &tls(c, true), "h2")
+        .await
+        .is_err()
+    {
         return Ok(TlsProbe::Plaintext);
     }
     match net::secure(open().await?, &c.server, &tls(c, false), "h2").await {

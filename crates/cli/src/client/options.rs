@@ -142,7 +142,10 @@ impl ConnectArgs {
 
     /// The file with contexts and tokens.
     pub fn config_path(&self) -> Result<PathBuf, Failure> {
-        let chosen = self.config.clone().or(Self::defaults()?.text("config").map(PathBuf::from));
+        let chosen = self
+            .config
+            .clone()
+            .or(Self::defaults()?.text("config").map(PathBuf::from));
         Ok(chosen.unwrap_or_else(|| default_folder().join("config")))
     }
 
@@ -174,7 +177,8 @@ impl ConnectArgs {
     /// The server that the flags, the variables or the config file name.
     pub fn resolve(&self) -> Result<Connection, Failure> {
         let mut connection = Connection::default();
-        let config = LocalConfig::read(&self.config_path()?).map_err(|e| Failure { code: 1, ..e })?;
+        let config =
+            LocalConfig::read(&self.config_path()?).map_err(|e| Failure { code: 1, ..e })?;
         if let Some(config) = config {
             let name = self.argocd_context.as_deref().unwrap_or_default();
             if !name.is_empty() || !config.current_context.is_empty() {
@@ -188,14 +192,23 @@ impl ConnectArgs {
                 connection.token = context.user.auth_token;
                 let pem = |text: &str| {
                     use base64::{Engine as _, engine::general_purpose::STANDARD};
-                    STANDARD.decode(text).map_err(|e| Failure::fatal(format!("client-certificate-data in the config file: {e}")))
+                    STANDARD.decode(text).map_err(|e| {
+                        Failure::fatal(format!("client-certificate-data in the config file: {e}"))
+                    })
                 };
-                match (server.client_certificate_data.as_str(), server.client_certificate_key_data.as_str()) {
+                match (
+                    server.client_certificate_data.as_str(),
+                    server.client_certificate_key_data.as_str(),
+                ) {
                     ("", "") => {}
                     ("", _) | (_, "") => {
-                        return Err(Failure::fatal("ClientCertificateData and ClientCertificateKeyData must always be specified together"));
+                        return Err(Failure::fatal(
+                            "ClientCertificateData and ClientCertificateKeyData must always be specified together",
+                        ));
                     }
-                    (certificate, key) => connection.client_certificate = Some((pem(certificate)?, pem(key)?)),
+                    (certificate, key) => {
+                        connection.client_certificate = Some((pem(certificate)?, pem(key)?))
+                    }
                 }
             }
         }
@@ -211,12 +224,26 @@ impl ConnectArgs {
     fn apply_flags(&self, c: &mut Connection) -> Result<(), Failure> {
         let defaults = Self::defaults()?;
         let variable = |name: &str| env::var(name).ok().filter(|v| !v.is_empty());
-        let text = |flag: &Option<String>, name: &str| flag.clone().or_else(|| defaults.text(name)).filter(|v| !v.is_empty());
+        let text = |flag: &Option<String>, name: &str| {
+            flag.clone()
+                .or_else(|| defaults.text(name))
+                .filter(|v| !v.is_empty())
+        };
         let is_on = |flag: Option<bool>, name: &str| flag.unwrap_or_else(|| defaults.is_set(name));
-        if let Some(server) = self.server.clone().or_else(|| defaults.text("server")).or_else(|| variable("ARGOCD_SERVER")) {
+        if let Some(server) = self
+            .server
+            .clone()
+            .or_else(|| defaults.text("server"))
+            .or_else(|| variable("ARGOCD_SERVER"))
+        {
             c.server = server;
         }
-        if let Some(token) = self.auth_token.clone().or_else(|| defaults.text("auth-token")).or_else(|| variable("ARGOCD_AUTH_TOKEN")) {
+        if let Some(token) = self
+            .auth_token
+            .clone()
+            .or_else(|| defaults.text("auth-token"))
+            .or_else(|| variable("ARGOCD_AUTH_TOKEN"))
+        {
             c.token = token.trim().to_owned();
         }
         c.plaintext |= is_on(self.plaintext, "plaintext");
@@ -229,18 +256,40 @@ impl ConnectArgs {
         if let Some(file) = text(&self.server_crt, "server-crt") {
             c.server_certificate = read(&file, "--server-crt")?;
         }
-        match (text(&self.client_crt, "client-crt"), text(&self.client_crt_key, "client-crt-key")) {
+        match (
+            text(&self.client_crt, "client-crt"),
+            text(&self.client_crt_key, "client-crt-key"),
+        ) {
             (None, None) => {}
             (Some(certificate), Some(key)) => {
-                c.client_certificate = Some((read(&certificate, "--client-crt")?, read(&key, "--client-crt-key")?));
+                c.client_certificate = Some((
+                    read(&certificate, "--client-crt")?,
+                    read(&key, "--client-crt-key")?,
+                ));
             }
-            _ => return Err(Failure::fatal("--client-crt and --client-crt-key must always be specified together")),
+            _ => {
+                return Err(Failure::fatal(
+                    "--client-crt and --client-crt-key must always be specified together",
+                ));
+            }
         }
         let default = defaults.text("header").into_iter().collect();
-        for header in if self.header.is_empty() { &default } else { &self.header }.iter().flat_map(|h| h.split(',')) {
+        for header in if self.header.is_empty() {
+            &default
+        } else {
+            &self.header
+        }
+        .iter()
+        .flat_map(|h| h.split(','))
+        {
             let parted = header.split_once(':').filter(|(name, _)| !name.is_empty());
-            let (name, value) = parted.ok_or_else(|| Failure::fatal(format!("additional headers must be colon(:)-separated: {header}")))?;
-            c.headers.push((name.trim().to_ascii_lowercase(), value.trim().to_owned()));
+            let (name, value) = parted.ok_or_else(|| {
+                Failure::fatal(format!(
+                    "additional headers must be colon(:)-separated: {header}"
+                ))
+            })?;
+            c.headers
+                .push((name.trim().to_ascii_lowercase(), value.trim().to_owned()));
         }
         Ok(())
     }
@@ -253,7 +302,11 @@ fn read(file: &str, flag: &str) -> Result<Vec<u8>, Failure> {
 /// Without a port it is the most likely one.
 fn with_port(server: &str) -> String {
     let after_address = server.rsplit_once(']').map_or(server, |(_, rest)| rest);
-    if after_address.contains(':') { server.to_owned() } else { format!("{server}:443") }
+    if after_address.contains(':') {
+        server.to_owned()
+    } else {
+        format!("{server}:443")
+    }
 }
 
 #[cfg(test)]
@@ -262,13 +315,20 @@ mod tests {
 
     #[test]
     fn the_variable_with_flags() {
-        let d = Defaults::parse("--grpc-web --server 'cd.example.com' --header=a:b --plaintext").expect("it is valid");
+        let d = Defaults::parse("--grpc-web --server 'cd.example.com' --header=a:b --plaintext")
+            .expect("it is valid");
         assert!(d.is_set("grpc-web") && d.is_set("plaintext") && !d.is_set("insecure"));
         assert_eq!(d.text("server").as_deref(), Some("cd.example.com"));
         assert_eq!(d.text("header").as_deref(), Some("a:b"));
-        assert_eq!(Defaults::parse("x").expect_err("not a flag").message, "ARGOCD_OPTS invalid at 'x'");
+        assert_eq!(
+            Defaults::parse("x").expect_err("not a flag").message,
+            "ARGOCD_OPTS invalid at 'x'"
+        );
         assert!(Defaults::parse("--a 'b").is_err());
-        assert_eq!(words(r#"a\ b "c d" '' e'f'"#).expect("words"), ["a b", "c d", "", "ef"]);
+        assert_eq!(
+            words(r#"a\ b "c d" '' e'f'"#).expect("words"),
+            ["a b", "c d", "", "ef"]
+        );
     }
 
     #[test]
@@ -285,13 +345,31 @@ mod tests {
 
     #[test]
     fn headers_and_certificates_are_checked() {
-        let args = ConnectArgs { header: vec!["X-A: 1,X-B:2".into()], ..Default::default() };
+        let args = ConnectArgs {
+            header: vec!["X-A: 1,X-B:2".into()],
+            ..Default::default()
+        };
         let c = args.for_login("localhost").expect("valid");
-        assert_eq!(c.headers, [("x-a".to_owned(), "1".to_owned()), ("x-b".to_owned(), "2".to_owned())]);
-        let args = ConnectArgs { header: vec!["oops".into()], ..Default::default() };
+        assert_eq!(
+            c.headers,
+            [
+                ("x-a".to_owned(), "1".to_owned()),
+                ("x-b".to_owned(), "2".to_owned())
+            ]
+        );
+        let args = ConnectArgs {
+            header: vec!["oops".into()],
+            ..Default::default()
+        };
         assert!(args.for_login("localhost").is_err());
-        let args = ConnectArgs { client_crt: Some("a".into()), ..Default::default() };
+        let args = ConnectArgs {
+            client_crt: Some("a".into()),
+            ..Default::default()
+        };
         let message = args.for_login("localhost").err().map(|e| e.message);
-        assert_eq!(message.as_deref(), Some("--client-crt and --client-crt-key must always be specified together"));
+        assert_eq!(
+            message.as_deref(),
+            Some("--client-crt and --client-crt-key must always be specified together")
+        );
     }
 }

@@ -24,9 +24,18 @@ pub async fn tcp(c: &Connection) -> io::Result<TcpStream> {
 async fn through(server: &str, plaintext: bool, matcher: &Matcher) -> io::Result<TcpStream> {
     let scheme = if plaintext { "http" } else { "https" };
     let address: Result<http::Uri, _> = format!("{scheme}://{server}/").parse();
-    let Some(proxy) = address.ok().and_then(|a| matcher.intercept(&a)) else { return net::tcp(server).await };
-    let (host, scheme) = (proxy.uri().host().unwrap_or_default(), proxy.uri().scheme_str().unwrap_or_default().to_owned());
-    let usual = if scheme.starts_with("socks") { 1080 } else { 80 };
+    let Some(proxy) = address.ok().and_then(|a| matcher.intercept(&a)) else {
+        return net::tcp(server).await;
+    };
+    let (host, scheme) = (
+        proxy.uri().host().unwrap_or_default(),
+        proxy.uri().scheme_str().unwrap_or_default().to_owned(),
+    );
+    let usual = if scheme.starts_with("socks") {
+        1080
+    } else {
+        80
+    };
     let place = format!("{host}:{}", proxy.uri().port_u16().unwrap_or(usual));
     let failed = |e: io::Error| io::Error::new(e.kind(), format!("proxy {place}: {e}"));
     let tunnel = async {
@@ -34,12 +43,24 @@ async fn through(server: &str, plaintext: bool, matcher: &Matcher) -> io::Result
         match scheme.as_str() {
             "http" => connect(&mut stream, server, &proxy).await?,
             "socks5" | "socks5h" => socks(&mut stream, server, &proxy).await?,
-            other => return Err(io::Error::other(format!("a proxy with the scheme {other} is not supported; http and socks5 are"))),
+            other => {
+                return Err(io::Error::other(format!(
+                    "a proxy with the scheme {other} is not supported; http and socks5 are"
+                )));
+            }
         }
         Ok(stream)
     };
-    let late = |_| io::Error::new(io::ErrorKind::TimedOut, format!("proxy {place}: i/o timeout"));
-    timeout(PATIENCE, tunnel).await.map_err(late)?.map_err(failed)
+    let late = |_| {
+        io::Error::new(
+            io::ErrorKind::TimedOut,
+            format!("proxy {place}: i/o timeout"),
+        )
+    };
+    timeout(PATIENCE, tunnel)
+        .await
+        .map_err(late)?
+        .map_err(failed)
 }
 
 /// HTTP's CONNECT.
@@ -57,25 +78,50 @@ async fn connect(stream: &mut TcpStream, server: &str, proxy: &Intercept) -> io:
         }
         answer.push(stream.read_u8().await?);
     }
-    let first = String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned();
-    let ok = first.split(' ').nth(1).is_some_and(|code| code.len() == 3 && code.starts_with('2'));
-    if ok { Ok(()) } else { Err(io::Error::other(format!("CONNECT was refused: {first}"))) }
+    let first = String::from_utf8_lossy(&answer)
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    let ok = first
+        .split(' ')
+        .nth(1)
+        .is_some_and(|code| code.len() == 3 && code.starts_with('2'));
+    if ok {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("CONNECT was refused: {first}")))
+    }
 }
 
 /// SOCKS version 5, by name, so that the proxy resolves it.
 async fn socks(stream: &mut TcpStream, server: &str, proxy: &Intercept) -> io::Result<()> {
     let refused = |what: &str| io::Error::other(format!("SOCKS: {what}"));
     let credentials = proxy.raw_auth();
-    stream.write_all(if credentials.is_some() { &[5, 2, 0, 2] } else { &[5, 1, 0] }).await?;
+    stream
+        .write_all(if credentials.is_some() {
+            &[5, 2, 0, 2]
+        } else {
+            &[5, 1, 0]
+        })
+        .await?;
     let mut answer = [0; 2];
     stream.read_exact(&mut answer).await?;
     match (answer, credentials) {
         ([5, 0], _) => {}
         ([5, 2], Some((user, password))) => {
-            let (Ok(user_length), Ok(length)) = (u8::try_from(user.len()), u8::try_from(password.len())) else {
+            let (Ok(user_length), Ok(length)) =
+                (u8::try_from(user.len()), u8::try_from(password.len()))
+            else {
                 return Err(refused("user or password is too long"));
             };
-            let login = [&[1, user_length], user.as_bytes(), &[length], password.as_bytes()].concat();
+            let login = [
+                &[1, user_length],
+                user.as_bytes(),
+                &[length],
+                password.as_bytes(),
+            ]
+            .concat();
             stream.write_all(&login).await?;
             stream.read_exact(&mut answer).await?;
             if answer[1] != 0 {
@@ -89,11 +135,16 @@ async fn socks(stream: &mut TcpStream, server: &str, proxy: &Intercept) -> io::R
         .and_then(|(h, p)| Some((h.trim_matches(['[', ']']), p.parse::<u16>().ok()?)))
         .ok_or_else(|| refused("no port"))?;
     let length = u8::try_from(host.len()).map_err(|_| refused("the name is too long"))?;
-    stream.write_all(&[&[5, 1, 0, 3, length], host.as_bytes(), &port.to_be_bytes()].concat()).await?;
+    stream
+        .write_all(&[&[5, 1, 0, 3, length], host.as_bytes(), &port.to_be_bytes()].concat())
+        .await?;
     let mut head = [0; 4];
     stream.read_exact(&mut head).await?;
     if head[1] != 0 {
-        return Err(refused(&format!("the connection was refused, reply {}", head[1])));
+        return Err(refused(&format!(
+            "the connection was refused, reply {}",
+            head[1]
+        )));
     }
     let rest = match head[3] {
         1 => 4,
@@ -137,32 +188,54 @@ mod tests {
     #[tokio::test]
     async fn proxies_are_gone_through() {
         let (address, asked) = proxy(&[b"HTTP/1.1 200 OK\r\n\r\nhello"]).await;
-        let matcher = Matcher::builder().https(format!("http://u:p@{address}")).no("internal.test").build();
-        let mut stream = through("cd.example.test:443", false, &matcher).await.expect("a tunnel");
+        let matcher = Matcher::builder()
+            .https(format!("http://u:p@{address}"))
+            .no("internal.test")
+            .build();
+        let mut stream = through("cd.example.test:443", false, &matcher)
+            .await
+            .expect("a tunnel");
         assert_eq!(word(&mut stream).await, "hello");
         let heard = String::from_utf8(asked.await.expect("it ended")).expect("text");
         assert!(
-            heard.starts_with("CONNECT cd.example.test:443 HTTP/1.1\r\n") && heard.contains("Proxy-Authorization: Basic dTpw\r\n"),
+            heard.starts_with("CONNECT cd.example.test:443 HTTP/1.1\r\n")
+                && heard.contains("Proxy-Authorization: Basic dTpw\r\n"),
             "{heard}"
         );
 
         let (address, asked) = proxy(&[&[5, 0], b"\x05\0\0\x01\0\0\0\0\0\0hello"]).await;
-        let matcher = Matcher::builder().all(format!("socks5://{address}")).build();
-        let mut stream = through("cd.example.test:80", true, &matcher).await.expect("a tunnel");
+        let matcher = Matcher::builder()
+            .all(format!("socks5://{address}"))
+            .build();
+        let mut stream = through("cd.example.test:80", true, &matcher)
+            .await
+            .expect("a tunnel");
         assert_eq!(word(&mut stream).await, "hello");
-        assert_eq!(asked.await.expect("it ended"), [&[5, 1, 0, 5, 1, 0, 3, 15][..], b"cd.example.test", &[0, 80]].concat());
+        assert_eq!(
+            asked.await.expect("it ended"),
+            [&[5, 1, 0, 5, 1, 0, 3, 15][..], b"cd.example.test", &[0, 80]].concat()
+        );
 
         let (address, _asked) = proxy(&[b"HTTP/1.1 403 Forbidden\r\n\r\n"]).await;
         let matcher = Matcher::builder().all(format!("http://{address}")).build();
-        let error = through("cd.example.test:443", false, &matcher).await.expect_err("refused").to_string();
-        assert!(error.contains(&address) && error.contains("403 Forbidden"), "{error}");
+        let error = through("cd.example.test:443", false, &matcher)
+            .await
+            .expect_err("refused")
+            .to_string();
+        assert!(
+            error.contains(&address) && error.contains("403 Forbidden"),
+            "{error}"
+        );
     }
 
     #[tokio::test]
     async fn what_is_excepted_is_reached_without_one() {
         let server = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = server.local_addr().expect("bound").to_string();
-        let matcher = Matcher::builder().all("http://127.0.0.1:1").no("127.0.0.1").build();
+        let matcher = Matcher::builder()
+            .all("http://127.0.0.1:1")
+            .no("127.0.0.1")
+            .build();
         assert!(through(&address, true, &matcher).await.is_ok());
     }
 }

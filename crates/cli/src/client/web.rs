@@ -35,10 +35,16 @@ impl WebTransport {
         let c = &self.connection;
         let unreached = |e: &dyn std::fmt::Display| Status::unavailable(format!("{UNREACHED}{e}"));
         let io = net::dial(c, "http/1.1").await.map_err(|e| unreached(&e))?;
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(io)).await.map_err(|e| unreached(&e))?;
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(io))
+            .await
+            .map_err(|e| unreached(&e))?;
         tokio::spawn(connection);
         let root = c.root_path.trim_matches('/');
-        let target = if root.is_empty() { path.to_owned() } else { format!("/{root}{path}") };
+        let target = if root.is_empty() {
+            path.to_owned()
+        } else {
+            format!("/{root}{path}")
+        };
         let mut request = Request::post(&target)
             .header("host", &c.server)
             .header("user-agent", concat!("tiphys/", env!("CARGO_PKG_VERSION")))
@@ -47,12 +53,20 @@ impl WebTransport {
         for (name, value) in grpc::headers(c) {
             request = request.header(name, value);
         }
-        let request =
-            request.body(Full::new(frame(message))).map_err(|e| Status::invalid_argument(format!("a header is not valid: {e}")))?;
-        let response = sender.send_request(request).await.map_err(|e| unreached(&e))?;
+        let request = request
+            .body(Full::new(frame(message)))
+            .map_err(|e| Status::invalid_argument(format!("a header is not valid: {e}")))?;
+        let response = sender
+            .send_request(request)
+            .await
+            .map_err(|e| unreached(&e))?;
         if response.status() != StatusCode::OK {
             let scheme = if c.plaintext { "http" } else { "https" };
-            let message = format!("POST {scheme}://{}{target} failed with status code {}", c.server, response.status().as_u16());
+            let message = format!(
+                "POST {scheme}://{}{target} failed with status code {}",
+                c.server,
+                response.status().as_u16()
+            );
             return Err(Status::unknown(message));
         }
         // A call that failed at once has its status among the headers.
@@ -60,23 +74,41 @@ impl WebTransport {
         Ok(response)
     }
 
-    pub async fn unary<Q: prost::Message, R: prost::Message + Default>(&self, path: &str, message: &Q) -> Result<R, Status> {
-        let mut body = Frames { body: self.post(path, &message.encode_to_vec()).await?.into_body(), buffer: BytesMut::new() };
+    pub async fn unary<Q: prost::Message, R: prost::Message + Default>(
+        &self,
+        path: &str,
+        message: &Q,
+    ) -> Result<R, Status> {
+        let mut body = Frames {
+            body: self.post(path, &message.encode_to_vec()).await?.into_body(),
+            buffer: BytesMut::new(),
+        };
         let mut reply = None;
         loop {
             match body.next().await? {
                 Frame::Message(bytes) => reply = Some(decode(bytes)?),
-                Frame::End(verdict) => return verdict.and_then(|()| reply.ok_or_else(|| Status::internal("the server sent no message"))),
+                Frame::End(verdict) => {
+                    return verdict.and_then(|()| {
+                        reply.ok_or_else(|| Status::internal("the server sent no message"))
+                    });
+                }
             }
         }
     }
 
-    pub async fn stream<Q, R>(&self, path: &str, message: &Q) -> Result<BoxStream<'static, Result<R, Status>>, Status>
+    pub async fn stream<Q, R>(
+        &self,
+        path: &str,
+        message: &Q,
+    ) -> Result<BoxStream<'static, Result<R, Status>>, Status>
     where
         Q: prost::Message,
         R: prost::Message + Default + 'static,
     {
-        let frames = Frames { body: self.post(path, &message.encode_to_vec()).await?.into_body(), buffer: BytesMut::new() };
+        let frames = Frames {
+            body: self.post(path, &message.encode_to_vec()).await?.into_body(),
+            buffer: BytesMut::new(),
+        };
         let messages = try_unfold(frames, |mut frames| async move {
             match frames.next().await? {
                 Frame::Message(bytes) => Ok(Some((decode(bytes)?, frames))),
@@ -89,19 +121,26 @@ impl WebTransport {
 
 /// Whether nothing answered that speaks gRPC-web.
 pub fn is_of_transport(status: &Status) -> bool {
-    status.message().starts_with(UNREACHED) || (status.code() == Code::Unknown && status.message().contains(" failed with status code "))
+    status.message().starts_with(UNREACHED)
+        || (status.code() == Code::Unknown
+            && status.message().contains(" failed with status code "))
 }
 
 fn frame(message: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(message.len() + 5);
     out.push(0);
-    out.extend_from_slice(&u32::try_from(message.len()).unwrap_or(u32::MAX).to_be_bytes());
+    out.extend_from_slice(
+        &u32::try_from(message.len())
+            .unwrap_or(u32::MAX)
+            .to_be_bytes(),
+    );
     out.extend_from_slice(message);
     out.into()
 }
 
 fn decode<R: prost::Message + Default>(bytes: Bytes) -> Result<R, Status> {
-    R::decode(bytes).map_err(|e| Status::internal(format!("the server's message is not valid: {e}")))
+    R::decode(bytes)
+        .map_err(|e| Status::internal(format!("the server's message is not valid: {e}")))
 }
 
 /// The status that headers or trailers tell; None when they do not.
@@ -109,14 +148,21 @@ fn verdict(headers: &HeaderMap) -> Option<Result<(), Status>> {
     let text = |name: &str| headers.get(name).and_then(|v| v.to_str().ok());
     let code: i32 = text("grpc-status")?.trim().parse().unwrap_or(2);
     let message = text("grpc-message").map(percent_decode).unwrap_or_default();
-    Some(if code == 0 { Ok(()) } else { Err(Status::new(Code::from_i32(code), message)) })
+    Some(if code == 0 {
+        Ok(())
+    } else {
+        Err(Status::new(Code::from_i32(code), message))
+    })
 }
 
 fn percent_decode(text: &str) -> String {
     let bytes = text.trim().as_bytes();
     let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
     while at < bytes.len() {
-        let code = bytes.get(at + 1..at + 3).and_then(|hex| std::str::from_utf8(hex).ok()).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        let code = bytes
+            .get(at + 1..at + 3)
+            .and_then(|hex| std::str::from_utf8(hex).ok())
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
         match code.filter(|_| bytes[at] == b'%') {
             Some(byte) => {
                 out.push(byte);
@@ -144,7 +190,11 @@ impl Frames {
                 return Ok(frame);
             }
             match self.body.frame().await {
-                None => return Ok(Frame::End(Err(Status::unavailable("error reading from server: the stream ended without a status")))),
+                None => {
+                    return Ok(Frame::End(Err(Status::unavailable(
+                        "error reading from server: the stream ended without a status",
+                    ))));
+                }
                 Some(Err(e)) => return Err(Status::unavailable(format!("{UNREACHED}{e}"))),
                 Some(Ok(part)) => match part.into_data() {
                     Ok(data) => self.buffer.extend_from_slice(&data),
@@ -161,11 +211,15 @@ impl Frames {
 
 /// The first complete frame of what has come in.
 fn cut(buffer: &mut BytesMut) -> Result<Option<Frame>, Status> {
-    let Some(header) = buffer.first_chunk::<5>() else { return Ok(None) };
+    let Some(header) = buffer.first_chunk::<5>() else {
+        return Ok(None);
+    };
     let [flags, length @ ..] = *header;
     let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
     if length > MAX_MESSAGE {
-        return Err(Status::resource_exhausted(format!("a message of {length} bytes is larger than the limit of {MAX_MESSAGE}")));
+        return Err(Status::resource_exhausted(format!(
+            "a message of {length} bytes is larger than the limit of {MAX_MESSAGE}"
+        )));
     }
     if buffer.len() - 5 < length {
         return Ok(None);
@@ -174,8 +228,12 @@ fn cut(buffer: &mut BytesMut) -> Result<Option<Frame>, Status> {
     let data = buffer.split_to(length).freeze();
     match flags {
         0 => Ok(Some(Frame::Message(data))),
-        TRAILERS => Ok(Some(Frame::End(verdict(&trailers(&data)).unwrap_or_else(|| Err(Status::internal("the server sent no status")))))),
-        _ => Err(Status::internal("the server sent a compressed message, which was not asked for")),
+        TRAILERS => Ok(Some(Frame::End(verdict(&trailers(&data)).unwrap_or_else(
+            || Err(Status::internal("the server sent no status")),
+        )))),
+        _ => Err(Status::internal(
+            "the server sent a compressed message, which was not asked for",
+        )),
     }
 }
 
@@ -204,7 +262,10 @@ mod tests {
     #[test]
     fn frames_are_cut_where_they_end() {
         let mut bytes = frame_with(0, b"one");
-        bytes.extend(frame_with(TRAILERS, b"grpc-status:5\r\ngrpc-message:no%20such%20thing\r\n"));
+        bytes.extend(frame_with(
+            TRAILERS,
+            b"grpc-status:5\r\ngrpc-message:no%20such%20thing\r\n",
+        ));
         let mut buffer = BytesMut::new();
         let mut frames = Vec::new();
         for byte in bytes {
@@ -212,15 +273,29 @@ mod tests {
             frames.extend(cut(&mut buffer).expect("valid frames"));
         }
         assert!(matches!(&frames[0], Frame::Message(m) if m.as_ref() == b"one"));
-        assert!(matches!(&frames[1], Frame::End(Err(s)) if s.code() == Code::NotFound && s.message() == "no such thing"));
+        assert!(
+            matches!(&frames[1], Frame::End(Err(s)) if s.code() == Code::NotFound && s.message() == "no such thing")
+        );
         assert_eq!(frames.len(), 2);
     }
 
     #[test]
     fn bad_frames() {
-        assert!(cut(&mut BytesMut::from(&[1u8, 0, 0, 0, 0][..])).is_err(), "compressed");
-        assert!(cut(&mut BytesMut::from(&[0u8, 255, 255, 255, 255][..])).is_err(), "too long");
-        assert!(matches!(cut(&mut BytesMut::from(&frame_with(TRAILERS, b"x: y")[..])), Ok(Some(Frame::End(Err(_))))), "no status");
+        assert!(
+            cut(&mut BytesMut::from(&[1u8, 0, 0, 0, 0][..])).is_err(),
+            "compressed"
+        );
+        assert!(
+            cut(&mut BytesMut::from(&[0u8, 255, 255, 255, 255][..])).is_err(),
+            "too long"
+        );
+        assert!(
+            matches!(
+                cut(&mut BytesMut::from(&frame_with(TRAILERS, b"x: y")[..])),
+                Ok(Some(Frame::End(Err(_))))
+            ),
+            "no status"
+        );
     }
 
     #[test]

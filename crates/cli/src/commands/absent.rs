@@ -4,46 +4,129 @@ use clap::Command;
 
 /// Verbs by their words; the longest one that the command line has is told of.
 const VERBS: &[(&str, &str)] = &[
-    ("account bcrypt", "htpasswd -nbBC 10 admin PASSWORD prints a hash"),
-    ("account delete-token", "tokens of accounts are not supported yet; tiphys logout ends a session"),
-    ("account generate-token", "tokens of accounts are not supported yet; tiphys login keeps a session's token"),
+    (
+        "account bcrypt",
+        "htpasswd -nbBC 10 admin PASSWORD prints a hash",
+    ),
+    (
+        "account delete-token",
+        "tokens of accounts are not supported yet; tiphys logout ends a session",
+    ),
+    (
+        "account generate-token",
+        "tokens of accounts are not supported yet; tiphys login keeps a session's token",
+    ),
     ("account get", "tiphys account list"),
-    ("account session-token", "tiphys login keeps the token in its config file"),
-    ("account update-password", "put a bcrypt hash under admin.password, and a newer admin.passwordMtime, into the Secret argocd-secret"),
-    ("admin app", "tiphys app diff shows what would change; kubectl apply creates Applications"),
-    ("admin cluster", "clusters are Secrets with the label argocd.argoproj.io/secret-type: cluster; tiphys cluster list shows them"),
-    ("admin dashboard", "tiphys up --bare --kubeconfig FILE serves API and web UI for a cluster"),
+    (
+        "account session-token",
+        "tiphys login keeps the token in its config file",
+    ),
+    (
+        "account update-password",
+        "put a bcrypt hash under admin.password, and a newer admin.passwordMtime, into the Secret argocd-secret",
+    ),
+    (
+        "admin app",
+        "tiphys app diff shows what would change; kubectl apply creates Applications",
+    ),
+    (
+        "admin cluster",
+        "clusters are Secrets with the label argocd.argoproj.io/secret-type: cluster; tiphys cluster list shows them",
+    ),
+    (
+        "admin dashboard",
+        "tiphys up --bare --kubeconfig FILE serves API and web UI for a cluster",
+    ),
     ("admin notifications", "notifications are not supported yet"),
-    ("admin proj", "projects are AppProject objects: kubectl apply"),
+    (
+        "admin proj",
+        "projects are AppProject objects: kubectl apply",
+    ),
     ("admin redis-initial-password", "there is no Redis"),
-    ("admin repo", "tiphys repo add, or a Secret with the label argocd.argoproj.io/secret-type: repository"),
-    ("admin settings rbac", "tiphys account can-i ACTION RESOURCE OBJECT asks the server"),
-    ("admin settings validate", "tiphys control-plane logs what it cannot read of the settings"),
-    ("app add-source", "tiphys app patch APP --type merge --patch '{\"spec\": {\"sources\": [...]}}'"),
-    ("app confirm-deletion", "kubectl annotate application APP argocd.argoproj.io/deletion-approved=$(date -u +%FT%TZ)"),
+    (
+        "admin repo",
+        "tiphys repo add, or a Secret with the label argocd.argoproj.io/secret-type: repository",
+    ),
+    (
+        "admin settings rbac",
+        "tiphys account can-i ACTION RESOURCE OBJECT asks the server",
+    ),
+    (
+        "admin settings validate",
+        "tiphys control-plane logs what it cannot read of the settings",
+    ),
+    (
+        "app add-source",
+        "tiphys app patch APP --type merge --patch '{\"spec\": {\"sources\": [...]}}'",
+    ),
+    (
+        "app confirm-deletion",
+        "kubectl annotate application APP argocd.argoproj.io/deletion-approved=$(date -u +%FT%TZ)",
+    ),
     ("app delete-resource", "kubectl delete"),
-    ("app edit", "kubectl edit application APP, or tiphys app patch"),
-    ("app get-resource", "kubectl get -o yaml, or tiphys app manifests APP --source live"),
+    (
+        "app edit",
+        "kubectl edit application APP, or tiphys app patch",
+    ),
+    (
+        "app get-resource",
+        "kubectl get -o yaml, or tiphys app manifests APP --source live",
+    ),
     ("app logs", "kubectl logs"),
     ("app patch-resource", "kubectl patch"),
-    ("app remove-source", "tiphys app patch APP --type merge --patch '{\"spec\": {\"sources\": [...]}}'"),
-    ("app unset", "tiphys app patch APP --type json --patch '[{\"op\": \"remove\", \"path\": \"/spec/source/...\"}]'"),
+    (
+        "app remove-source",
+        "tiphys app patch APP --type merge --patch '{\"spec\": {\"sources\": [...]}}'",
+    ),
+    (
+        "app unset",
+        "tiphys app patch APP --type json --patch '[{\"op\": \"remove\", \"path\": \"/spec/source/...\"}]'",
+    ),
     ("appset", "ApplicationSets are not supported yet"),
-    ("cert", "certificates are in the ConfigMap argocd-tls-certs-cm, ssh host keys in argocd-ssh-known-hosts-cm"),
-    ("cluster add", "a Secret with the label argocd.argoproj.io/secret-type: cluster; see docs/guide/clusters.md"),
-    ("cluster rm", "kubectl delete secret, of the cluster's Secret"),
-    ("cluster rotate-auth", "put a new token into the cluster's Secret"),
-    ("cluster set", "kubectl edit secret, of the cluster's Secret"),
-    ("configure", "tiphys --prompts-enabled, or prompts-enabled in the config file"),
+    (
+        "cert",
+        "certificates are in the ConfigMap argocd-tls-certs-cm, ssh host keys in argocd-ssh-known-hosts-cm",
+    ),
+    (
+        "cluster add",
+        "a Secret with the label argocd.argoproj.io/secret-type: cluster; see docs/guide/clusters.md",
+    ),
+    (
+        "cluster rm",
+        "kubectl delete secret, of the cluster's Secret",
+    ),
+    (
+        "cluster rotate-auth",
+        "put a new token into the cluster's Secret",
+    ),
+    (
+        "cluster set",
+        "kubectl edit secret, of the cluster's Secret",
+    ),
+    (
+        "configure",
+        "tiphys --prompts-enabled, or prompts-enabled in the config file",
+    ),
     ("gpg", "signatures are not verified yet"),
-    ("proj", "projects are AppProject objects: kubectl edit appproject NAME -n argocd"),
+    (
+        "proj",
+        "projects are AppProject objects: kubectl edit appproject NAME -n argocd",
+    ),
     ("relogin", "tiphys login SERVER"),
-    ("repocreds", "a Secret with the label argocd.argoproj.io/secret-type: repo-creds"),
+    (
+        "repocreds",
+        "a Secret with the label argocd.argoproj.io/secret-type: repo-creds",
+    ),
 ];
 
 /// What to say when the command line has a verb that only `argocd` has. `program` is ours.
 pub fn instead(words: &[String], program: &Command) -> Option<String> {
-    let verbs: Vec<&str> = words.iter().skip(1).map(String::as_str).filter(|w| !w.starts_with('-')).collect();
+    let verbs: Vec<&str> = words
+        .iter()
+        .skip(1)
+        .map(String::as_str)
+        .filter(|w| !w.starts_with('-'))
+        .collect();
     let (mut command, mut path) = (program, Vec::new());
     // Values of flags may stand before the verb; they are no verbs of anybody's.
     let mut left = verbs.as_slice();
@@ -54,12 +137,25 @@ pub fn instead(words: &[String], program: &Command) -> Option<String> {
             path.push(*word);
             continue;
         }
-        let tried = [path.as_slice(), std::slice::from_ref(word)].concat().join(" ");
-        let next = rest.first().map(|next| format!("{tried} {next}")).unwrap_or_default();
-        let is = |verb: &&(&str, &str)| verb.0 == tried || verb.0 == next || (!path.is_empty() && path.join(" ") == verb.0);
+        let tried = [path.as_slice(), std::slice::from_ref(word)]
+            .concat()
+            .join(" ");
+        let next = rest
+            .first()
+            .map(|next| format!("{tried} {next}"))
+            .unwrap_or_default();
+        let is = |verb: &&(&str, &str)| {
+            verb.0 == tried || verb.0 == next || (!path.is_empty() && path.join(" ") == verb.0)
+        };
         if let Some((verb, advice)) = VERBS.iter().filter(is).max_by_key(|v| v.0.len()) {
-            let shown = if verb.len() < tried.len() { &tried } else { *verb };
-            return Some(format!("argocd {shown} does not exist in tiphys. Instead: {advice}"));
+            let shown = if verb.len() < tried.len() {
+                &tried
+            } else {
+                *verb
+            };
+            return Some(format!(
+                "argocd {shown} does not exist in tiphys. Instead: {advice}"
+            ));
         }
     }
     None
@@ -168,21 +264,41 @@ mod tests {
     fn every_verb_of_argocd_is_here_or_has_something_instead() {
         let program = adapt(Program::command());
         for verb in OF_ARGO {
-            let words: Vec<String> = std::iter::once("tiphys").chain(verb.split(' ')).map(str::to_owned).collect();
-            let found = verb.split(' ').try_fold(&program, |command, word| command.find_subcommand(word)).is_some();
+            let words: Vec<String> = std::iter::once("tiphys")
+                .chain(verb.split(' '))
+                .map(str::to_owned)
+                .collect();
+            let found = verb
+                .split(' ')
+                .try_fold(&program, |command, word| command.find_subcommand(word))
+                .is_some();
             assert!(found || instead(&words, &program).is_some(), "{verb}");
-            assert!(!found || instead(&words, &program).is_none(), "{verb} exists");
+            assert!(
+                !found || instead(&words, &program).is_none(),
+                "{verb} exists"
+            );
         }
     }
 
     #[test]
     fn the_verb_and_its_replacement_are_named() {
         let program = adapt(Program::command());
-        let of = |line: &str| instead(&line.split(' ').map(str::to_owned).collect::<Vec<_>>(), &program);
-        assert_eq!(of("tiphys app logs web").as_deref(), Some("argocd app logs does not exist in tiphys. Instead: kubectl logs"));
+        let of = |line: &str| {
+            instead(
+                &line.split(' ').map(str::to_owned).collect::<Vec<_>>(),
+                &program,
+            )
+        };
+        assert_eq!(
+            of("tiphys app logs web").as_deref(),
+            Some("argocd app logs does not exist in tiphys. Instead: kubectl logs")
+        );
         let role = of("tiphys proj role create p r").unwrap_or_default();
         assert!(role.starts_with("argocd proj role does not exist in tiphys. Instead: projects are AppProject objects"), "{role}");
-        assert!(of("tiphys --server localhost appset list").is_some_and(|t| t.contains("ApplicationSets")));
+        assert!(
+            of("tiphys --server localhost appset list")
+                .is_some_and(|t| t.contains("ApplicationSets"))
+        );
         assert_eq!(of("tiphys app nonsense"), None);
     }
 }

@@ -16,7 +16,13 @@ pub enum AccountCommand {
     #[command(visible_alias = "whoami")]
     GetUserInfo {
         /// Output format. One of: yaml, json
-        #[arg(long, short, default_value = "", hide_default_value = true, value_name = "FORMAT")]
+        #[arg(
+            long,
+            short,
+            default_value = "",
+            hide_default_value = true,
+            value_name = "FORMAT"
+        )]
         output: String,
     },
     /// List accounts
@@ -38,16 +44,34 @@ impl AccountCommand {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
         let client = connect(args).await?;
         let text = match self {
-            Self::GetUserInfo { output } => {
-                user_info(&client.unary("/session.SessionService/GetUserInfo", GetUserInfoRequest {}).await?, &output)?
-            }
+            Self::GetUserInfo { output } => user_info(
+                &client
+                    .unary("/session.SessionService/GetUserInfo", GetUserInfoRequest {})
+                    .await?,
+                &output,
+            )?,
             Self::List { output } => {
-                let list: AccountsList = client.unary("/account.AccountService/ListAccounts", ListAccountRequest {}).await?;
+                let list: AccountsList = client
+                    .unary(
+                        "/account.AccountService/ListAccounts",
+                        ListAccountRequest {},
+                    )
+                    .await?;
                 accounts(&list, &output)?
             }
-            Self::CanI { action, resource, subresource } => {
-                let request = CanIRequest { resource, action, subresource };
-                let answer: CanIResponse = client.unary("/account.AccountService/CanI", request).await?;
+            Self::CanI {
+                action,
+                resource,
+                subresource,
+            } => {
+                let request = CanIRequest {
+                    resource,
+                    action,
+                    subresource,
+                };
+                let answer: CanIResponse = client
+                    .unary("/account.AccountService/CanI", request)
+                    .await?;
                 answer.value + "\n"
             }
         };
@@ -59,7 +83,12 @@ impl AccountCommand {
 fn user_info(info: &GetUserInfoResponse, format: &str) -> Result<String, Failure> {
     match format {
         "" if !info.logged_in => Ok("Logged In: false\n".into()),
-        "" => Ok(format!("Logged In: true\nUsername: {}\nIssuer: {}\nGroups: {}\n", info.username, info.iss, info.groups.join(","))),
+        "" => Ok(format!(
+            "Logged In: true\nUsername: {}\nIssuer: {}\nGroups: {}\n",
+            info.username,
+            info.iss,
+            info.groups.join(",")
+        )),
         "yaml" => Ok(output::yaml(info)? + "\n"),
         "json" => output::json(info),
         other => Err(Failure::fatal(format!("Unknown output format: {other}"))),
@@ -71,7 +100,13 @@ fn accounts(list: &AccountsList, format: &str) -> Result<String, Failure> {
         "yaml" | "json" => output::document(&list.items, format),
         "name" => Ok(list.items.iter().map(|a| a.name.clone() + "\n").collect()),
         "wide" | "" => {
-            let rows = list.items.iter().map(|a| vec![a.name.clone(), a.enabled.to_string(), a.capabilities.join(", ")]);
+            let rows = list.items.iter().map(|a| {
+                vec![
+                    a.name.clone(),
+                    a.enabled.to_string(),
+                    a.capabilities.join(", "),
+                ]
+            });
             Ok(table::table(&["NAME", "ENABLED", "CAPABILITIES"], rows))
         }
         other => Err(output::unknown_format(other)),

@@ -34,7 +34,9 @@ impl ClusterCommand {
         let client = connect(args).await?;
         let text = match self {
             Self::List { output } => {
-                let list: ClusterList = client.unary("/cluster.ClusterService/List", ClusterQuery::default()).await?;
+                let list: ClusterList = client
+                    .unary("/cluster.ClusterService/List", ClusterQuery::default())
+                    .await?;
                 match output.as_str() {
                     "yaml" | "json" => list_document(&list.items, &output)?,
                     "server" => servers(&list.items),
@@ -45,9 +47,25 @@ impl ClusterCommand {
             Self::Get { clusters, output } => {
                 let mut found: Vec<Cluster> = Vec::new();
                 for selector in clusters {
-                    let is_address = selector.starts_with("http://") || selector.starts_with("https://");
-                    let (server, name) = if is_address { (selector, String::new()) } else { (String::new(), selector) };
-                    found.push(client.unary("/cluster.ClusterService/Get", ClusterQuery { server, name, id: None }).await?);
+                    let is_address =
+                        selector.starts_with("http://") || selector.starts_with("https://");
+                    let (server, name) = if is_address {
+                        (selector, String::new())
+                    } else {
+                        (String::new(), selector)
+                    };
+                    found.push(
+                        client
+                            .unary(
+                                "/cluster.ClusterService/Get",
+                                ClusterQuery {
+                                    server,
+                                    name,
+                                    id: None,
+                                },
+                            )
+                            .await?,
+                    );
                 }
                 match (output.as_str(), found.as_slice()) {
                     ("yaml" | "json", [one]) => output::document(one, &output)?,
@@ -74,14 +92,28 @@ fn rows(clusters: &[Cluster]) -> String {
             n => format!("{} ({n} namespaces)", c.server),
         };
         let state = &c.info.connection_state;
-        vec![server, c.name.clone(), c.info.server_version.clone(), state.status.clone(), state.message.clone(), c.project.clone()]
+        vec![
+            server,
+            c.name.clone(),
+            c.info.server_version.clone(),
+            state.status.clone(),
+            state.message.clone(),
+            c.project.clone(),
+        ]
     });
-    table::table(&["SERVER", "NAME", "VERSION", "STATUS", "MESSAGE", "PROJECT"], rows)
+    table::table(
+        &["SERVER", "NAME", "VERSION", "STATUS", "MESSAGE", "PROJECT"],
+        rows,
+    )
 }
 
 fn details(c: &Cluster) -> String {
     let name = if c.name.is_empty() { "-" } else { &c.name };
-    let namespaces = if c.namespaces.is_empty() { "all namespaces".into() } else { c.namespaces.join(", ") };
+    let namespaces = if c.namespaces.is_empty() {
+        "all namespaces".into()
+    } else {
+        c.namespaces.join(", ")
+    };
     format!(
         "Cluster information\n\n  Server URL:            {}\n  Server Name:           {name}\n  Server Version:        {}\n  \
          Namespaces:        \t {namespaces}\n\nTLS configuration\n\n  Client cert:           {}\n  Cert validation:       {}\n\n\

@@ -63,8 +63,13 @@ fn script(shell: Shell, program: &mut clap::Command) -> String {
         Shell::Bash => script + BASH,
         Shell::Fish => script + FISH,
         Shell::Zsh => {
-            let asked = [" -- The application:_default", " -- The applications:_default"];
-            let script = asked.iter().fold(script, |text, old| text.replace(old, &old.replace("_default", "_tiphys_apps")));
+            let asked = [
+                " -- The application:_default",
+                " -- The applications:_default",
+            ];
+            let script = asked.iter().fold(script, |text, old| {
+                text.replace(old, &old.replace("_default", "_tiphys_apps"))
+            });
             match script.split_once('\n') {
                 Some((first, rest)) => format!("{first}\n{ZSH}{rest}"),
                 None => script,
@@ -94,11 +99,23 @@ mod tests {
     #[test]
     fn names_come_from_the_server_when_they_are_wanted() {
         let bash = of(Shell::Bash);
-        let last = bash.lines().rev().find(|line| line.starts_with("complete -F"));
-        assert_eq!(last, Some("complete -F _tiphys_names -o bashdefault -o default tiphys"), "it takes the place of clap's");
-        assert!(bash.contains("_tiphys() {") && bash.contains("$(tiphys app list -o name 2>/dev/null)"));
+        let last = bash
+            .lines()
+            .rev()
+            .find(|line| line.starts_with("complete -F"));
+        assert_eq!(
+            last,
+            Some("complete -F _tiphys_names -o bashdefault -o default tiphys"),
+            "it takes the place of clap's"
+        );
+        assert!(
+            bash.contains("_tiphys() {") && bash.contains("$(tiphys app list -o name 2>/dev/null)")
+        );
         assert!(of(Shell::Fish).contains("(tiphys app list -o name 2>/dev/null)"));
         let zsh = of(Shell::Zsh);
-        assert!(zsh.starts_with("#compdef tiphys\n") && zsh.matches(":_tiphys_apps").count() > 5, "names are asked for in zsh");
+        assert!(
+            zsh.starts_with("#compdef tiphys\n") && zsh.matches(":_tiphys_apps").count() > 5,
+            "names are asked for in zsh"
+        );
     }
 }

@@ -40,7 +40,11 @@ fn list(config: &LocalConfig) -> String {
                 String::new()
             }
         };
-        let mark = if config.current_context == reference.name { "*" } else { " " };
+        let mark = if config.current_context == reference.name {
+            "*"
+        } else {
+            " "
+        };
         vec![mark.to_owned(), reference.name.clone(), server]
     });
     table::table(&["CURRENT", "NAME", "SERVER"], rows)
@@ -50,7 +54,12 @@ fn switch(mut config: LocalConfig, mut name: String, path: &Path) -> Result<(), 
     let previous = path.with_file_name(".prev-ctx");
     if name == "-" {
         let read = fs::read_to_string(&previous);
-        name = read.map_err(|e| Failure::error(format!("there is no context before this one ({}: {e})", previous.display())))?;
+        name = read.map_err(|e| {
+            Failure::error(format!(
+                "there is no context before this one ({}: {e})",
+                previous.display()
+            ))
+        })?;
     }
     if config.current_context == name {
         output::print(&format!("Already at context '{name}'\n"));
@@ -59,7 +68,8 @@ fn switch(mut config: LocalConfig, mut name: String, path: &Path) -> Result<(), 
     config.resolve(&name)?;
     let before = std::mem::replace(&mut config.current_context, name.clone());
     config.write(path)?;
-    fs::write(&previous, before).map_err(|e| Failure::error(format!("cannot write {}: {e}", previous.display())))?;
+    fs::write(&previous, before)
+        .map_err(|e| Failure::error(format!("cannot write {}: {e}", previous.display())))?;
     output::print(&format!("Switched to context '{name}'\n"));
     Ok(())
 }
@@ -69,7 +79,8 @@ fn delete(mut config: LocalConfig, name: &str, path: &Path) -> Result<(), Failur
         return Err(Failure::error(format!("context {name} does not exist")));
     }
     if config.servers.is_empty() {
-        fs::remove_file(path).map_err(|e| Failure::error(format!("cannot delete {}: {e}", path.display())))?;
+        fs::remove_file(path)
+            .map_err(|e| Failure::error(format!("cannot delete {}: {e}", path.display())))?;
     } else {
         config.write(path)?;
     }

@@ -52,7 +52,11 @@ impl DiffCommand {
 
     async fn compare(&self) -> Result<bool, Told> {
         self.files.check()?;
-        let default_manager = if self.server_side { SERVER_SIDE_MANAGER } else { CLIENT_SIDE_MANAGER };
+        let default_manager = if self.server_side {
+            SERVER_SIDE_MANAGER
+        } else {
+            CLIENT_SIDE_MANAGER
+        };
         let settings = Settings {
             server_side: self.server_side,
             force_conflicts: self.force_conflicts,
@@ -60,11 +64,17 @@ impl DiffCommand {
             field_validation: "Ignore",
             // With an explanation comes the object before.
             explain: true,
-            ..Settings::new(self.field_manager.as_deref().unwrap_or(default_manager), warnings())
+            ..Settings::new(
+                self.field_manager.as_deref().unwrap_or(default_manager),
+                warnings(),
+            )
         };
         let target = self.kube.connect().await?;
         let applier = Applier::new(target.discovery.clone(), settings);
-        let rules = Rules { validate: false, selector: self.selector.clone().unwrap_or_default() };
+        let rules = Rules {
+            validate: false,
+            selector: self.selector.clone().unwrap_or_default(),
+        };
         let found = read::read(&self.files, &target, &rules).await?;
         let mut troubles: Vec<Trouble> = found.trouble.into_iter().collect();
         let mut differs = false;
@@ -78,7 +88,14 @@ impl DiffCommand {
                 Err(failure) => troubles.push(failure.into()),
             }
         }
-        if troubles.is_empty() { Ok(differs) } else { Err(Told { trouble: Trouble::Many(troubles).flat(), hints: found.hints }) }
+        if troubles.is_empty() {
+            Ok(differs)
+        } else {
+            Err(Told {
+                trouble: Trouble::Many(troubles).flat(),
+                hints: found.hints,
+            })
+        }
     }
 
     /// A unified difference; empty when the objects are the same.
@@ -95,29 +112,54 @@ impl DiffCommand {
         if secret {
             mask(old.as_mut(), &mut new);
         }
-        let old = old.map(|o| tiphys_gocompat::yaml::to_string(&o.into_value())).unwrap_or_default();
+        let old = old
+            .map(|o| tiphys_gocompat::yaml::to_string(&o.into_value()))
+            .unwrap_or_default();
         let gvk = merged.gvk();
-        let name = [merged.group(), gvk.version.as_str(), merged.kind(), merged.namespace(), merged.name()];
-        let name = name.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".");
+        let name = [
+            merged.group(),
+            gvk.version.as_str(),
+            merged.kind(),
+            merged.namespace(),
+            merged.name(),
+        ];
+        let name = name
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join(".");
         let new = tiphys_gocompat::yaml::to_string(&new.into_value());
         if old == new {
             return String::new();
         }
         let (from, to) = (format!("LIVE/{name}"), format!("MERGED/{name}"));
-        let body = TextDiff::from_lines(&old, &new).unified_diff().context_radius(3).header(&from, &to).to_string();
+        let body = TextDiff::from_lines(&old, &new)
+            .unified_diff()
+            .context_radius(3)
+            .header(&from, &to)
+            .to_string();
         format!("diff -u -N {from} {to}\n{body}")
     }
 }
 
 /// Hides a Secret's values: what is the same looks the same, what differs says only that it does.
 fn mask(live: Option<&mut Object>, merged: &mut Object) {
-    let data = |o: &Object| o.0.get("data").and_then(Value::as_object).cloned().unwrap_or_default();
+    let data = |o: &Object| {
+        o.0.get("data")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default()
+    };
     let (old, new) = (live.as_deref().map(data).unwrap_or_default(), data(merged));
     let hide = |object: &mut Object, other: &serde_json::Map<String, Value>, side: &str| {
         if let Some(Value::Object(values)) = object.0.get_mut("data") {
             for (key, value) in values.iter_mut() {
                 let differs = other.get(key).is_some_and(|o| o != value);
-                *value = if differs { format!("*** ({side})").into() } else { "***".into() };
+                *value = if differs {
+                    format!("*** ({side})").into()
+                } else {
+                    "***".into()
+                };
             }
         }
         object.remove_annotation(tiphys_apimachinery::patch::last_applied::ANNOTATION);

@@ -4,52 +4,139 @@ use clap::Command;
 
 /// By the words of the verb, without the program's name, which is put in front of each line.
 const EXAMPLES: &[(&str, &[&str])] = &[
-    ("account can-i", &["account can-i sync applications 'default/*'"]),
+    (
+        "account can-i",
+        &["account can-i sync applications 'default/*'"],
+    ),
     ("account get-user-info", &["account get-user-info"]),
     ("account list", &["account list"]),
     ("admin export", &["admin export -n argocd -o backup.yaml"]),
-    ("admin import", &["admin import --dry-run backup.yaml", "admin import backup.yaml"]),
-    ("admin initial-password", &["admin initial-password -n argocd"]),
-    ("admin settings resource-overrides", &["admin settings resource-overrides health deployment.yaml --argocd-cm-path argocd-cm.yaml"]),
-    ("app actions list", &["app actions list web --kind Deployment"]),
-    ("app actions run", &["app actions run web restart --kind Deployment --resource-name web"]),
+    (
+        "admin import",
+        &[
+            "admin import --dry-run backup.yaml",
+            "admin import backup.yaml",
+        ],
+    ),
+    (
+        "admin initial-password",
+        &["admin initial-password -n argocd"],
+    ),
+    (
+        "admin settings resource-overrides",
+        &[
+            "admin settings resource-overrides health deployment.yaml --argocd-cm-path argocd-cm.yaml",
+        ],
+    ),
+    (
+        "app actions list",
+        &["app actions list web --kind Deployment"],
+    ),
+    (
+        "app actions run",
+        &["app actions run web restart --kind Deployment --resource-name web"],
+    ),
     (
         "app create",
         &[
             "app create web --repo https://github.com/argoproj/argocd-example-apps --path guestbook --dest-server https://kubernetes.default.svc --dest-namespace web",
         ],
     ),
-    ("app delete", &["app delete web", "app delete web --cascade=false --yes"]),
-    ("app diff", &["app diff web", "app diff web --revision main"]),
+    (
+        "app delete",
+        &["app delete web", "app delete web --cascade=false --yes"],
+    ),
+    (
+        "app diff",
+        &["app diff web", "app diff web --revision main"],
+    ),
     ("app get", &["app get web", "app get web --refresh -o tree"]),
     ("app history", &["app history web"]),
     ("app list", &["app list", "app list -l team=a -o name"]),
-    ("app manifests", &["app manifests web", "app manifests web --source live"]),
-    ("app patch", &["app patch web --patch '[{\"op\": \"replace\", \"path\": \"/spec/source/path\", \"value\": \"prod\"}]'"]),
-    ("app resources", &["app resources web", "app resources web --output tree=detailed"]),
+    (
+        "app manifests",
+        &["app manifests web", "app manifests web --source live"],
+    ),
+    (
+        "app patch",
+        &[
+            "app patch web --patch '[{\"op\": \"replace\", \"path\": \"/spec/source/path\", \"value\": \"prod\"}]'",
+        ],
+    ),
+    (
+        "app resources",
+        &[
+            "app resources web",
+            "app resources web --output tree=detailed",
+        ],
+    ),
     ("app rollback", &["app rollback web 3"]),
-    ("app set", &["app set web --revision v1.2", "app set web -p replicas=3"]),
-    ("app sync", &["app sync web", "app sync web --dry-run --plan", "app sync -l team=a", "app sync web --resource apps:Deployment:web"]),
+    (
+        "app set",
+        &["app set web --revision v1.2", "app set web -p replicas=3"],
+    ),
+    (
+        "app sync",
+        &[
+            "app sync web",
+            "app sync web --dry-run --plan",
+            "app sync -l team=a",
+            "app sync web --resource apps:Deployment:web",
+        ],
+    ),
     ("app terminate-op", &["app terminate-op web"]),
     ("app wait", &["app wait web --health --timeout 300"]),
-    ("apply", &["apply -f deploy/", "apply -f web.yaml --dry-run=server"]),
-    ("cluster get", &["cluster get https://kubernetes.default.svc"]),
+    (
+        "apply",
+        &["apply -f deploy/", "apply -f web.yaml --dry-run=server"],
+    ),
+    (
+        "cluster get",
+        &["cluster get https://kubernetes.default.svc"],
+    ),
     ("cluster list", &["cluster list"]),
-    ("completion", &["completion bash > /etc/bash_completion.d/tiphys"]),
+    (
+        "completion",
+        &["completion bash > /etc/bash_completion.d/tiphys"],
+    ),
     ("context", &["context", "context localhost:8080"]),
-    ("control-plane", &["control-plane --bootstrap --kubeconfig ~/.kube/config"]),
+    (
+        "control-plane",
+        &["control-plane --bootstrap --kubeconfig ~/.kube/config"],
+    ),
     ("diff", &["diff -f deploy/"]),
     ("helm lint", &["helm lint ./chart --strict"]),
-    ("helm template", &["helm template web ./chart -f values.yaml --set replicas=3"]),
-    ("install", &["install --image registry.example.com/tiphys:0.1", "install --print --without-crds"]),
-    ("login", &["login localhost:8080 --plaintext --username admin"]),
+    (
+        "helm template",
+        &["helm template web ./chart -f values.yaml --set replicas=3"],
+    ),
+    (
+        "install",
+        &[
+            "install --image registry.example.com/tiphys:0.1",
+            "install --print --without-crds",
+        ],
+    ),
+    (
+        "login",
+        &["login localhost:8080 --plaintext --username admin"],
+    ),
     ("logout", &["logout localhost:8080"]),
     ("proj get", &["proj get default"]),
     ("proj list", &["proj list"]),
-    ("repo add", &["repo add https://git.example.com/team/deploy.git --username me --password secret"]),
-    ("repo get", &["repo get https://git.example.com/team/deploy.git"]),
+    (
+        "repo add",
+        &["repo add https://git.example.com/team/deploy.git --username me --password secret"],
+    ),
+    (
+        "repo get",
+        &["repo get https://git.example.com/team/deploy.git"],
+    ),
     ("repo list", &["repo list"]),
-    ("repo rm", &["repo rm https://git.example.com/team/deploy.git"]),
+    (
+        "repo rm",
+        &["repo rm https://git.example.com/team/deploy.git"],
+    ),
     ("version", &["version", "version --client"]),
 ];
 
@@ -59,10 +146,22 @@ pub fn add(command: Command, path: &str) -> Command {
         let path = format!("{path} {}", sub.get_name()).trim_start().to_owned();
         add(sub, &path)
     });
-    let of_group = |known: &str| path.strip_prefix(known).is_some_and(|rest| rest.starts_with(' ')) && !command.has_subcommands();
-    let found = EXAMPLES.iter().find(|(known, _)| *known == path).or_else(|| EXAMPLES.iter().find(|(known, _)| of_group(known)));
-    let Some((_, lines)) = found.filter(|_| command.get_after_help().is_none()) else { return command };
-    let lines: String = lines.iter().map(|line| format!("\n  tiphys {line}")).collect();
+    let of_group = |known: &str| {
+        path.strip_prefix(known)
+            .is_some_and(|rest| rest.starts_with(' '))
+            && !command.has_subcommands()
+    };
+    let found = EXAMPLES
+        .iter()
+        .find(|(known, _)| *known == path)
+        .or_else(|| EXAMPLES.iter().find(|(known, _)| of_group(known)));
+    let Some((_, lines)) = found.filter(|_| command.get_after_help().is_none()) else {
+        return command;
+    };
+    let lines: String = lines
+        .iter()
+        .map(|line| format!("\n  tiphys {line}"))
+        .collect();
     command.after_help(format!("Examples:{lines}"))
 }
 
@@ -82,9 +181,16 @@ mod tests {
     }
 
     fn leaves(command: &Command, path: &str, found: &mut Vec<(String, bool)>) {
-        for sub in command.get_subcommands().filter(|s| s.get_name() != "help" && !s.is_hide_set()) {
+        for sub in command
+            .get_subcommands()
+            .filter(|s| s.get_name() != "help" && !s.is_hide_set())
+        {
             let path = format!("{path} {}", sub.get_name()).trim_start().to_owned();
-            if sub.has_subcommands() { leaves(sub, &path, found) } else { found.push((path, sub.get_after_help().is_some())) }
+            if sub.has_subcommands() {
+                leaves(sub, &path, found)
+            } else {
+                found.push((path, sub.get_after_help().is_some()))
+            }
         }
     }
 
@@ -93,14 +199,23 @@ mod tests {
         let program = adapt(Program::command());
         let mut found = Vec::new();
         leaves(&program, "", &mut found);
-        let without: Vec<&String> = found.iter().filter(|(_, has)| !has).map(|(path, _)| path).collect();
+        let without: Vec<&String> = found
+            .iter()
+            .filter(|(_, has)| !has)
+            .map(|(path, _)| path)
+            .collect();
         assert!(without.is_empty(), "{without:?}");
         let mut refused = Vec::new();
         // What is in quotes is one word to a shell only.
-        let lines = EXAMPLES.iter().filter(|(verb, _)| *verb != "control-plane").flat_map(|(_, lines)| *lines);
+        let lines = EXAMPLES
+            .iter()
+            .filter(|(verb, _)| *verb != "control-plane")
+            .flat_map(|(_, lines)| *lines);
         for line in lines.filter(|line| !line.contains('\'')) {
             let words = line.split(" > ").next().unwrap_or_default().split(' ');
-            if let Err(e) = adapt(Program::command()).try_get_matches_from(std::iter::once("tiphys").chain(words)) {
+            if let Err(e) = adapt(Program::command())
+                .try_get_matches_from(std::iter::once("tiphys").chain(words))
+            {
                 refused.push(format!("{line}: {e}"));
             }
         }

@@ -27,8 +27,18 @@ fn kind(about: &fs::Metadata) -> FileKind {
 fn there<T>(path: &str, result: io::Result<T>) -> Result<Option<T>, FileError> {
     match result {
         Ok(found) => Ok(Some(found)),
-        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
-        Err(e) => Err(FileError::Unreadable { path: path.to_owned(), reason: crate::client::reason(&e) }),
+        Err(e)
+            if matches!(
+                e.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(e) => Err(FileError::Unreadable {
+            path: path.to_owned(),
+            reason: crate::client::reason(&e),
+        }),
     }
 }
 
@@ -45,15 +55,23 @@ impl SourceFiles for LocalFiles {
     }
 
     fn list(&self, path: &str) -> Result<Option<Vec<FileEntry>>, FileError> {
-        let Some(entries) = there(path, fs::read_dir(self.0.join(path)))? else { return Ok(None) };
+        let Some(entries) = there(path, fs::read_dir(self.0.join(path)))? else {
+            return Ok(None);
+        };
         let mut found = Vec::new();
         for entry in entries.flatten() {
-            let name = entry.file_name().into_string().map_err(|name| FileError::Unreadable {
-                path: format!("{path}/{}", name.display()),
-                reason: "the name is not UTF-8".to_owned(),
-            })?;
+            let name = entry
+                .file_name()
+                .into_string()
+                .map_err(|name| FileError::Unreadable {
+                    path: format!("{path}/{}", name.display()),
+                    reason: "the name is not UTF-8".to_owned(),
+                })?;
             if let Some(about) = there(path, entry.metadata())? {
-                found.push(FileEntry { name, kind: kind(&about) });
+                found.push(FileEntry {
+                    name,
+                    kind: kind(&about),
+                });
             }
         }
         found.sort_by(|a, b| a.name.cmp(&b.name));
@@ -65,6 +83,8 @@ impl SourceFiles for LocalFiles {
         let shown = full.display().to_string();
         let shown = shown.trim_end_matches('/').to_owned();
         let is_link = fs::symlink_metadata(&shown).is_ok_and(|about| about.is_symlink());
-        is_link.then(|| Some((shown, fs::canonicalize(&full).ok()?.display().to_string()))).flatten()
+        is_link
+            .then(|| Some((shown, fs::canonicalize(&full).ok()?.display().to_string())))
+            .flatten()
     }
 }

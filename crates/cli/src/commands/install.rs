@@ -22,7 +22,12 @@ const MANIFESTS: [&str; 6] = [
 const NAMESPACE: &str = "argocd";
 const IMAGE: &str = "tiphys:latest";
 const MANAGER: &str = "tiphys-install";
-const WITHOUT_NAMESPACE: [&str; 4] = ["Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"];
+const WITHOUT_NAMESPACE: [&str; 4] = [
+    "Namespace",
+    "CustomResourceDefinition",
+    "ClusterRole",
+    "ClusterRoleBinding",
+];
 
 /// Whoever deletes these deletes the Applications with them.
 const KEEPS_APPLICATIONS: [&str; 2] = ["Namespace", "CustomResourceDefinition"];
@@ -60,7 +65,10 @@ impl InstallCommand {
             objects.retain(|o| !KEEPS_APPLICATIONS.contains(&o.kind()));
         }
         if self.print {
-            let texts: Vec<String> = objects.into_iter().map(|o| yaml::to_string(&o.into_value())).collect();
+            let texts: Vec<String> = objects
+                .into_iter()
+                .map(|o| yaml::to_string(&o.into_value()))
+                .collect();
             let warning = if self.without_crds { "" } else { WARNING };
             output::print(&format!("{warning}{}", texts.join("---\n")));
             return Ok(());
@@ -80,13 +88,22 @@ impl InstallCommand {
 fn manifests(namespace: &str, image: &str) -> Result<Vec<Object>, String> {
     let mut objects = Vec::new();
     for text in MANIFESTS {
-        for document in yaml::parse_documents(text, &yaml::Limits::default()).map_err(|e| e.to_string())? {
+        for document in
+            yaml::parse_documents(text, &yaml::Limits::default()).map_err(|e| e.to_string())?
+        {
             let mut value = document.value;
             if let Some(subjects) = value.get_mut("subjects").and_then(Value::as_array_mut) {
-                subjects.iter_mut().for_each(|s| s["namespace"] = namespace.into());
+                subjects
+                    .iter_mut()
+                    .for_each(|s| s["namespace"] = namespace.into());
             }
-            if let Some(containers) = value.pointer_mut("/spec/template/spec/containers").and_then(Value::as_array_mut) {
-                containers.iter_mut().for_each(|c| c["image"] = image.into());
+            if let Some(containers) = value
+                .pointer_mut("/spec/template/spec/containers")
+                .and_then(Value::as_array_mut)
+            {
+                containers
+                    .iter_mut()
+                    .for_each(|c| c["image"] = image.into());
             }
             let mut object = Object::from_value(value).map_err(|e| e.to_string())?;
             match object.kind() {
@@ -102,21 +119,48 @@ fn manifests(namespace: &str, image: &str) -> Result<Vec<Object>, String> {
 
 async fn apply(kube: &KubeArgs, objects: Vec<Object>) -> Result<(), Told> {
     let target = kube.connect().await?;
-    let applier = Applier::new(target.discovery.clone(), Settings { server_side: true, ..Settings::new(MANAGER, warnings()) });
+    let applier = Applier::new(
+        target.discovery.clone(),
+        Settings {
+            server_side: true,
+            ..Settings::new(MANAGER, warnings())
+        },
+    );
     for object in objects {
         let gvk = Gvk::from_api_version(object.api_version(), object.kind());
-        let kind = target.discovery.resolve(&gvk).await.map_err(tiphys_cluster::apply::Failure::from)?;
-        let namespace = if kind.namespaced { object.namespace() } else { "" };
+        let kind = target
+            .discovery
+            .resolve(&gvk)
+            .await
+            .map_err(tiphys_cluster::apply::Failure::from)?;
+        let namespace = if kind.namespaced {
+            object.namespace()
+        } else {
+            ""
+        };
         let name = kind.print_name(object.name());
         if object.kind() == "CustomResourceDefinition" {
             let path = kind.object_path(namespace, object.name());
-            let live = target.discovery.cluster().http().json::<Object>(&Call::get(path)).await;
+            let live = target
+                .discovery
+                .cluster()
+                .http()
+                .json::<Object>(&Call::get(path))
+                .await;
             if live.is_ok_and(|live| !is_ours(&live)) {
-                output::print(&format!("{name} left as it is: something else installed it\n"));
+                output::print(&format!(
+                    "{name} left as it is: something else installed it\n"
+                ));
                 continue;
             }
         }
-        let applied = applier.apply(&Item { kind, object, source: "deploy".to_owned() }).await?;
+        let applied = applier
+            .apply(&Item {
+                kind,
+                object,
+                source: "deploy".to_owned(),
+            })
+            .await?;
         output::print(&format!("{name} {}\n", applied.verb));
     }
     Ok(())
@@ -135,10 +179,21 @@ mod tests {
     #[test]
     fn the_manifests_are_those_of_the_kustomization() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
-        let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("a file of deploy/");
-        let parse = |text: &str| yaml::parse_documents(text, &yaml::Limits::default()).expect("valid").remove(0).value;
+        let read =
+            |name: &str| std::fs::read_to_string(folder.join(name)).expect("a file of deploy/");
+        let parse = |text: &str| {
+            yaml::parse_documents(text, &yaml::Limits::default())
+                .expect("valid")
+                .remove(0)
+                .value
+        };
         let kustomization = parse(&read("kustomization.yaml"));
-        let names: Vec<&str> = kustomization["resources"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+        let names: Vec<&str> = kustomization["resources"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
         let texts: Vec<String> = names.iter().map(|name| read(name)).collect();
         assert_eq!(texts, MANIFESTS);
         assert_eq!(kustomization["namespace"], NAMESPACE);
@@ -147,7 +202,10 @@ mod tests {
     #[test]
     fn namespace_and_image_are_filled_in_wherever_they_are_named() {
         let objects = manifests("cd", "example.test/tiphys:1").expect("they can be read");
-        let shown: Vec<String> = objects.iter().map(|o| format!("{}/{}/{}", o.kind(), o.namespace(), o.name())).collect();
+        let shown: Vec<String> = objects
+            .iter()
+            .map(|o| format!("{}/{}/{}", o.kind(), o.namespace(), o.name()))
+            .collect();
         assert_eq!(
             shown,
             [
@@ -163,7 +221,12 @@ mod tests {
                 "NetworkPolicy/cd/tiphys"
             ]
         );
-        let text: String = objects.into_iter().map(|o| yaml::to_string(&o.into_value())).collect();
-        assert!(text.contains("image: example.test/tiphys:1") && !text.contains("namespace: argocd"));
+        let text: String = objects
+            .into_iter()
+            .map(|o| yaml::to_string(&o.into_value()))
+            .collect();
+        assert!(
+            text.contains("image: example.test/tiphys:1") && !text.contains("namespace: argocd")
+        );
     }
 }

@@ -2,7 +2,10 @@
 
 use super::prompt;
 use crate::{
-    client::{Client, ConnectArgs, Connection, ContextRef, Failure, LocalConfig, Server, TlsProbe, User, probe},
+    client::{
+        Client, ConnectArgs, Connection, ContextRef, Failure, LocalConfig, Server, TlsProbe, User,
+        probe,
+    },
     output,
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -33,7 +36,9 @@ pub struct Login {
 impl Login {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
         if self.sso {
-            return Err(Failure::fatal("login with --sso is not supported yet: log in with --username and --password"));
+            return Err(Failure::fatal(
+                "login with --sso is not supported yet: log in with --username and --password",
+            ));
         }
         let mut connection = args.for_login(&self.server)?;
         if !self.skip_test_tls {
@@ -42,21 +47,35 @@ impl Login {
         let username = given_or(self.username, || prompt::text("Username"))?;
         let password = given_or(self.password, prompt::password)?;
         let client = Client::connect(connection.clone()).await?;
-        let request = SessionCreateRequest { username, password, token: String::new() };
-        let session: SessionResponse = client.unary("/session.SessionService/Create", request).await?;
-        output::print(&format!("'{}' logged in successfully\n", display_name(&session.token)?));
+        let request = SessionCreateRequest {
+            username,
+            password,
+            token: String::new(),
+        };
+        let session: SessionResponse = client
+            .unary("/session.SessionService/Create", request)
+            .await?;
+        output::print(&format!(
+            "'{}' logged in successfully\n",
+            display_name(&session.token)?
+        ));
 
-        let name = self.name.unwrap_or_else(|| match connection.root_path.trim_matches('/') {
-            "" => self.server.clone(),
-            root => format!("{}/{root}", self.server),
-        });
+        let name = self
+            .name
+            .unwrap_or_else(|| match connection.root_path.trim_matches('/') {
+                "" => self.server.clone(),
+                root => format!("{}/{root}", self.server),
+            });
         store(args, &self.server, &name, session.token, &connection)?;
         output::print(&format!("Context '{name}' updated\n"));
         Ok(())
     }
 }
 
-fn given_or(given: Option<String>, ask: impl FnOnce() -> Result<String, Failure>) -> Result<String, Failure> {
+fn given_or(
+    given: Option<String>,
+    ask: impl FnOnce() -> Result<String, Failure>,
+) -> Result<String, Failure> {
     match given.filter(|g| !g.is_empty()) {
         Some(given) => Ok(given),
         None => ask(),
@@ -73,7 +92,9 @@ pub async fn settle_tls(connection: &mut Connection) -> Result<(), Failure> {
             connection.plaintext = true;
         }
         TlsProbe::Untrusted(why) if !connection.insecure && !connection.plaintext => {
-            if !prompt::proceed(&format!("WARNING: server certificate had error: {why}. Proceed insecurely (y/n)? "))? {
+            if !prompt::proceed(&format!(
+                "WARNING: server certificate had error: {why}. Proceed insecurely (y/n)? "
+            ))? {
                 return Err(Failure::exit(1));
             }
             connection.insecure = true;
@@ -83,7 +104,13 @@ pub async fn settle_tls(connection: &mut Connection) -> Result<(), Failure> {
     Ok(())
 }
 
-fn store(args: &ConnectArgs, server: &str, name: &str, token: String, c: &Connection) -> Result<(), Failure> {
+fn store(
+    args: &ConnectArgs,
+    server: &str,
+    name: &str,
+    token: String,
+    c: &Connection,
+) -> Result<(), Failure> {
     let path = args.config_path()?;
     let mut config = LocalConfig::read(&path)?.unwrap_or_default();
     config.upsert_server(Server {
@@ -94,8 +121,16 @@ fn store(args: &ConnectArgs, server: &str, name: &str, token: String, c: &Connec
         grpc_web_root_path: c.root_path.clone(),
         ..Default::default()
     });
-    config.upsert_user(User { name: name.to_owned(), auth_token: token, ..Default::default() });
-    config.upsert_context(ContextRef { name: name.to_owned(), server: server.to_owned(), user: name.to_owned() });
+    config.upsert_user(User {
+        name: name.to_owned(),
+        auth_token: token,
+        ..Default::default()
+    });
+    config.upsert_context(ContextRef {
+        name: name.to_owned(),
+        server: server.to_owned(),
+        user: name.to_owned(),
+    });
     name.clone_into(&mut config.current_context);
     config.write(&path)
 }
@@ -104,10 +139,27 @@ fn store(args: &ConnectArgs, server: &str, name: &str, token: String, c: &Connec
 fn display_name(token: &str) -> Result<String, Failure> {
     let unreadable = || Failure::error("the server's token is not a JSON Web Token");
     let claims = token.split('.').nth(1).ok_or_else(unreadable)?;
-    let claims: Value = URL_SAFE_NO_PAD.decode(claims).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).ok_or_else(unreadable)?;
-    let text = |name: &str| claims[name].as_str().filter(|t| !t.is_empty()).map(str::to_owned);
-    let federated = || claims["federated_claims"]["user_id"].as_str().map(str::to_owned);
-    Ok(text("email").or_else(|| text("name")).or_else(federated).or_else(|| text("sub")).unwrap_or_default())
+    let claims: Value = URL_SAFE_NO_PAD
+        .decode(claims)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .ok_or_else(unreadable)?;
+    let text = |name: &str| {
+        claims[name]
+            .as_str()
+            .filter(|t| !t.is_empty())
+            .map(str::to_owned)
+    };
+    let federated = || {
+        claims["federated_claims"]["user_id"]
+            .as_str()
+            .map(str::to_owned)
+    };
+    Ok(text("email")
+        .or_else(|| text("name"))
+        .or_else(federated)
+        .or_else(|| text("sub"))
+        .unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -117,8 +169,14 @@ mod tests {
     #[test]
     fn who_a_token_is_for() {
         let token = |claims: &str| format!("x.{}.y", URL_SAFE_NO_PAD.encode(claims));
-        assert_eq!(display_name(&token(r#"{"sub":"admin:login"}"#)).expect("a token"), "admin:login");
-        assert_eq!(display_name(&token(r#"{"sub":"x","email":"a@example.com"}"#)).expect("a token"), "a@example.com");
+        assert_eq!(
+            display_name(&token(r#"{"sub":"admin:login"}"#)).expect("a token"),
+            "admin:login"
+        );
+        assert_eq!(
+            display_name(&token(r#"{"sub":"x","email":"a@example.com"}"#)).expect("a token"),
+            "a@example.com"
+        );
         assert!(display_name("x").is_err());
     }
 }

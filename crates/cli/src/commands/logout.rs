@@ -16,24 +16,36 @@ pub struct Logout {
 impl Logout {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
         let path = args.config_path()?;
-        let mut config = LocalConfig::read(&path)?.ok_or_else(|| Failure::fatal("Nothing to logout from"))?;
+        let mut config =
+            LocalConfig::read(&path)?.ok_or_else(|| Failure::fatal("Nothing to logout from"))?;
         let name = &self.context;
-        if args.prompts()? && !prompt::proceed(&format!("Are you sure you want to log out from '{name}'?"))? {
+        if args.prompts()?
+            && !prompt::proceed(&format!("Are you sure you want to log out from '{name}'?"))?
+        {
             log::info(&format!("Logout from '{name}' cancelled"));
             return Ok(());
         }
-        let context = config.resolve(name).map_err(|_| Failure::fatal(format!("Context {name} does not exist")))?;
+        let context = config
+            .resolve(name)
+            .map_err(|_| Failure::fatal(format!("Context {name} does not exist")))?;
         let mut connection = args.for_login(&context.server.server)?;
         connection.plaintext |= context.server.plain_text;
         connection.insecure |= context.server.insecure;
-        connection.grpc_web |= context.server.grpc_web || !context.server.grpc_web_root_path.is_empty();
-        connection.root_path.clone_from(&context.server.grpc_web_root_path);
+        connection.grpc_web |=
+            context.server.grpc_web || !context.server.grpc_web_root_path.is_empty();
+        connection
+            .root_path
+            .clone_from(&context.server.grpc_web_root_path);
         connection.token.clone_from(&context.user.auth_token);
         match revoke(connection).await {
             Ok(()) => log::info("token successfully invalidated on server"),
             Err(e) => log::warn(&format!("failed to invalidate token on server: {e}.")),
         }
-        for user in config.users.iter_mut().filter(|u| u.name == context.user.name) {
+        for user in config
+            .users
+            .iter_mut()
+            .filter(|u| u.name == context.user.name)
+        {
             user.auth_token.clear();
             user.refresh_token.clear();
         }
@@ -45,9 +57,13 @@ impl Logout {
 
 async fn revoke(connection: crate::client::Connection) -> Result<(), Failure> {
     if connection.token.is_empty() {
-        return Err(Failure::error("error getting token from local context file"));
+        return Err(Failure::error(
+            "error getting token from local context file",
+        ));
     }
     let client = Client::connect(connection).await?;
-    let _: SessionResponse = client.unary("/session.SessionService/Delete", SessionDeleteRequest {}).await?;
+    let _: SessionResponse = client
+        .unary("/session.SessionService/Delete", SessionDeleteRequest {})
+        .await?;
     Ok(())
 }

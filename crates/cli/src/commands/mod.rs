@@ -85,7 +85,11 @@ impl LocalCommand {
 }
 
 /// Runs a command. `program` is the whole command line as clap knows it, which `completion` prints a script of.
-pub async fn run(command: ClientCommand, connect: &ConnectArgs, program: fn() -> Command) -> Result<(), Failure> {
+pub async fn run(
+    command: ClientCommand,
+    connect: &ConnectArgs,
+    program: fn() -> Command,
+) -> Result<(), Failure> {
     log::set_format(&connect.log_format().unwrap_or_default());
     match command {
         ClientCommand::App(c) => c.run(connect).await,
@@ -121,27 +125,41 @@ pub fn adapt(command: Command) -> Command {
 }
 
 fn adapt_flags(command: Command) -> Command {
-    let global: Vec<Arg> = command.get_arguments().filter(|a| a.is_global_set()).cloned().collect();
-    command.mut_args(adapt_flag).mut_subcommands(|sub| match sub.get_name() {
-        "up" => sub.mut_args(takes_any_value),
-        "control-plane" => sub,
-        "admin" | "apply" | "diff" | "helm" | "install" => without(adapt_flags(sub), &global),
-        _ => adapt_flags(sub),
-    })
+    let global: Vec<Arg> = command
+        .get_arguments()
+        .filter(|a| a.is_global_set())
+        .cloned()
+        .collect();
+    command
+        .mut_args(adapt_flag)
+        .mut_subcommands(|sub| match sub.get_name() {
+            "up" => sub.mut_args(takes_any_value),
+            "control-plane" => sub,
+            "admin" | "apply" | "diff" | "helm" | "install" => without(adapt_flags(sub), &global),
+            _ => adapt_flags(sub),
+        })
 }
 
 /// A command that asks a cluster does not show the flags by which our API is found.
 fn without(command: Command, global: &[Arg]) -> Command {
     let has = |arg: &Arg| command.get_arguments().any(|a| a.get_id() == arg.get_id());
-    let hidden: Vec<Arg> = global.iter().filter(|a| !has(a)).map(|a| adapt_flag(a.clone()).hide(true)).collect();
+    let hidden: Vec<Arg> = global
+        .iter()
+        .filter(|a| !has(a))
+        .map(|a| adapt_flag(a.clone()).hide(true))
+        .collect();
     command.args(hidden)
 }
 
 /// A flag with a value takes the next word, whatever that begins with, as Go's do: `--password -x`.
 fn takes_any_value(arg: Arg) -> Arg {
-    let has_value =
-        matches!(arg.get_action(), ArgAction::Set | ArgAction::Append) && arg.get_num_args().is_none_or(|n| n.min_values() == 1);
-    if has_value && !arg.is_positional() { arg.allow_hyphen_values(true) } else { arg }
+    let has_value = matches!(arg.get_action(), ArgAction::Set | ArgAction::Append)
+        && arg.get_num_args().is_none_or(|n| n.min_values() == 1);
+    if has_value && !arg.is_positional() {
+        arg.allow_hyphen_values(true)
+    } else {
+        arg
+    }
 }
 
 fn adapt_flag(arg: Arg) -> Arg {
@@ -149,9 +167,18 @@ fn adapt_flag(arg: Arg) -> Arg {
         return takes_any_value(arg);
     }
     let has_default = matches!(arg.get_action(), ArgAction::SetTrue);
-    let arg = arg.action(ArgAction::Set).num_args(0..=1).require_equals(true).default_missing_value("true").hide_possible_values(true);
+    let arg = arg
+        .action(ArgAction::Set)
+        .num_args(0..=1)
+        .require_equals(true)
+        .default_missing_value("true")
+        .hide_possible_values(true);
     let arg = arg.value_parser(go_bool).value_name("BOOL");
-    if has_default { arg.default_value("false").hide_default_value(true) } else { arg }
+    if has_default {
+        arg.default_value("false").hide_default_value(true)
+    } else {
+        arg
+    }
 }
 
 /// What `strconv.ParseBool` reads.
@@ -177,7 +204,8 @@ mod tests {
     }
 
     fn parse(words: &[&str]) -> Result<Program, clap::Error> {
-        let matches = adapt(<Program as clap::CommandFactory>::command()).try_get_matches_from([&["tiphys"], words].concat())?;
+        let matches = adapt(<Program as clap::CommandFactory>::command())
+            .try_get_matches_from([&["tiphys"], words].concat())?;
         Program::from_arg_matches(&matches)
     }
 
@@ -190,32 +218,127 @@ mod tests {
     fn flags_take_values_as_gos_do() {
         for words in [
             &["app", "delete", "a", "--cascade=false", "-y"][..],
-            &["app", "sync", "a", "--prune", "--dry-run=true", "--resource", "!:Service:x"],
-            &["--server", "localhost", "app", "list", "-l", "a in (b,c)", "-o", "name"],
-            &["app", "list", "--server=localhost", "--plaintext", "-H", "a: b"],
-            &["app", "set", "a", "--self-heal=false", "-p", "a=b", "--parameter", "c=d"],
+            &[
+                "app",
+                "sync",
+                "a",
+                "--prune",
+                "--dry-run=true",
+                "--resource",
+                "!:Service:x",
+            ],
+            &[
+                "--server",
+                "localhost",
+                "app",
+                "list",
+                "-l",
+                "a in (b,c)",
+                "-o",
+                "name",
+            ],
+            &[
+                "app",
+                "list",
+                "--server=localhost",
+                "--plaintext",
+                "-H",
+                "a: b",
+            ],
+            &[
+                "app",
+                "set",
+                "a",
+                "--self-heal=false",
+                "-p",
+                "a=b",
+                "--parameter",
+                "c=d",
+            ],
             &["app", "diff", "a", "--exit-code=false"],
-            &["app", "actions", "run", "a", "restart", "--kind", "Deployment", "--all"],
-            &["admin", "settings", "resource-overrides", "action", "f", "a", "--param", "b=c", "--argocd-cm-path", "g"],
+            &[
+                "app",
+                "actions",
+                "run",
+                "a",
+                "restart",
+                "--kind",
+                "Deployment",
+                "--all",
+            ],
+            &[
+                "admin",
+                "settings",
+                "resource-overrides",
+                "action",
+                "f",
+                "a",
+                "--param",
+                "b=c",
+                "--argocd-cm-path",
+                "g",
+            ],
             &["ctx"],
-            &["login", "localhost", "--username", "admin", "--password", "-x"],
+            &[
+                "login",
+                "localhost",
+                "--username",
+                "admin",
+                "--password",
+                "-x",
+            ],
             &["app", "sync", "a", "--revision", "-1"],
             &["app", "sync", "a", "--revision", "--prune"],
             &["app", "set", "a", "-p", "-a=b", "--values", "-"],
             &["app", "wait", "--timeout", "5", "-l", "-x"],
-            &["repo", "add", "https://example.org/r", "--username", "u", "--password", "-p"],
-            &["app", "sync", "a", "--local-repo-root", "/", "--ignore-normalizer-jq-execution-timeout", "2s"],
+            &[
+                "repo",
+                "add",
+                "https://example.org/r",
+                "--username",
+                "u",
+                "--password",
+                "-p",
+            ],
+            &[
+                "app",
+                "sync",
+                "a",
+                "--local-repo-root",
+                "/",
+                "--ignore-normalizer-jq-execution-timeout",
+                "2s",
+            ],
         ] {
             assert!(parse(words).is_ok(), "{words:?}: {:?}", parse(words).err());
         }
-        for words in [&["app", "sync", "--prune=maybe", "a"][..], &["app", "list", "--bogus"], &["app", "get"]] {
+        for words in [
+            &["app", "sync", "--prune=maybe", "a"][..],
+            &["app", "list", "--bogus"],
+            &["app", "get"],
+        ] {
             assert!(parse(words).is_err(), "{words:?}");
         }
-        let matches =
-            adapt(<Program as clap::CommandFactory>::command()).try_get_matches_from(["tiphys", "login", "h", "--password", "--insecure"]);
-        let login = matches.as_ref().ok().and_then(|m| m.subcommand()).map(|(_, m)| m.get_one::<String>("password").cloned());
-        assert_eq!(login.flatten().as_deref(), Some("--insecure"), "the next word is the value, as pflag has it");
+        let matches = adapt(<Program as clap::CommandFactory>::command()).try_get_matches_from([
+            "tiphys",
+            "login",
+            "h",
+            "--password",
+            "--insecure",
+        ]);
+        let login = matches
+            .as_ref()
+            .ok()
+            .and_then(|m| m.subcommand())
+            .map(|(_, m)| m.get_one::<String>("password").cloned());
+        assert_eq!(
+            login.flatten().as_deref(),
+            Some("--insecure"),
+            "the next word is the value, as pflag has it"
+        );
         let program = parse(&["app", "list", "--plaintext=false"]).ok();
-        assert!(program.is_some_and(|p| matches!(p.command, ClientCommand::App(_)) && p.connect.log_format().is_none()));
+        assert!(program.is_some_and(
+            |p| matches!(p.command, ClientCommand::App(_)) && p.connect.log_format().is_none()
+        ));
     }
 }

@@ -33,17 +33,27 @@ impl ProjCommand {
         let client = connect(args).await?;
         let text = match self {
             Self::List { output } => {
-                let list: AppProjectList = client.unary("/project.ProjectService/List", ProjectQuery::default()).await?;
+                let list: AppProjectList = client
+                    .unary("/project.ProjectService/List", ProjectQuery::default())
+                    .await?;
                 match output.as_str() {
                     "yaml" | "json" => list_document(&list.items, &output)?,
-                    "name" => list.items.iter().map(|p| p.metadata.name.clone() + "\n").collect(),
+                    "name" => list
+                        .items
+                        .iter()
+                        .map(|p| p.metadata.name.clone() + "\n")
+                        .collect(),
                     "wide" | "" => rows(&list.items),
                     other => return Err(output::unknown_format(other)),
                 }
             }
             Self::Get { name, output } => {
-                let all: DetailedProjectsResponse =
-                    client.unary("/project.ProjectService/GetDetailedProject", ProjectQuery { name }).await?;
+                let all: DetailedProjectsResponse = client
+                    .unary(
+                        "/project.ProjectService/GetDetailedProject",
+                        ProjectQuery { name },
+                    )
+                    .await?;
                 match output.as_str() {
                     "yaml" | "json" => output::document(&all.project.unwrap_or_default(), &output)?,
                     "wide" | "" => details(&all),
@@ -78,19 +88,33 @@ fn one_or_count(items: Vec<String>, what: &str) -> String {
 }
 
 fn count(n: usize, what: &str) -> String {
-    if n == 0 { "<none>".into() } else { format!("{n} {what}") }
+    if n == 0 {
+        "<none>".into()
+    } else {
+        format!("{n} {what}")
+    }
 }
 
 fn destinations(p: &AppProject) -> Vec<String> {
-    p.spec.destinations.iter().map(|d| format!("{},{}", d.server, d.namespace)).collect()
+    p.spec
+        .destinations
+        .iter()
+        .map(|d| format!("{},{}", d.server, d.namespace))
+        .collect()
 }
 
 fn cluster_kinds(p: &AppProject) -> Vec<String> {
-    p.spec.cluster_resource_whitelist.iter().map(|k| format!("{}/{}", k.group, k.kind)).collect()
+    p.spec
+        .cluster_resource_whitelist
+        .iter()
+        .map(|k| format!("{}/{}", k.group, k.kind))
+        .collect()
 }
 
 fn orphaned(p: &AppProject) -> String {
-    let Some(settings) = &p.spec.orphaned_resources else { return "disabled".into() };
+    let Some(settings) = &p.spec.orphaned_resources else {
+        return "disabled".into();
+    };
     let warn = settings.warn.unwrap_or(false);
     match settings.ignore.len() {
         0 => format!("enabled (warn={warn})"),
@@ -101,7 +125,10 @@ fn orphaned(p: &AppProject) -> String {
 fn rows(projects: &[AppProject]) -> String {
     let rows = projects.iter().map(|p| {
         let accounts = &p.spec.destination_service_accounts;
-        let accounts = accounts.iter().map(|a| format!("{},{},{}", a.server, a.namespace, a.default_service_account)).collect();
+        let accounts = accounts
+            .iter()
+            .map(|a| format!("{},{},{}", a.server, a.namespace, a.default_service_account))
+            .collect();
         vec![
             p.metadata.name.clone(),
             p.spec.description.clone(),
@@ -123,23 +150,55 @@ fn details(all: &DetailedProjectsResponse) -> String {
     let mut out = String::new();
     let mut list = |label: &str, items: &[String]| {
         let none = ["<none>".to_owned()];
-        for (n, item) in if items.is_empty() { &none[..] } else { items }.iter().enumerate() {
+        for (n, item) in if items.is_empty() { &none[..] } else { items }
+            .iter()
+            .enumerate()
+        {
             out += &format!("{:<29}{item}\n", if n == 0 { label } else { "" });
         }
     };
     let one = |text: &str| vec![text.to_owned()];
-    let denied: Vec<String> = p.spec.namespace_resource_blacklist.iter().map(|k| format!("{}/{}", k.group, k.kind)).collect();
-    let keys: Vec<String> = p.spec.signature_keys.iter().filter_map(|k| k.key_id.clone()).collect();
+    let denied: Vec<String> = p
+        .spec
+        .namespace_resource_blacklist
+        .iter()
+        .map(|k| format!("{}/{}", k.group, k.kind))
+        .collect();
+    let keys: Vec<String> = p
+        .spec
+        .signature_keys
+        .iter()
+        .filter_map(|k| k.key_id.clone())
+        .collect();
     list("Name:", &one(&p.metadata.name));
     list("Description:", &one(&p.spec.description));
     list("Destinations:", &destinations(p));
     list("Repositories:", &p.spec.source_repos);
     list("Source Namespaces:", &p.spec.source_namespaces);
-    list("Scoped Repositories:", &all.repositories.iter().map(|r| r.repo.clone()).collect::<Vec<_>>());
+    list(
+        "Scoped Repositories:",
+        &all.repositories
+            .iter()
+            .map(|r| r.repo.clone())
+            .collect::<Vec<_>>(),
+    );
     list("Allowed Cluster Resources:", &cluster_kinds(p));
-    list("Scoped Clusters:", &all.clusters.iter().map(|c| c.server.clone()).collect::<Vec<_>>());
+    list(
+        "Scoped Clusters:",
+        &all.clusters
+            .iter()
+            .map(|c| c.server.clone())
+            .collect::<Vec<_>>(),
+    );
     list("Denied Namespaced Resources:", &denied);
-    list("Signature keys:", &one(&if keys.is_empty() { "<none>".into() } else { keys.join(", ") }));
+    list(
+        "Signature keys:",
+        &one(&if keys.is_empty() {
+            "<none>".into()
+        } else {
+            keys.join(", ")
+        }),
+    );
     list("Orphaned Resources:", &one(&orphaned(p)));
     out
 }
@@ -160,10 +219,38 @@ mod tests {
         }))
         .expect("a project");
         let table = rows(std::slice::from_ref(&p));
-        let row: Vec<&str> = table.lines().nth(1).unwrap_or_default().split_whitespace().collect();
-        assert_eq!(row, ["default", "2", "destinations", "*", "*/*", "<none>", "<none>", "enabled", "(warn=true)", "<none>"]);
-        let text = details(&DetailedProjectsResponse { project: Some(p), ..Default::default() });
-        assert!(text.contains("Destinations:                *,*\n                             a,b\n"), "{text}");
-        assert!(text.contains("Scoped Clusters:             <none>\n"), "{text}");
+        let row: Vec<&str> = table
+            .lines()
+            .nth(1)
+            .unwrap_or_default()
+            .split_whitespace()
+            .collect();
+        assert_eq!(
+            row,
+            [
+                "default",
+                "2",
+                "destinations",
+                "*",
+                "*/*",
+                "<none>",
+                "<none>",
+                "enabled",
+                "(warn=true)",
+                "<none>"
+            ]
+        );
+        let text = details(&DetailedProjectsResponse {
+            project: Some(p),
+            ..Default::default()
+        });
+        assert!(
+            text.contains("Destinations:                *,*\n                             a,b\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("Scoped Clusters:             <none>\n"),
+            "{text}"
+        );
     }
 }

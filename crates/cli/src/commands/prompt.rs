@@ -42,7 +42,10 @@ impl Hidden {
     }
 
     fn echo(mode: &str) -> bool {
-        std::process::Command::new("stty").arg(mode).status().is_ok_and(|s| s.success())
+        std::process::Command::new("stty")
+            .arg(mode)
+            .status()
+            .is_ok_and(|s| s.success())
     }
 }
 

@@ -131,19 +131,35 @@ impl RepoCommand {
             Self::List { output, refresh } => {
                 let force_refresh = is_hard(refresh.as_deref())?;
                 let client = connect(args).await?;
-                let query = RepoQuery { force_refresh, ..Default::default() };
-                let list: RepositoryList = client.unary("/repository.RepositoryService/ListRepositories", query).await?;
+                let query = RepoQuery {
+                    force_refresh,
+                    ..Default::default()
+                };
+                let list: RepositoryList = client
+                    .unary("/repository.RepositoryService/ListRepositories", query)
+                    .await?;
                 output::print(&match output.as_str() {
                     "yaml" | "json" => list_document(&list.items, &output)?,
                     other => plain(&list.items, other)?,
                 });
                 Ok(())
             }
-            Self::Get { repo, project, output, refresh } => {
+            Self::Get {
+                repo,
+                project,
+                output,
+                refresh,
+            } => {
                 let force_refresh = is_hard(refresh.as_deref())?;
                 let client = connect(args).await?;
-                let query = RepoQuery { repo, force_refresh, app_project: project };
-                let repo: Repository = client.unary("/repository.RepositoryService/Get", query).await?;
+                let query = RepoQuery {
+                    repo,
+                    force_refresh,
+                    app_project: project,
+                };
+                let repo: Repository = client
+                    .unary("/repository.RepositoryService/Get", query)
+                    .await?;
                 output::print(&match output.as_str() {
                     "yaml" | "json" => output::document(&repo, &output)?,
                     other => plain(std::slice::from_ref(&repo), other)?,
@@ -154,12 +170,22 @@ impl RepoCommand {
                 let client = connect(args).await?;
                 let ask = args.prompts()?;
                 for repo in repos {
-                    if ask && !prompt::proceed(&format!("Are you sure you want to delete repository '{repo}'? [y/n]"))? {
+                    if ask
+                        && !prompt::proceed(&format!(
+                            "Are you sure you want to delete repository '{repo}'? [y/n]"
+                        ))?
+                    {
                         output::print(&format!("The command to delete '{repo}' was cancelled.\n"));
                         continue;
                     }
-                    let query = RepoQuery { repo: repo.clone(), app_project: project.clone(), ..Default::default() };
-                    let _: RepoResponse = client.unary("/repository.RepositoryService/DeleteRepository", query).await?;
+                    let query = RepoQuery {
+                        repo: repo.clone(),
+                        app_project: project.clone(),
+                        ..Default::default()
+                    };
+                    let _: RepoResponse = client
+                        .unary("/repository.RepositoryService/DeleteRepository", query)
+                        .await?;
                     output::print(&format!("Repository '{repo}' removed\n"));
                 }
                 Ok(())
@@ -172,7 +198,9 @@ fn is_hard(refresh: Option<&str>) -> Result<bool, Failure> {
     match refresh {
         None | Some("") => Ok(false),
         Some("hard") => Ok(true),
-        Some(other) => Err(Failure::error(format!("unknown refresh value: {other}. Supported values: hard"))),
+        Some(other) => Err(Failure::error(format!(
+            "unknown refresh value: {other}. Supported values: hard"
+        ))),
     }
 }
 
@@ -180,7 +208,9 @@ fn plain(repos: &[Repository], format: &str) -> Result<String, Failure> {
     match format {
         "url" => Ok(repos.iter().map(|r| r.repo.clone() + "\n").collect()),
         "wide" | "" => Ok(rows(repos)),
-        other => Err(Failure::error(format!("unknown output format: {other}. Supported formats: yaml|json|url|wide"))),
+        other => Err(Failure::error(format!(
+            "unknown output format: {other}. Supported formats: yaml|json|url|wide"
+        ))),
     }
 }
 
@@ -200,7 +230,11 @@ fn has_credentials(r: &Repository) -> bool {
 fn rows(repos: &[Repository]) -> String {
     let rows = repos.iter().map(|r| {
         let insecure = r.insecure || r.insecure_ignore_host_key || r.insecure_oci_force_http;
-        let credentials = if r.inherited_creds { "inherited".into() } else { has_credentials(r).to_string() };
+        let credentials = if r.inherited_creds {
+            "inherited".into()
+        } else {
+            has_credentials(r).to_string()
+        };
         vec![
             r.type_.clone(),
             r.name.clone(),
@@ -214,20 +248,33 @@ fn rows(repos: &[Repository]) -> String {
             r.project.clone(),
         ]
     });
-    table::table(&["TYPE", "NAME", "REPO", "INSECURE", "OCI", "LFS", "CREDS", "STATUS", "MESSAGE", "PROJECT"], rows)
+    table::table(
+        &[
+            "TYPE", "NAME", "REPO", "INSECURE", "OCI", "LFS", "CREDS", "STATUS", "MESSAGE",
+            "PROJECT",
+        ],
+        rows,
+    )
 }
 
 fn is_https(url: &str) -> bool {
-    url.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
+    url.get(..8)
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
 }
 
 /// `ssh://…` or `user@host:path`.
 fn is_ssh(url: &str) -> bool {
-    url.starts_with("ssh://") || (!url.contains("://") && url.split_once('@').is_some_and(|(_, rest)| rest.contains(':')))
+    url.starts_with("ssh://")
+        || (!url.contains("://")
+            && url
+                .split_once('@')
+                .is_some_and(|(_, rest)| rest.contains(':')))
 }
 
 fn file(path: Option<&PathBuf>) -> Result<String, Failure> {
-    let Some(path) = path else { return Ok(String::new()) };
+    let Some(path) = path else {
+        return Ok(String::new());
+    };
     fs::read_to_string(path).map_err(|e| Failure::file(path, &e))
 }
 
@@ -236,15 +283,27 @@ impl Add {
     fn check(&self) -> Result<(), Failure> {
         let is_https = is_https(&self.repo);
         let only_https = [
-            (self.tls_client_cert_path.is_some(), "--tls-client-cert-path"),
-            (self.github_app_private_key_path.is_some(), "--github-app-private-key-path"),
-            (self.gcp_service_account_key_path.is_some(), "--gcp-service-account-key-path"),
+            (
+                self.tls_client_cert_path.is_some(),
+                "--tls-client-cert-path",
+            ),
+            (
+                self.github_app_private_key_path.is_some(),
+                "--github-app-private-key-path",
+            ),
+            (
+                self.gcp_service_account_key_path.is_some(),
+                "--gcp-service-account-key-path",
+            ),
             (self.bearer_token.is_some(), "--bearer-token"),
         ];
         let refusal = if self.ssh_private_key_path.is_some() && !is_ssh(&self.repo) {
             Some("--ssh-private-key-path is only supported for SSH repositories.".to_owned())
         } else if self.tls_client_cert_path.is_some() != self.tls_client_cert_key_path.is_some() {
-            Some("--tls-client-cert-path and --tls-client-cert-key-path must be specified together".to_owned())
+            Some(
+                "--tls-client-cert-path and --tls-client-cert-key-path must be specified together"
+                    .to_owned(),
+            )
         } else if self.kind == "helm" && self.name.is_none() {
             Some("Must specify --name for repos of type 'helm'".to_owned())
         } else if self.bearer_token.is_some() && self.password.is_some() {
@@ -263,9 +322,20 @@ impl Add {
         let upsert = self.upsert;
         let repo = self.repository()?;
         let client = connect(args).await?;
-        let _: RepoResponse = client.unary("/repository.RepositoryService/ValidateAccess", access(&repo)).await?;
-        let request = RepoCreateRequest { repo: Some(repo), upsert, creds_only: false };
-        let created: Repository = client.unary("/repository.RepositoryService/CreateRepository", request).await?;
+        let _: RepoResponse = client
+            .unary(
+                "/repository.RepositoryService/ValidateAccess",
+                access(&repo),
+            )
+            .await?;
+        let request = RepoCreateRequest {
+            repo: Some(repo),
+            upsert,
+            creds_only: false,
+        };
+        let created: Repository = client
+            .unary("/repository.RepositoryService/CreateRepository", request)
+            .await?;
         output::print(&format!("Repository '{}' added\n", created.repo));
         Ok(())
     }
@@ -352,26 +422,54 @@ mod tests {
     #[test]
     fn what_does_not_go_together() {
         for (words, message) in [
-            (&["https://a/b", "--ssh-private-key-path", "k"][..], "--ssh-private-key-path is only supported for SSH repositories."),
+            (
+                &["https://a/b", "--ssh-private-key-path", "k"][..],
+                "--ssh-private-key-path is only supported for SSH repositories.",
+            ),
             (
                 &["https://a/b", "--tls-client-cert-path", "c"],
                 "--tls-client-cert-path and --tls-client-cert-key-path must be specified together",
             ),
-            (&["https://a/b", "--type", "helm"], "Must specify --name for repos of type 'helm'"),
-            (&["git@a:b", "--bearer-token", "t"], "--bearer-token is only supported for HTTPS repositories"),
-            (&["https://a/b", "--bearer-token", "t", "--password", "p"], "only --bearer-token or --password is allowed, not both"),
+            (
+                &["https://a/b", "--type", "helm"],
+                "Must specify --name for repos of type 'helm'",
+            ),
+            (
+                &["git@a:b", "--bearer-token", "t"],
+                "--bearer-token is only supported for HTTPS repositories",
+            ),
+            (
+                &["https://a/b", "--bearer-token", "t", "--password", "p"],
+                "only --bearer-token or --password is allowed, not both",
+            ),
         ] {
             assert_eq!(check(words).as_deref(), Some(message), "{words:?}");
         }
-        assert_eq!(check(&["git@host.example.com:repo", "--ssh-private-key-path", "k"]), None);
+        assert_eq!(
+            check(&["git@host.example.com:repo", "--ssh-private-key-path", "k"]),
+            None
+        );
         assert_eq!(check(&["HTTPS://a/b", "--bearer-token", "t"]), None);
     }
 
     #[test]
     fn a_row() {
-        let repo = Repository { repo: "https://a/b".into(), type_: "git".into(), username: "u".into(), ..Default::default() };
+        let repo = Repository {
+            repo: "https://a/b".into(),
+            type_: "git".into(),
+            username: "u".into(),
+            ..Default::default()
+        };
         let text = rows(&[repo]);
-        assert_eq!(text.lines().next(), Some("TYPE  NAME  REPO         INSECURE  OCI    LFS    CREDS  STATUS  MESSAGE  PROJECT"));
-        assert_eq!(text.lines().nth(1), Some("git         https://a/b  false     false  false  true                    "));
+        assert_eq!(
+            text.lines().next(),
+            Some(
+                "TYPE  NAME  REPO         INSECURE  OCI    LFS    CREDS  STATUS  MESSAGE  PROJECT"
+            )
+        );
+        assert_eq!(
+            text.lines().nth(1),
+            Some("git         https://a/b  false     false  false  true                    ")
+        );
     }
 }

@@ -23,14 +23,22 @@ pub struct Version {
 
 /// Under the name of the `argocd` command we answer as it does.
 fn program() -> String {
-    let name = std::env::args_os().next().map(std::path::PathBuf::from).and_then(|p| Some(p.file_stem()?.to_string_lossy().into_owned()));
-    name.filter(|n| n == "argocd").unwrap_or_else(|| "tiphys".into())
+    let name = std::env::args_os()
+        .next()
+        .map(std::path::PathBuf::from)
+        .and_then(|p| Some(p.file_stem()?.to_string_lossy().into_owned()));
+    name.filter(|n| n == "argocd")
+        .unwrap_or_else(|| "tiphys".into())
 }
 
 const COMMIT: &str = env!("TIPHYS_COMMIT");
 
 fn version() -> String {
-    let commit = if COMMIT.is_empty() { "unknown" } else { COMMIT.get(..7).unwrap_or(COMMIT) };
+    let commit = if COMMIT.is_empty() {
+        "unknown"
+    } else {
+        COMMIT.get(..7).unwrap_or(COMMIT)
+    };
     format!("v{}+{commit}", env!("CARGO_PKG_VERSION"))
 }
 
@@ -55,7 +63,10 @@ fn client_text(short: bool) -> String {
     if short {
         return first;
     }
-    format!("{first}  GitCommit: {COMMIT}\n  Compiler: rustc\n  Platform: {}\n", platform())
+    format!(
+        "{first}  GitCommit: {COMMIT}\n  Compiler: rustc\n  Platform: {}\n",
+        platform()
+    )
 }
 
 fn server_text(v: &VersionMessage, short: bool) -> String {
@@ -88,12 +99,19 @@ impl Version {
         let short = self.short || self.output == "short";
         match self.output.as_str() {
             "yaml" | "json" => {
-                let client = if short { json!({program(): version()}) } else { client_document() };
+                let client = if short {
+                    json!({program(): version()})
+                } else {
+                    client_document()
+                };
                 let mut document = json!({"client": client});
                 if !self.client {
                     let server = Self::server(args).await?;
-                    document["server"] =
-                        if short { json!({"argocd-server": server.version}) } else { serde_json::to_value(&server).unwrap_or_default() };
+                    document["server"] = if short {
+                        json!({"argocd-server": server.version})
+                    } else {
+                        serde_json::to_value(&server).unwrap_or_default()
+                    };
                 }
                 output::print(&output::document(&document, &self.output)?);
             }
@@ -109,6 +127,9 @@ impl Version {
     }
 
     async fn server(args: &ConnectArgs) -> Result<VersionMessage, Failure> {
-        Ok(connect(args).await?.unary("/version.VersionService/Version", Empty {}).await?)
+        Ok(connect(args)
+            .await?
+            .unary("/version.VersionService/Version", Empty {})
+            .await?)
     }
 }

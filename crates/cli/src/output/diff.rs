@@ -12,22 +12,32 @@ pub fn normal(old: &str, new: &str) -> String {
             DiffOp::Equal { .. } => continue,
             DiffOp::Delete { .. } => format!("{}d{}", range(o.start, o.end), n.start),
             DiffOp::Insert { .. } => format!("{}a{}", o.start, range(n.start, n.end)),
-            DiffOp::Replace { .. } => format!("{}c{}", range(o.start, o.end), range(n.start, n.end)),
+            DiffOp::Replace { .. } => {
+                format!("{}c{}", range(o.start, o.end), range(n.start, n.end))
+            }
         };
         out.push_str(&command);
         out.push('\n');
-        old[o.clone()].iter().for_each(|line| out.push_str(&format!("< {line}\n")));
+        old[o.clone()]
+            .iter()
+            .for_each(|line| out.push_str(&format!("< {line}\n")));
         if !o.is_empty() && !n.is_empty() {
             out.push_str("---\n");
         }
-        new[n].iter().for_each(|line| out.push_str(&format!("> {line}\n")));
+        new[n]
+            .iter()
+            .for_each(|line| out.push_str(&format!("> {line}\n")));
     }
     out
 }
 
 /// Line numbers from 1, both ends included.
 fn range(start: usize, end: usize) -> String {
-    if end == start + 1 { end.to_string() } else { format!("{},{end}", start + 1) }
+    if end == start + 1 {
+        end.to_string()
+    } else {
+        format!("{},{end}", start + 1)
+    }
 }
 
 #[cfg(test)]

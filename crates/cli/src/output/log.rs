@@ -31,27 +31,47 @@ fn chosen(format: &str, terminal: bool) -> Format {
 fn line(level: &str, message: &str, time: &str, format: Format) -> String {
     let quoted = |s: &str| Value::from(s).to_string();
     match format {
-        Format::Text => format!("time={} level={level} msg={}", quoted(time), quoted(message)),
-        Format::Json => escape_html(&format!("{{\"level\":{},\"msg\":{},\"time\":{}}}", quoted(level), quoted(message), quoted(time))),
+        Format::Text => format!(
+            "time={} level={level} msg={}",
+            quoted(time),
+            quoted(message)
+        ),
+        Format::Json => escape_html(&format!(
+            "{{\"level\":{},\"msg\":{},\"time\":{}}}",
+            quoted(level),
+            quoted(message),
+            quoted(time)
+        )),
         Format::Plain => {
             let level = if level == "fatal" { "error" } else { level };
             // gRPC's code is for programs.
-            let message =
-                message.strip_prefix("rpc error: code = ").and_then(|m| m.split_once(" desc = ")).map_or(message, |(_, text)| text);
+            let message = message
+                .strip_prefix("rpc error: code = ")
+                .and_then(|m| m.split_once(" desc = "))
+                .map_or(message, |(_, text)| text);
             format!("{level}: {message}")
         }
     }
 }
 
 fn say(level: &str, message: &str) {
-    let format = FORMAT.get().copied().unwrap_or_else(|| chosen("", std::io::stderr().is_terminal()));
-    eprintln!("{}", line(level, message, &time::rfc3339(Timestamp::now()), format));
+    let format = FORMAT
+        .get()
+        .copied()
+        .unwrap_or_else(|| chosen("", std::io::stderr().is_terminal()));
+    eprintln!(
+        "{}",
+        line(level, message, &time::rfc3339(Timestamp::now()), format)
+    );
 }
 
 /// `hint`: what to do about it, shown to people only.
 pub fn fatal(message: &str, hint: &str) {
     say("fatal", message);
-    let format = FORMAT.get().copied().unwrap_or_else(|| chosen("", std::io::stderr().is_terminal()));
+    let format = FORMAT
+        .get()
+        .copied()
+        .unwrap_or_else(|| chosen("", std::io::stderr().is_terminal()));
     if format == Format::Plain && !hint.is_empty() {
         eprintln!("hint: {hint}");
     }
@@ -76,12 +96,20 @@ mod tests {
     #[test]
     fn people_at_a_terminal_get_text() {
         assert_eq!(
-            (chosen("", true), chosen("", false), chosen("json", true), chosen("text", false)),
+            (
+                chosen("", true),
+                chosen("", false),
+                chosen("json", true),
+                chosen("text", false)
+            ),
             (Format::Plain, Format::Json, Format::Json, Format::Text)
         );
         let of = |level: &str, message: &str| line(level, message, "now", Format::Plain);
         assert_eq!(
-            of("fatal", "rpc error: code = NotFound desc = applications.argoproj.io \"x\" not found"),
+            of(
+                "fatal",
+                "rpc error: code = NotFound desc = applications.argoproj.io \"x\" not found"
+            ),
             "error: applications.argoproj.io \"x\" not found"
         );
         assert_eq!(of("warning", "a < b"), "warning: a < b");
@@ -94,6 +122,9 @@ mod tests {
             line("fatal", "rpc error: desc = \"a\" < b", now, Format::Json),
             r#"{"level":"fatal","msg":"rpc error: desc = \"a\" \u003c b","time":"2026-01-02T03:04:05Z"}"#
         );
-        assert_eq!(line("warning", "a \"b\"", now, Format::Text), r#"time="2026-01-02T03:04:05Z" level=warning msg="a \"b\"""#);
+        assert_eq!(
+            line("warning", "a \"b\"", now, Format::Text),
+            r#"time="2026-01-02T03:04:05Z" level=warning msg="a \"b\"""#
+        );
     }
 }

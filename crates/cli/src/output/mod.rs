@@ -20,7 +20,8 @@ pub fn print(text: &str) {
 
 /// JSON as Go's `MarshalIndent` prints it: two spaces, and no character that means something in HTML.
 pub fn json(value: &impl Serialize) -> Result<String, Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(|e| Failure::error(format!("unable to marshal resource to json: {e}")))?;
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|e| Failure::error(format!("unable to marshal resource to json: {e}")))?;
     Ok(escape_html(&text) + "\n")
 }
 
@@ -29,7 +30,9 @@ pub(crate) fn escape_html(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         match c {
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                out.push_str(&format!("\\u{:04x}", u32::from(c)))
+            }
             _ => out.push(c),
         }
     }
@@ -37,7 +40,8 @@ pub(crate) fn escape_html(json: &str) -> String {
 }
 
 pub fn yaml(value: &impl Serialize) -> Result<String, Failure> {
-    let value = serde_json::to_value(value).map_err(|e| Failure::error(format!("unable to marshal resource to yaml: {e}")))?;
+    let value = serde_json::to_value(value)
+        .map_err(|e| Failure::error(format!("unable to marshal resource to yaml: {e}")))?;
     Ok(tiphys_gocompat::yaml::to_string(&value))
 }
 
@@ -62,12 +66,18 @@ mod tests {
     #[test]
     fn json_is_as_go_prints_it() {
         let text = json(&json!({"b": [], "a": {"x": "1 < 2 && 3 > 2"}})).expect("a value");
-        assert_eq!(text, "{\n  \"a\": {\n    \"x\": \"1 \\u003c 2 \\u0026\\u0026 3 \\u003e 2\"\n  },\n  \"b\": []\n}\n");
+        assert_eq!(
+            text,
+            "{\n  \"a\": {\n    \"x\": \"1 \\u003c 2 \\u0026\\u0026 3 \\u003e 2\"\n  },\n  \"b\": []\n}\n"
+        );
     }
 
     #[test]
     fn a_format_that_is_not_known_is_named() {
         let e = document(&json!({}), "xml").expect_err("no such format");
-        assert_eq!((e.code, e.message.as_str()), (20, "unknown output format: xml"));
+        assert_eq!(
+            (e.code, e.message.as_str()),
+            (20, "unknown output format: xml")
+        );
     }
 }

@@ -2,7 +2,10 @@
 
 use super::{table, time};
 use jiff::Timestamp;
-use tiphys_api::{Application, operation::OperationState, rpc::application::ApplicationSyncWindowsResponse, source::ApplicationSource};
+use tiphys_api::{
+    Application, operation::OperationState, rpc::application::ApplicationSyncWindowsResponse,
+    source::ApplicationSource,
+};
 use tiphys_engine::spec;
 
 fn line(label: &str, value: &str) -> String {
@@ -12,20 +15,32 @@ fn line(label: &str, value: &str) -> String {
 /// `namespace/name`.
 pub fn qualified_name(app: &Application) -> String {
     let m = &app.metadata;
-    if m.namespace.is_empty() { m.name.clone() } else { format!("{}/{}", m.namespace, m.name) }
+    if m.namespace.is_empty() {
+        m.name.clone()
+    } else {
+        format!("{}/{}", m.namespace, m.name)
+    }
 }
 
 /// The cluster of the destination, by address or else by name.
 pub fn server(app: &Application) -> &str {
     let destination = &app.spec.destination;
-    if destination.server.is_empty() { &destination.name } else { &destination.server }
+    if destination.server.is_empty() {
+        &destination.name
+    } else {
+        &destination.server
+    }
 }
 
 /// The first source; for a hydrated Application the one it is synced from.
 pub fn source(app: &Application) -> ApplicationSource {
     if let Some(hydrator) = &app.spec.source_hydrator {
         let dry = &hydrator.dry_source;
-        let repo_url = if hydrator.sync_source.repo_url.is_empty() { &dry.repo_url } else { &hydrator.sync_source.repo_url };
+        let repo_url = if hydrator.sync_source.repo_url.is_empty() {
+            &dry.repo_url
+        } else {
+            &hydrator.sync_source.repo_url
+        };
         return ApplicationSource {
             repo_url: repo_url.clone(),
             path: hydrator.sync_source.path.clone(),
@@ -33,7 +48,10 @@ pub fn source(app: &Application) -> ApplicationSource {
             ..Default::default()
         };
     }
-    spec::sources(&app.spec).first().map(|s| (*s).clone()).unwrap_or_default()
+    spec::sources(&app.spec)
+        .first()
+        .map(|s| (*s).clone())
+        .unwrap_or_default()
 }
 
 pub fn has_many_sources(app: &Application) -> bool {
@@ -41,12 +59,20 @@ pub fn has_many_sources(app: &Application) -> bool {
 }
 
 pub fn is_automated(app: &Application) -> bool {
-    let automated = app.spec.sync_policy.as_ref().and_then(|p| p.automated.as_ref());
+    let automated = app
+        .spec
+        .sync_policy
+        .as_ref()
+        .and_then(|p| p.automated.as_ref());
     automated.is_some_and(|a| a.enabled.unwrap_or(true))
 }
 
 pub fn prunes(app: &Application) -> bool {
-    let automated = app.spec.sync_policy.as_ref().and_then(|p| p.automated.as_ref());
+    let automated = app
+        .spec
+        .sync_policy
+        .as_ref()
+        .and_then(|p| p.automated.as_ref());
     automated.and_then(|a| a.prune).unwrap_or(false)
 }
 
@@ -61,15 +87,23 @@ fn source_lines(source: &ApplicationSource) -> String {
     if let Some(helm) = source.helm.as_ref().filter(|h| !h.value_files.is_empty()) {
         out += &line("  Helm Values:", &helm.value_files.join(","));
     }
-    if let Some(kustomize) = source.kustomize.as_ref().filter(|k| !k.name_prefix.is_empty()) {
+    if let Some(kustomize) = source
+        .kustomize
+        .as_ref()
+        .filter(|k| !k.name_prefix.is_empty())
+    {
         out += &line("  Name Prefix:", &kustomize.name_prefix);
     }
     out
 }
 
 fn windows_lines(windows: Option<&ApplicationSyncWindowsResponse>) -> String {
-    let Some(w) = windows.filter(|w| !w.assigned_windows.is_empty()) else { return line("SyncWindow:", "Sync Allowed") };
-    let allows = |list: &[tiphys_api::rpc::application::ApplicationSyncWindow]| list.iter().filter(|w| w.kind == "allow").count();
+    let Some(w) = windows.filter(|w| !w.assigned_windows.is_empty()) else {
+        return line("SyncWindow:", "Sync Allowed");
+    };
+    let allows = |list: &[tiphys_api::rpc::application::ApplicationSyncWindow]| {
+        list.iter().filter(|w| w.kind == "allow").count()
+    };
     let denied = w.active_windows.iter().any(|w| w.kind == "deny");
     let waiting = allows(&w.active_windows) == 0 && allows(&w.assigned_windows) > 0;
     let status = match (denied || waiting, w.can_sync) {
@@ -77,7 +111,11 @@ fn windows_lines(windows: Option<&ApplicationSyncWindowsResponse>) -> String {
         (true, true) => "Manual Allowed",
         (true, false) => "Sync Denied",
     };
-    let assigned: Vec<String> = w.assigned_windows.iter().map(|w| format!("{}:{}:{}", w.kind, w.schedule, w.duration)).collect();
+    let assigned: Vec<String> = w
+        .assigned_windows
+        .iter()
+        .map(|w| format!("{}:{}:{}", w.kind, w.schedule, w.duration))
+        .collect();
     line("SyncWindow:", status) + &line("Assigned Windows:", &assigned.join(","))
 }
 
@@ -103,7 +141,11 @@ fn sync_status(app: &Application) -> String {
     text
 }
 
-pub fn application(app: &Application, url: &str, windows: Option<&ApplicationSyncWindowsResponse>) -> String {
+pub fn application(
+    app: &Application,
+    url: &str,
+    windows: Option<&ApplicationSyncWindowsResponse>,
+) -> String {
     let mut out = line("Name:", &qualified_name(app));
     out += &line("Project:", spec::project_name(app));
     out += &line("Server:", server(app));
@@ -111,7 +153,10 @@ pub fn application(app: &Application, url: &str, windows: Option<&ApplicationSyn
     out += &line("URL:", url);
     if has_many_sources(app) {
         out += "Sources:\n";
-        app.spec.sources.iter().for_each(|s| out += &source_lines(s));
+        app.spec
+            .sources
+            .iter()
+            .for_each(|s| out += &source_lines(s));
     } else {
         out += "Source:\n";
         out += &source_lines(&source(app));
@@ -129,7 +174,13 @@ pub fn application(app: &Application, url: &str, windows: Option<&ApplicationSyn
 }
 
 pub fn conditions(app: &Application) -> String {
-    let rows = app.status.conditions.iter().map(|c| vec![c.type_.clone(), c.message.clone(), time::text(c.last_transition_time.as_ref())]);
+    let rows = app.status.conditions.iter().map(|c| {
+        vec![
+            c.type_.clone(),
+            c.message.clone(),
+            time::text(c.last_transition_time.as_ref()),
+        ]
+    });
     table::table(&["CONDITION", "MESSAGE", "LAST TRANSITION"], rows)
 }
 
@@ -138,7 +189,14 @@ pub fn operation(state: &OperationState, now: Timestamp) -> String {
     if let Some(result) = &state.sync_result {
         out += &line("Operation:", "Sync");
         let many = !result.sources.is_empty() && !result.revisions.is_empty();
-        out += &line("Sync Revision:", &if many { result.revisions.join(", ") } else { result.revision.clone() });
+        out += &line(
+            "Sync Revision:",
+            &if many {
+                result.revisions.join(", ")
+            } else {
+                result.revision.clone()
+            },
+        );
     }
     let (start, end) = (state.started_at.as_ref(), state.finished_at.as_ref());
     out += &line("Phase:", &state.phase);
@@ -160,8 +218,13 @@ pub fn parameters(source: &ApplicationSource) -> String {
         }
         text.chars().take(LONGEST - 3).collect::<String>() + "..."
     };
-    let Some(helm) = &source.helm else { return String::new() };
-    let rows = helm.parameters.iter().map(|p| vec![p.name.clone(), shorten(&p.value)]);
+    let Some(helm) = &source.helm else {
+        return String::new();
+    };
+    let rows = helm
+        .parameters
+        .iter()
+        .map(|p| vec![p.name.clone(), shorten(&p.value)]);
     format!("\n\n{}", table::table(&["NAME", "VALUE"], rows))
 }
 
@@ -201,7 +264,10 @@ Sync Policy:        Automated (Prune)
 Sync Status:        Synced to HEAD (0123456)
 Health Status:      Healthy
 ";
-        assert_eq!(application(&app(), "https://localhost/applications/guestbook", None), expected);
+        assert_eq!(
+            application(&app(), "https://localhost/applications/guestbook", None),
+            expected
+        );
     }
 
     #[test]
@@ -223,7 +289,11 @@ Health Status:      Healthy
         };
         let text = |active: &[&str], assigned: &[&str], can_sync| {
             let list = |kinds: &[&str]| kinds.iter().map(|k| window(k)).collect();
-            let w = ApplicationSyncWindowsResponse { active_windows: list(active), assigned_windows: list(assigned), can_sync };
+            let w = ApplicationSyncWindowsResponse {
+                active_windows: list(active),
+                assigned_windows: list(assigned),
+                can_sync,
+            };
             windows_lines(Some(&w)).lines().next().unwrap_or_default()[20..].to_owned()
         };
         assert_eq!(text(&[], &[], true), "Sync Allowed");
@@ -235,10 +305,17 @@ Health Status:      Healthy
 
     #[test]
     fn an_operation_that_has_not_ended() {
-        let state = OperationState { phase: "Running".into(), started_at: Some(Timestamp::UNIX_EPOCH.into()), ..Default::default() };
+        let state = OperationState {
+            phase: "Running".into(),
+            started_at: Some(Timestamp::UNIX_EPOCH.into()),
+            ..Default::default()
+        };
         let now = Timestamp::from_second(5).expect("a time");
         let text = operation(&state, now);
-        assert!(text.contains("Finished:           <nil>\nDuration:           5s\n"), "{text}");
+        assert!(
+            text.contains("Finished:           <nil>\nDuration:           5s\n"),
+            "{text}"
+        );
         assert!(!text.contains("Operation:"), "{text}");
     }
 }

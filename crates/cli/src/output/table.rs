@@ -4,8 +4,17 @@
 /// row with fewer cells ends the columns above it.
 pub fn align(text: &str, min_width: usize) -> String {
     const PADDING: usize = 2;
-    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
-    let mut layout = Layout { rows: &rows, widths: Vec::new(), min_width, padding: PADDING, out: String::with_capacity(text.len() * 2) };
+    let rows: Vec<Vec<&str>> = text
+        .lines()
+        .map(|line| line.split('\t').collect())
+        .collect();
+    let mut layout = Layout {
+        rows: &rows,
+        widths: Vec::new(),
+        min_width,
+        padding: PADDING,
+        out: String::with_capacity(text.len() * 2),
+    };
     layout.format(0, rows.len());
     layout.out
 }
@@ -74,7 +83,13 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
-        let text = table(&["NAME", "STATUS"], [vec!["guestbook".into(), "Synced".into()], vec!["a".into(), String::new()]]);
+        let text = table(
+            &["NAME", "STATUS"],
+            [
+                vec!["guestbook".into(), "Synced".into()],
+                vec!["a".into(), String::new()],
+            ],
+        );
         assert_eq!(text, "NAME       STATUS\nguestbook  Synced\na          \n");
     }
 
@@ -86,9 +101,17 @@ mod tests {
 
     #[test]
     fn a_shorter_row_ends_the_columns() {
-        let history = "SOURCE\thttps://example.com/a-long-url\nID\tDATE\tREVISION\n10\tyesterday\tmain\n";
-        assert_eq!(align(history, 0), "SOURCE  https://example.com/a-long-url\nID      DATE       REVISION\n10      yesterday  main\n");
-        assert_eq!(align("aaaa\tb\n\nc\td\n", 0), "aaaa  b\n\nc  d\n", "an empty row parts two tables");
+        let history =
+            "SOURCE\thttps://example.com/a-long-url\nID\tDATE\tREVISION\n10\tyesterday\tmain\n";
+        assert_eq!(
+            align(history, 0),
+            "SOURCE  https://example.com/a-long-url\nID      DATE       REVISION\n10      yesterday  main\n"
+        );
+        assert_eq!(
+            align("aaaa\tb\n\nc\td\n", 0),
+            "aaaa  b\n\nc  d\n",
+            "an empty row parts two tables"
+        );
     }
 
     #[test]

@@ -9,19 +9,27 @@ fn zone() -> TimeZone {
 
 /// `2006-01-02 15:04:05 +0000 UTC` in the local time zone; `<nil>` for none.
 pub fn text(time: Option<&Time>) -> String {
-    let Some(time) = time else { return "<nil>".into() };
-    time.timestamp().to_zoned(zone()).strftime("%Y-%m-%d %H:%M:%S %z %Z").to_string()
+    let Some(time) = time else {
+        return "<nil>".into();
+    };
+    time.timestamp()
+        .to_zoned(zone())
+        .strftime("%Y-%m-%d %H:%M:%S %z %Z")
+        .to_string()
 }
 
 /// The time in front of a row while waiting.
 pub fn stamp(now: Timestamp) -> String {
-    now.to_zoned(zone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
+    now.to_zoned(zone())
+        .strftime("%Y-%m-%dT%H:%M:%S%:z")
+        .to_string()
 }
 
 /// Go's RFC 3339: `Z` for UTC.
 pub fn rfc3339(now: Timestamp) -> String {
     let text = stamp(now);
-    text.strip_suffix("+00:00").map_or(text.clone(), |t| format!("{t}Z"))
+    text.strip_suffix("+00:00")
+        .map_or(text.clone(), |t| format!("{t}Z"))
 }
 
 /// Seconds between two times as a Go duration.
@@ -33,7 +41,13 @@ pub fn duration(start: Option<&Time>, end: Option<&Time>, now: Timestamp) -> Str
 
 /// How long ago, as kubectl shows an age.
 pub fn age(seconds: i64) -> String {
-    let pair = |a: i64, unit: char, b: i64, small: char| if b == 0 { format!("{a}{unit}") } else { format!("{a}{unit}{b}{small}") };
+    let pair = |a: i64, unit: char, b: i64, small: char| {
+        if b == 0 {
+            format!("{a}{unit}")
+        } else {
+            format!("{a}{unit}{b}{small}")
+        }
+    };
     let (minutes, hours) = (seconds / 60, seconds / 3600);
     let days = hours / 24;
     match seconds {
@@ -84,7 +98,10 @@ mod tests {
     #[test]
     fn durations_and_nothing() {
         let at = |seconds| Time { seconds, nanos: 0 };
-        assert_eq!(duration(Some(&at(100)), Some(&at(165)), Timestamp::UNIX_EPOCH), "1m5s");
+        assert_eq!(
+            duration(Some(&at(100)), Some(&at(165)), Timestamp::UNIX_EPOCH),
+            "1m5s"
+        );
         assert_eq!(text(None), "<nil>");
     }
 }

@@ -14,7 +14,10 @@ pub struct Nodes<'a> {
 
 impl<'a> Nodes<'a> {
     pub fn new(nodes: &'a [ResourceNode]) -> Self {
-        let mut this = Self { roots: Vec::new(), children: BTreeMap::new() };
+        let mut this = Self {
+            roots: Vec::new(),
+            children: BTreeMap::new(),
+        };
         for node in nodes {
             match node.parent_refs.first() {
                 Some(parent) => this.children.entry(&parent.uid).or_default().push(node),
@@ -56,8 +59,13 @@ impl<'a> Nodes<'a> {
 
 /// For each level whether it is the last of its siblings.
 fn branch(last: &[bool]) -> String {
-    let Some((own, above)) = last.split_last() else { return String::new() };
-    let above: String = above.iter().map(|last| if *last { "  " } else { "│ " }).collect();
+    let Some((own, above)) = last.split_last() else {
+        return String::new();
+    };
+    let above: String = above
+        .iter()
+        .map(|last| if *last { "  " } else { "│ " })
+        .collect();
     above + if *own { "└─" } else { "├─" }
 }
 
@@ -67,25 +75,51 @@ mod tests {
     use tiphys_api::resource::ResourceRef;
 
     fn node(uid: &str, parent: &str) -> ResourceNode {
-        let resource_ref = ResourceRef { uid: uid.into(), name: uid.into(), ..Default::default() };
+        let resource_ref = ResourceRef {
+            uid: uid.into(),
+            name: uid.into(),
+            ..Default::default()
+        };
         let parent_refs = match parent {
             "" => Vec::new(),
-            p => vec![ResourceRef { uid: p.into(), ..Default::default() }],
+            p => vec![ResourceRef {
+                uid: p.into(),
+                ..Default::default()
+            }],
         };
-        ResourceNode { resource_ref, parent_refs, ..Default::default() }
+        ResourceNode {
+            resource_ref,
+            parent_refs,
+            ..Default::default()
+        }
     }
 
     #[test]
     fn lines_join_siblings() {
-        let nodes = [node("a", ""), node("b", "a"), node("c", "a"), node("d", "b"), node("e", "c"), node("f", "")];
+        let nodes = [
+            node("a", ""),
+            node("b", "a"),
+            node("c", "a"),
+            node("d", "b"),
+            node("e", "c"),
+            node("f", ""),
+        ];
         let mut text = String::new();
-        Nodes::new(&nodes).walk(|branch, node| text.push_str(&format!("{branch}{}\n", node.resource_ref.name)));
+        Nodes::new(&nodes)
+            .walk(|branch, node| text.push_str(&format!("{branch}{}\n", node.resource_ref.name)));
         assert_eq!(text, "a\n├─b\n│ └─d\n└─c\n  └─e\nf\n");
     }
 
     #[test]
     fn a_circle_ends() {
-        let nodes = [node("a", ""), node("b", "a"), ResourceNode { parent_refs: vec![node("b", "").resource_ref], ..node("a", "") }];
+        let nodes = [
+            node("a", ""),
+            node("b", "a"),
+            ResourceNode {
+                parent_refs: vec![node("b", "").resource_ref],
+                ..node("a", "")
+            },
+        ];
         let mut count = 0;
         Nodes::new(&nodes).walk(|_, _| count += 1);
         assert_eq!(count, 3);
@@ -94,8 +128,11 @@ mod tests {
     #[test]
     fn a_chain_without_end_is_cut() {
         let names: Vec<String> = (0..100_000).map(|n| n.to_string()).collect();
-        let nodes: Vec<ResourceNode> =
-            names.iter().enumerate().map(|(n, name)| node(name, if n == 0 { "" } else { &names[n - 1] })).collect();
+        let nodes: Vec<ResourceNode> = names
+            .iter()
+            .enumerate()
+            .map(|(n, name)| node(name, if n == 0 { "" } else { &names[n - 1] }))
+            .collect();
         let mut shown = 0;
         Nodes::new(&nodes).walk(|_, _| shown += 1);
         assert_eq!(shown, MAX_DEPTH + 1);

@@ -13,24 +13,49 @@ pub struct ConnectionArgs {
     #[arg(long, value_name = "N", default_value_t = Limits::default().per_peer, env = "TIPHYS_MAX_CONNECTIONS_PER_PEER")]
     max_connections_per_peer: usize,
     /// Proxies whose X-Forwarded-For tells the address of a client, which counts for failed logins
-    #[arg(long, value_name = "ADDRESS", value_delimiter = ',', env = "TIPHYS_TRUSTED_PROXIES")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        value_delimiter = ',',
+        env = "TIPHYS_TRUSTED_PROXIES"
+    )]
     trusted_proxies: Vec<Network>,
     /// Failed logins of an account from one address before further ones have to wait
-    #[arg(long, value_name = "N", default_value_t = 5, env = "ARGOCD_SESSION_FAILURE_MAX_FAIL_COUNT", hide = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 5,
+        env = "ARGOCD_SESSION_FAILURE_MAX_FAIL_COUNT",
+        hide = true
+    )]
     max_login_failures: u32,
     /// How long failed logins count
-    #[arg(long, value_name = "SECONDS", default_value_t = 300, env = "ARGOCD_SESSION_FAILURE_WINDOW_SECONDS", hide = true)]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 300,
+        env = "ARGOCD_SESSION_FAILURE_WINDOW_SECONDS",
+        hide = true
+    )]
     login_failure_window: i64,
 }
 
 impl ConnectionArgs {
     pub fn limits(&self) -> Limits {
-        Limits { total: self.max_connections, per_peer: self.max_connections_per_peer, ..Limits::default() }
+        Limits {
+            total: self.max_connections,
+            per_peer: self.max_connections_per_peer,
+            ..Limits::default()
+        }
     }
 
     /// Options of the API with what is said here.
     pub fn options(&self) -> Options {
-        let mut options = Options { connections: self.limits(), trusted_proxies: self.trusted_proxies.clone(), ..Options::default() };
+        let mut options = Options {
+            connections: self.limits(),
+            trusted_proxies: self.trusted_proxies.clone(),
+            ..Options::default()
+        };
         options.limits.per_account = self.max_login_failures;
         options.limits.window_seconds = self.login_failure_window;
         options

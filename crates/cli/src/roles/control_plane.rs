@@ -35,7 +35,12 @@ pub struct ControlPlaneArgs {
     #[arg(long, default_value_t = 8080)]
     port: u16,
     /// Port of the API's own metrics, without TLS; 0 for none
-    #[arg(long, value_name = "PORT", default_value_t = 8083, env = "ARGOCD_SERVER_METRICS_PORT")]
+    #[arg(
+        long,
+        value_name = "PORT",
+        default_value_t = 8083,
+        env = "ARGOCD_SERVER_METRICS_PORT"
+    )]
     api_metrics_port: u16,
     /// Serve without TLS, as behind a proxy that ends it
     #[arg(long, env = "ARGOCD_SERVER_INSECURE")]
@@ -61,17 +66,47 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     let cluster = Cluster::connect(options).await?;
     if args.bootstrap && bootstrap::run(&cluster, &args.namespace).await?.is_some() {
         // Not the password itself: this may be a log that others read.
-        println!("The password of admin is in Secret {}: tiphys admin initial-password -n {}", bootstrap::INITIAL_PASSWORD, args.namespace);
+        println!(
+            "The password of admin is in Secret {}: tiphys admin initial-password -n {}",
+            bootstrap::INITIAL_PASSWORD,
+            args.namespace
+        );
     }
-    let ready = args.controller.ready((cluster, &args.namespace), Told::default(), args.address, logs).await?;
+    let ready = args
+        .controller
+        .ready(
+            (cluster, &args.namespace),
+            Told::default(),
+            args.address,
+            logs,
+        )
+        .await?;
     let listener = TcpListener::bind((args.address, args.port))
         .await
-        .with_context(|| format!("port {} cannot be opened; choose another with --port", args.port))?;
-    let tls = if args.insecure { Tls::Off } else { tls_of(&ready.plane) };
-    let server = ready.plane.server(!args.insecure, &args.rootpath, args.connections.options());
+        .with_context(|| {
+            format!(
+                "port {} cannot be opened; choose another with --port",
+                args.port
+            )
+        })?;
+    let tls = if args.insecure {
+        Tls::Off
+    } else {
+        tls_of(&ready.plane)
+    };
+    let server = ready
+        .plane
+        .server(!args.insecure, &args.rootpath, args.connections.options());
     let report = ready.plane.report(Choice::default());
     let (controller, shutdown) = ready.begin();
-    metrics::of_api(args.address, args.api_metrics_port, server.clone(), report, shutdown.clone()).await?;
+    metrics::of_api(
+        args.address,
+        args.api_metrics_port,
+        server.clone(),
+        report,
+        shutdown.clone(),
+    )
+    .await?;
     let stop = shutdown.clone();
     let api = tokio::spawn(async move { server.serve(listener, tls, stop).await });
     tracing::info!(port = args.port, "serving");
@@ -85,9 +120,19 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
 /// The certificate of argocd-secret, else one of our own.
 fn tls_of(plane: &ControlPlane) -> Tls {
     let settings = plane.records.settings();
-    let text = |key: &str| settings.secret.get(key).and_then(|s| s.text()).map(str::to_owned);
+    let text = |key: &str| {
+        settings
+            .secret
+            .get(key)
+            .and_then(|s| s.text())
+            .map(str::to_owned)
+    };
     match (text("tls.crt"), text("tls.key")) {
         (Some(chain), Some(key)) => Tls::Pem { chain, key },
-        _ => Tls::SelfSigned(["localhost", "argocd-server", "127.0.0.1"].map(str::to_owned).into()),
+        _ => Tls::SelfSigned(
+            ["localhost", "argocd-server", "127.0.0.1"]
+                .map(str::to_owned)
+                .into(),
+        ),
     }
 }

@@ -22,10 +22,19 @@ use tokio_util::sync::CancellationToken;
 #[derive(Args, Debug)]
 pub struct ControllerArgs {
     /// Namespaces with Applications beside it: names, globs, /expressions/ [default: application.namespaces of argocd-cmd-params-cm, followed]
-    #[arg(long, value_name = "NAME", value_delimiter = ',', env = "ARGOCD_APPLICATION_NAMESPACES")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        env = "ARGOCD_APPLICATION_NAMESPACES"
+    )]
     application_namespaces: Vec<String>,
     /// Applications looked at at once
-    #[arg(long, default_value_t = 20, env = "ARGOCD_APPLICATION_CONTROLLER_STATUS_PROCESSORS")]
+    #[arg(
+        long,
+        default_value_t = 20,
+        env = "ARGOCD_APPLICATION_CONTROLLER_STATUS_PROCESSORS"
+    )]
     status_processors: usize,
     /// Seconds between the waves of a sync [default: controller.sync.wave.delay.seconds of argocd-cmd-params-cm, or none]
     #[arg(long, value_name = "SECONDS", env = "ARGOCD_SYNC_WAVE_DELAY")]
@@ -79,46 +88,97 @@ impl ControllerArgs {
     /// Reads the records, and does all that may fail before anything is written.
     ///
     /// `told` counts instead of what the settings say; `address` is where metrics are served.
-    pub async fn ready(&self, place: (Cluster, &str), told: Told, address: IpAddr, logs: Logs) -> anyhow::Result<Ready> {
+    pub async fn ready(
+        &self,
+        place: (Cluster, &str),
+        told: Told,
+        address: IpAddr,
+        logs: Logs,
+    ) -> anyhow::Result<Ready> {
         let (redis, stop) = (self.redis.place()?, CancellationToken::new());
         let (cluster, namespace) = place;
-        let records = RecordsOptions { application_namespaces: self.namespaces(), told, ..RecordsOptions::new(namespace) };
-        let options = RepoOptions { allow_local: self.allow_file_repositories, ..self.git.options() };
+        let records = RecordsOptions {
+            application_namespaces: self.namespaces(),
+            told,
+            ..RecordsOptions::new(namespace)
+        };
+        let options = RepoOptions {
+            allow_local: self.allow_file_repositories,
+            ..self.git.options()
+        };
         let repositories = self.repositories()?;
-        let mut plane = ControlPlane::start(cluster, records, repositories.path.clone(), options).await?;
+        let mut plane =
+            ControlPlane::start(cluster, records, repositories.path.clone(), options).await?;
         let context = || TraceContext::here().map(|context| context.to_string());
-        plane.repo_server = self.repo_server.client()?.map(|server| server.with_context(context));
+        plane.repo_server = self
+            .repo_server
+            .client()?
+            .map(|server| server.with_context(context));
         self.traces.start(&plane.records.settings(), &logs.traces)?;
         logs.follow(&plane.records);
-        let sharding = self.replicas.start(&plane.records.cluster, namespace).await?;
-        self.metrics.start(address, plane.report(self.metrics.choice()), stop.clone()).await?;
+        let sharding = self
+            .replicas
+            .start(&plane.records.cluster, namespace)
+            .await?;
+        self.metrics
+            .start(address, plane.report(self.metrics.choice()), stop.clone())
+            .await?;
         if let Some(redis) = redis {
             plane.share(redis);
         }
         let controller = plane.controller(self.status_processors, Some(sharding));
-        Ok(Ready { plane, repositories, controller: Dependencies { wave_delay: self.sync_wave_delay, ..controller }, stop })
+        Ok(Ready {
+            plane,
+            repositories,
+            controller: Dependencies {
+                wave_delay: self.sync_wave_delay,
+                ..controller
+            },
+            stop,
+        })
     }
 
     /// A variable that is set and empty, as Argo CD's manifests have them, says nothing.
     fn namespaces(&self) -> Option<Vec<String>> {
-        let given = self.application_namespaces.iter().map(|n| n.trim().to_owned()).filter(|n| !n.is_empty());
+        let given = self
+            .application_namespaces
+            .iter()
+            .map(|n| n.trim().to_owned())
+            .filter(|n| !n.is_empty());
         Some(given.collect()).filter(|given: &Vec<String>| !given.is_empty())
     }
 
     /// The folder that was given, else a new one that nobody else can have made before.
     fn repositories(&self) -> anyhow::Result<Repositories> {
-        let new = || std::env::temp_dir().join(format!("tiphys-repositories-{:016x}", rand::random::<u64>()));
+        let new = || {
+            std::env::temp_dir().join(format!(
+                "tiphys-repositories-{:016x}",
+                rand::random::<u64>()
+            ))
+        };
         let path = self.repositories.clone().unwrap_or_else(new);
-        let made = std::fs::DirBuilder::new().recursive(self.repositories.is_some()).mode(0o700).create(&path);
-        made.with_context(|| format!("folder {} cannot be made; choose another with --repositories", path.display()))?;
-        Ok(Repositories { path, temporary: self.repositories.is_none() })
+        let made = std::fs::DirBuilder::new()
+            .recursive(self.repositories.is_some())
+            .mode(0o700)
+            .create(&path);
+        made.with_context(|| {
+            format!(
+                "folder {} cannot be made; choose another with --repositories",
+                path.display()
+            )
+        })?;
+        Ok(Repositories {
+            path,
+            temporary: self.repositories.is_none(),
+        })
     }
 }
 
 impl Ready {
     /// Begins to look after Applications; to be stopped by the token.
     pub fn begin(self) -> (JoinHandle<()>, CancellationToken) {
-        let (controller, repositories, stop) = (self.controller, self.repositories, self.stop.clone());
+        let (controller, repositories, stop) =
+            (self.controller, self.repositories, self.stop.clone());
         let run = async move {
             application::run(controller, stop).await;
             drop(repositories);

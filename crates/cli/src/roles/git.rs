@@ -31,10 +31,20 @@ pub struct GitArgs {
     #[arg(long, value_name = "N", default_value_t = LIMITS.depth, env = "TIPHYS_GIT_MAX_FOLDER_DEPTH")]
     git_max_folder_depth: u64,
     /// Longest time for one contact with a Git server, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 90, env = "TIPHYS_GIT_TIMEOUT_SECONDS")]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 90,
+        env = "TIPHYS_GIT_TIMEOUT_SECONDS"
+    )]
     git_timeout_seconds: u64,
     /// Longest time for the templates of one render, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, env = "TIPHYS_RENDER_TIMEOUT_SECONDS")]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 60,
+        env = "TIPHYS_RENDER_TIMEOUT_SECONDS"
+    )]
     render_timeout_seconds: u64,
 }
 

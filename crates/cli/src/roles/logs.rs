@@ -19,7 +19,9 @@ use std::{
 use tiphys_api::access::without_passwords;
 use tiphys_cluster::Records;
 use tracing::{Event, Level, Subscriber, field, span};
-use tracing_subscriber::{EnvFilter, Layer, Registry, layer::Context, prelude::*, registry::LookupSpan, reload};
+use tracing_subscriber::{
+    EnvFilter, Layer, Registry, layer::Context, prelude::*, registry::LookupSpan, reload,
+};
 
 /// Keys of argocd-cmd-params-cm.
 const FORMAT: &str = "controller.log.format";
@@ -39,14 +41,34 @@ pub struct Logs {
 impl Logs {
     /// Begins to log; what is not given here or in the variables may come from the settings.
     pub fn start(format: Option<String>, level: Option<String>) -> Self {
-        let or = |given: Option<String>, name| given.or_else(|| env::var(name).ok()).filter(|text| !text.is_empty());
-        let (format, level) = (or(format, "ARGOCD_LOG_FORMAT"), or(level, "ARGOCD_LOG_LEVEL"));
-        let as_text = Arc::new(AtomicBool::new(is_text(format.as_deref().unwrap_or_default())));
+        let or = |given: Option<String>, name| {
+            given
+                .or_else(|| env::var(name).ok())
+                .filter(|text| !text.is_empty())
+        };
+        let (format, level) = (
+            or(format, "ARGOCD_LOG_FORMAT"),
+            or(level, "ARGOCD_LOG_LEVEL"),
+        );
+        let as_text = Arc::new(AtomicBool::new(is_text(
+            format.as_deref().unwrap_or_default(),
+        )));
         let (filter, handle) = reload::Layer::new(filter_of(level.as_deref().unwrap_or_default()));
         let (traces, spans) = Traces::new();
-        let lines = Lines { as_text: as_text.clone() }.with_filter(filter);
-        tracing_subscriber::registry().with(vec![lines.boxed(), spans.boxed()]).init();
-        Self { format, level, as_text, filter: handle, traces }
+        let lines = Lines {
+            as_text: as_text.clone(),
+        }
+        .with_filter(filter);
+        tracing_subscriber::registry()
+            .with(vec![lines.boxed(), spans.boxed()])
+            .init();
+        Self {
+            format,
+            level,
+            as_text,
+            filter: handle,
+            traces,
+        }
     }
 
     /// Goes by the settings from now on, where nothing else was said.
@@ -57,7 +79,8 @@ impl Logs {
             loop {
                 let now = settings.borrow_and_update().clone();
                 if self.format.is_none() {
-                    self.as_text.store(is_text(now.param(FORMAT)), Ordering::Relaxed);
+                    self.as_text
+                        .store(is_text(now.param(FORMAT)), Ordering::Relaxed);
                 }
                 if self.level.is_none() && known != now.param(LEVEL) {
                     now.param(LEVEL).clone_into(&mut known);
@@ -142,7 +165,12 @@ impl field::Visit for Fields {
 }
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
-    fn on_new_span(&self, attributes: &span::Attributes<'_>, id: &span::Id, context: Context<'_, S>) {
+    fn on_new_span(
+        &self,
+        attributes: &span::Attributes<'_>,
+        id: &span::Id,
+        context: Context<'_, S>,
+    ) {
         let mut fields = Fields::default();
         attributes.record(&mut fields);
         if let Some(span) = context.span(id) {
@@ -160,13 +188,22 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         let mut fields = Fields::default();
-        for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
+        for span in context
+            .event_scope(event)
+            .into_iter()
+            .flat_map(|scope| scope.from_root())
+        {
             if let Some(of_span) = span.extensions().get::<Fields>() {
                 fields.0.extend(of_span.0.clone());
             }
         }
         event.record(&mut fields);
-        let line = line(*event.metadata().level(), fields, &time::rfc3339(Timestamp::now()), self.as_text.load(Ordering::Relaxed));
+        let line = line(
+            *event.metadata().level(),
+            fields,
+            &time::rfc3339(Timestamp::now()),
+            self.as_text.load(Ordering::Relaxed),
+        );
         // Whoever reads it may be gone; that is no reason to end.
         let _ = std::io::stderr().write_all(line.as_bytes());
     }
@@ -181,19 +218,38 @@ fn line(level: Level, Fields(mut fields): Fields, time: &str, as_text: bool) -> 
         Level::TRACE => "trace",
     };
     if !as_text {
-        fields.extend([("level".to_owned(), level.into()), ("time".to_owned(), time.into())]);
+        fields.extend([
+            ("level".to_owned(), level.into()),
+            ("time".to_owned(), time.into()),
+        ]);
         return escape_html(&json!(fields).to_string()) + "\n";
     }
     let message = fields.remove("msg").unwrap_or_else(|| "".into());
-    let own = [("time", json!(time)), ("level", json!(level)), ("msg", message)];
-    let all = own.into_iter().chain(fields.iter().map(|(name, value)| (name.as_str(), value.clone())));
-    all.map(|(name, value)| format!("{name}={}", text(&value))).collect::<Vec<_>>().join(" ") + "\n"
+    let own = [
+        ("time", json!(time)),
+        ("level", json!(level)),
+        ("msg", message),
+    ];
+    let all = own.into_iter().chain(
+        fields
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.clone())),
+    );
+    all.map(|(name, value)| format!("{name}={}", text(&value)))
+        .collect::<Vec<_>>()
+        .join(" ")
+        + "\n"
 }
 
 /// A value in a line of text: in quotes unless it is a plain word.
 fn text(value: &Value) -> String {
     match value {
-        Value::String(s) if s.chars().all(|c| c.is_ascii_alphanumeric() || "-._/@^+".contains(c)) => s.clone(),
+        Value::String(s)
+            if s.chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-._/@^+".contains(c)) =>
+        {
+            s.clone()
+        }
         other => other.to_string(),
     }
 }
@@ -218,9 +274,12 @@ mod tests {
     #[test]
     fn a_line_has_argo_cds_names() {
         let kept = Kept::default();
-        tracing::subscriber::with_default(tracing_subscriber::registry().with(kept.clone()), || {
-            tracing::warn!(application = "web", "app-namespace" = "argocd", level = 2, ok = true, error = ?"<b>", "it \"failed\"");
-        });
+        tracing::subscriber::with_default(
+            tracing_subscriber::registry().with(kept.clone()),
+            || {
+                tracing::warn!(application = "web", "app-namespace" = "argocd", level = 2, ok = true, error = ?"<b>", "it \"failed\"");
+            },
+        );
         let fields = kept.0.lock().expect("no panic").remove(0);
         let now = "2026-01-02T03:04:05Z";
         assert_eq!(

@@ -19,13 +19,28 @@ pub struct MetricsArgs {
     #[arg(long, value_name = "PORT", default_value_t = 8082)]
     metrics_port: u16,
     /// Labels of Applications that the metric argocd_app_labels shows
-    #[arg(long, value_name = "LABEL", value_delimiter = ',', env = "ARGOCD_APPLICATION_CONTROLLER_METRICS_APPLICATION_LABELS")]
+    #[arg(
+        long,
+        value_name = "LABEL",
+        value_delimiter = ',',
+        env = "ARGOCD_APPLICATION_CONTROLLER_METRICS_APPLICATION_LABELS"
+    )]
     metrics_application_labels: Vec<String>,
     /// Types of conditions that the metric argocd_app_condition counts
-    #[arg(long, value_name = "TYPE", value_delimiter = ',', env = "ARGOCD_APPLICATION_CONTROLLER_METRICS_APPLICATION_CONDITIONS")]
+    #[arg(
+        long,
+        value_name = "TYPE",
+        value_delimiter = ',',
+        env = "ARGOCD_APPLICATION_CONTROLLER_METRICS_APPLICATION_CONDITIONS"
+    )]
     metrics_application_conditions: Vec<String>,
     /// Labels of cluster Secrets that the metric argocd_cluster_labels shows
-    #[arg(long, value_name = "LABEL", value_delimiter = ',', env = "ARGOCD_APPLICATION_CONTROLLER_METRICS_CLUSTER_LABELS")]
+    #[arg(
+        long,
+        value_name = "LABEL",
+        value_delimiter = ',',
+        env = "ARGOCD_APPLICATION_CONTROLLER_METRICS_CLUSTER_LABELS"
+    )]
     metrics_cluster_labels: Vec<String>,
 }
 
@@ -39,45 +54,78 @@ impl MetricsArgs {
     }
 
     /// Serves until it is told to stop; opens the port before it returns.
-    pub async fn start(&self, address: IpAddr, report: Report, stop: CancellationToken) -> anyhow::Result<()> {
+    pub async fn start(
+        &self,
+        address: IpAddr,
+        report: Report,
+        stop: CancellationToken,
+    ) -> anyhow::Result<()> {
         if self.metrics_port == 0 {
             return Ok(());
         }
         let port = self.metrics_port;
-        let listener = TcpListener::bind((address, port))
-            .await
-            .with_context(|| format!("port {port} cannot be opened; choose another with --metrics-port, or 0 for none"))?;
+        let listener = TcpListener::bind((address, port)).await.with_context(|| {
+            format!(
+                "port {port} cannot be opened; choose another with --metrics-port, or 0 for none"
+            )
+        })?;
         let report = Arc::new(report);
         let records = report.records.clone();
         let health = move || std::future::ready(health(&records));
-        let router = Router::new().route("/metrics", get(move || metrics(report.clone()))).route("/healthz", get(health));
+        let router = Router::new()
+            .route("/metrics", get(move || metrics(report.clone())))
+            .route("/healthz", get(health));
         serve(listener, router, stop);
         Ok(())
     }
 }
 
 /// What the API counts and what this process asks of API servers, on a port of its own as in Argo CD, until it is told to stop.
-pub async fn of_api(address: IpAddr, port: u16, server: Server, report: Report, stop: CancellationToken) -> anyhow::Result<()> {
+pub async fn of_api(
+    address: IpAddr,
+    port: u16,
+    server: Server,
+    report: Report,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
     if port == 0 {
         return Ok(());
     }
-    let listener = TcpListener::bind((address, port))
-        .await
-        .with_context(|| format!("port {port} cannot be opened; choose another with --api-metrics-port, or 0 for none"))?;
+    let listener = TcpListener::bind((address, port)).await.with_context(|| {
+        format!(
+            "port {port} cannot be opened; choose another with --api-metrics-port, or 0 for none"
+        )
+    })?;
     let text = move || {
         let requests = report.requests().unwrap_or_else(|e| format!("# {e}\n"));
-        std::future::ready(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], server.metrics() + &requests))
+        std::future::ready((
+            [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
+            server.metrics() + &requests,
+        ))
     };
-    let router = Router::new().route("/metrics", get(text)).route("/healthz", get(|| async { "ok\n" }));
+    let router = Router::new()
+        .route("/metrics", get(text))
+        .route("/healthz", get(|| async { "ok\n" }));
     serve(listener, router, stop);
     Ok(())
 }
 
 /// Whoever asks for metrics asks seldom, and from few places.
 fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
-    let connections = Connections::new(Limits { total: 100, per_peer: 50, ..Limits::default() });
+    let connections = Connections::new(Limits {
+        total: 100,
+        per_peer: 50,
+        ..Limits::default()
+    });
     let builder = Builder::new(TokioExecutor::new());
-    tokio::spawn(tiphys_listen::serve_router(listener, None, builder, router, connections, stop));
+    tokio::spawn(tiphys_listen::serve_router(
+        listener,
+        None,
+        builder,
+        router,
+        connections,
+        stop,
+    ));
 }
 
 /// Ready as long as it hears of Applications and settings.
@@ -91,6 +139,10 @@ fn health(records: &Records) -> (StatusCode, String) {
 async fn metrics(report: Arc<Report>) -> impl IntoResponse {
     match report.text() {
         Ok(text) => (StatusCode::OK, [(CONTENT_TYPE, report::CONTENT_TYPE)], text),
-        Err(e) => (StatusCode::INTERNAL_SERVER_ERROR, [(CONTENT_TYPE, "text/plain")], e.to_string()),
+        Err(e) => (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            [(CONTENT_TYPE, "text/plain")],
+            e.to_string(),
+        ),
     }
 }

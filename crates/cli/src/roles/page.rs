@@ -13,7 +13,11 @@ pub fn assets() -> Assets {
     if files::FILES.is_empty() {
         return Assets::new([("index.html", "text/html; charset=utf-8", WITHOUT)]);
     }
-    Assets::new(files::FILES.iter().map(|(name, bytes)| (*name, media_type(name), *bytes)))
+    Assets::new(
+        files::FILES
+            .iter()
+            .map(|(name, bytes)| (*name, media_type(name), *bytes)),
+    )
 }
 
 fn media_type(name: &str) -> &'static str {

@@ -21,22 +21,57 @@ pub struct RedisArgs {
     #[arg(id = "redis", long, value_name = "HOST:PORT", env = "REDIS_SERVER")]
     server: Option<String>,
     /// Sentinel that knows which Redis is the master; instead of --redis, can be repeated
-    #[arg(long = "sentinel", value_name = "HOST:PORT", value_delimiter = ',', env = "REDIS_SENTINEL_HOSTS")]
+    #[arg(
+        long = "sentinel",
+        value_name = "HOST:PORT",
+        value_delimiter = ',',
+        env = "REDIS_SENTINEL_HOSTS"
+    )]
     sentinels: Vec<String>,
     /// What sentinels call the master
-    #[arg(long = "sentinelmaster", value_name = "NAME", default_value = "master", env = "REDIS_SENTINEL_MASTER")]
+    #[arg(
+        long = "sentinelmaster",
+        value_name = "NAME",
+        default_value = "master",
+        env = "REDIS_SENTINEL_MASTER"
+    )]
     sentinel_master: String,
     /// User of the sentinels
-    #[arg(long, value_name = "NAME", default_value = "", env = "REDIS_SENTINEL_USERNAME", hide = true)]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        env = "REDIS_SENTINEL_USERNAME",
+        hide = true
+    )]
     sentinel_username: String,
     /// Password of the sentinels
-    #[arg(long, value_name = "TEXT", default_value = "", env = "REDIS_SENTINEL_PASSWORD", hide = true, hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        env = "REDIS_SENTINEL_PASSWORD",
+        hide = true,
+        hide_env_values = true
+    )]
     sentinel_password: Secret,
     /// Database of Redis
-    #[arg(long = "redisdb", value_name = "N", default_value_t = 0, env = "REDISDB")]
+    #[arg(
+        long = "redisdb",
+        value_name = "N",
+        default_value_t = 0,
+        env = "REDISDB"
+    )]
     db: i64,
     /// User of Redis
-    #[arg(id = "redis_username", long = "redis-username", value_name = "NAME", default_value = "", env = "REDIS_USERNAME", hide = true)]
+    #[arg(
+        id = "redis_username",
+        long = "redis-username",
+        value_name = "NAME",
+        default_value = "",
+        env = "REDIS_USERNAME",
+        hide = true
+    )]
     username: String,
     /// Password of Redis; better through the variable than on the command line
     #[arg(
@@ -49,7 +84,12 @@ pub struct RedisArgs {
     )]
     password: Secret,
     /// Folder of a mounted Secret with users and passwords (files auth_username, auth, sentinel_username, sentinel_auth) instead of them
-    #[arg(long = "redis-credentials", value_name = "DIR", env = "REDIS_CREDS_DIR_PATH", hide = true)]
+    #[arg(
+        long = "redis-credentials",
+        value_name = "DIR",
+        env = "REDIS_CREDS_DIR_PATH",
+        hide = true
+    )]
     credentials: Option<PathBuf>,
     /// Speak TLS with Redis
     #[arg(long = "redis-use-tls")]
@@ -58,92 +98,179 @@ pub struct RedisArgs {
     #[arg(long = "redis-ca-certificate", value_name = "FILE")]
     ca_certificate: Option<PathBuf>,
     /// Certificate to show to Redis
-    #[arg(id = "redis_client_certificate", long = "redis-client-certificate", value_name = "FILE", requires = "redis_client_key")]
+    #[arg(
+        id = "redis_client_certificate",
+        long = "redis-client-certificate",
+        value_name = "FILE",
+        requires = "redis_client_key"
+    )]
     client_certificate: Option<PathBuf>,
     /// Key of that certificate
-    #[arg(id = "redis_client_key", long = "redis-client-key", value_name = "FILE", requires = "redis_client_certificate")]
+    #[arg(
+        id = "redis_client_key",
+        long = "redis-client-key",
+        value_name = "FILE",
+        requires = "redis_client_certificate"
+    )]
     client_key: Option<PathBuf>,
     /// Any certificate of Redis will do
-    #[arg(id = "redis_insecure_skip_tls_verify", long = "redis-insecure-skip-tls-verify")]
+    #[arg(
+        id = "redis_insecure_skip_tls_verify",
+        long = "redis-insecure-skip-tls-verify"
+    )]
     insecure_skip_tls_verify: bool,
     /// How values are compressed: gzip or none
-    #[arg(long = "redis-compress", value_name = "HOW", default_value = "gzip", env = "REDIS_COMPRESSION")]
+    #[arg(
+        long = "redis-compress",
+        value_name = "HOW",
+        default_value = "gzip",
+        env = "REDIS_COMPRESSION"
+    )]
     compress: String,
     /// What all keys begin with
-    #[arg(long = "redis-key-prefix", value_name = "TEXT", default_value = "", env = "ARGOCD_REDIS_KEY_PREFIX", hide = true)]
+    #[arg(
+        long = "redis-key-prefix",
+        value_name = "TEXT",
+        default_value = "",
+        env = "ARGOCD_REDIS_KEY_PREFIX",
+        hide = true
+    )]
     prefix: String,
     /// How long what is said of an Application counts
-    #[arg(long, value_name = "DURATION", default_value = "1h", env = "ARGOCD_APP_STATE_CACHE_EXPIRATION")]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "1h",
+        env = "ARGOCD_APP_STATE_CACHE_EXPIRATION"
+    )]
     app_state_cache_expiration: String,
 }
 
 impl RedisArgs {
     /// Where it is; `None`: there is none.
     pub fn place(&self) -> anyhow::Result<Option<Place>> {
-        let Some(server) = self.server()? else { return Ok(None) };
+        let Some(server) = self.server()? else {
+            return Ok(None);
+        };
         let compress = match self.compress.as_str() {
             "gzip" => true,
             "none" => false,
             other => bail!("--redis-compress {other:?} is not known; use gzip or none"),
         };
         let keep = &self.app_state_cache_expiration;
-        let seconds = duration::parse(keep).with_context(|| format!("--app-state-cache-expiration {keep:?}"))? / 1_000_000_000;
+        let seconds = duration::parse(keep)
+            .with_context(|| format!("--app-state-cache-expiration {keep:?}"))?
+            / 1_000_000_000;
         let Some(seconds) = u64::try_from(seconds).ok().filter(|s| *s > 0) else {
             bail!("--app-state-cache-expiration {keep} is less than a second");
         };
-        let format = Format { prefix: self.prefix.clone(), compress, keep: Duration::from_secs(seconds) };
+        let format = Format {
+            prefix: self.prefix.clone(),
+            compress,
+            keep: Duration::from_secs(seconds),
+        };
         let login = self.login(("auth_username", "auth"), (&self.username, &self.password))?;
-        Ok(Some(Place { server, db: self.db, login, tls: self.tls()?, format }))
+        Ok(Some(Place {
+            server,
+            db: self.db,
+            login,
+            tls: self.tls()?,
+            format,
+        }))
     }
 
     /// Sentinels count before an address.
     fn server(&self) -> anyhow::Result<Option<Server>> {
         let said = |text: &&str| !text.is_empty();
-        let addresses = self.sentinels.iter().map(|s| s.trim()).filter(said).map(|s| address("--sentinel", s, SENTINEL_PORT));
+        let addresses = self
+            .sentinels
+            .iter()
+            .map(|s| s.trim())
+            .filter(said)
+            .map(|s| address("--sentinel", s, SENTINEL_PORT));
         let addresses: Vec<String> = addresses.collect::<anyhow::Result<_>>()?;
         if !addresses.is_empty() {
-            let login = self.login(("sentinel_username", "sentinel_auth"), (&self.sentinel_username, &self.sentinel_password))?;
-            return Ok(Some(Server::Known(Sentinels { addresses, master: self.sentinel_master.clone(), login })));
+            let login = self.login(
+                ("sentinel_username", "sentinel_auth"),
+                (&self.sentinel_username, &self.sentinel_password),
+            )?;
+            return Ok(Some(Server::Known(Sentinels {
+                addresses,
+                master: self.sentinel_master.clone(),
+                login,
+            })));
         }
-        let server = self.server.as_deref().filter(said).map(|server| address("--redis", server, PORT).map(Server::At));
+        let server = self
+            .server
+            .as_deref()
+            .filter(said)
+            .map(|server| address("--redis", server, PORT).map(Server::At));
         server.transpose()
     }
 
     /// User and password: of the folder's files, if there is one, else what was told. A file that is not there says that it is empty.
     fn login(&self, files: (&str, &str), told: (&String, &Secret)) -> anyhow::Result<Login> {
-        let Some(folder) = self.credentials.as_ref().filter(|folder| !folder.as_os_str().is_empty()) else {
-            return Ok(Login { username: told.0.clone(), password: told.1.clone() });
+        let Some(folder) = self
+            .credentials
+            .as_ref()
+            .filter(|folder| !folder.as_os_str().is_empty())
+        else {
+            return Ok(Login {
+                username: told.0.clone(),
+                password: told.1.clone(),
+            });
         };
-        Ok(Login { username: read_credential(folder, files.0)?, password: read_credential(folder, files.1)?.into() })
+        Ok(Login {
+            username: read_credential(folder, files.0)?,
+            password: read_credential(folder, files.1)?.into(),
+        })
     }
 
     fn tls(&self) -> anyhow::Result<Option<Tls>> {
         if !self.use_tls {
             return Ok(None);
         }
-        let read = |path: &PathBuf| fs::read(path).with_context(|| format!("{} cannot be read", path.display()));
+        let read = |path: &PathBuf| {
+            fs::read(path).with_context(|| format!("{} cannot be read", path.display()))
+        };
         let identity = match (&self.client_certificate, &self.client_key) {
             (Some(certificate), Some(key)) => Some((read(certificate)?, read(key)?)),
             _ => None,
         };
         let trusted = self.ca_certificate.as_ref().map(read).transpose()?;
-        Ok(Some(Tls { any: self.insecure_skip_tls_verify, system: trusted.is_none(), trusted: trusted.unwrap_or_default(), identity }))
+        Ok(Some(Tls {
+            any: self.insecure_skip_tls_verify,
+            system: trusted.is_none(),
+            trusted: trusted.unwrap_or_default(),
+            identity,
+        }))
     }
 }
 
 /// With a port.
 fn address(flag: &str, text: &str, port: u16) -> anyhow::Result<String> {
     match text.rsplit_once(':') {
-        Some((_, port)) => port.parse::<u16>().map(|_| text.to_owned()).with_context(|| format!("{flag} {text}: {port:?} is no port")),
+        Some((_, port)) => port
+            .parse::<u16>()
+            .map(|_| text.to_owned())
+            .with_context(|| format!("{flag} {text}: {port:?} is no port")),
         None => Ok(format!("{text}:{port}")),
     }
 }
 
 fn read_credential(folder: &Path, name: &str) -> anyhow::Result<String> {
-    fs::metadata(folder).with_context(|| format!("folder {} with the credentials of Redis cannot be read", folder.display()))?;
+    fs::metadata(folder).with_context(|| {
+        format!(
+            "folder {} with the credentials of Redis cannot be read",
+            folder.display()
+        )
+    })?;
     match fs::read_to_string(folder.join(name)) {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(String::new()),
-        read => Ok(read.with_context(|| format!("{} cannot be read", folder.join(name).display()))?.trim().to_owned()),
+        read => Ok(read
+            .with_context(|| format!("{} cannot be read", folder.join(name).display()))?
+            .trim()
+            .to_owned()),
     }
 }
 
@@ -164,17 +291,43 @@ mod tests {
 
     #[test]
     fn where_redis_is() {
-        assert!(of(&[]).expect("valid").is_none() && of(&["--redis", ""]).expect("valid").is_none());
-        let place = of(&["--redis", "argocd-redis", "--redisdb", "3", "--redis-compress", "none", "--app-state-cache-expiration", "90s"]);
+        assert!(
+            of(&[]).expect("valid").is_none() && of(&["--redis", ""]).expect("valid").is_none()
+        );
+        let place = of(&[
+            "--redis",
+            "argocd-redis",
+            "--redisdb",
+            "3",
+            "--redis-compress",
+            "none",
+            "--app-state-cache-expiration",
+            "90s",
+        ]);
         let place = place.expect("valid").expect("there is one");
-        assert!(matches!(&place.server, Server::At(address) if address == "argocd-redis:6379") && place.db == 3);
-        assert_eq!((place.format.compress, place.format.keep.as_secs()), (false, 90));
+        assert!(
+            matches!(&place.server, Server::At(address) if address == "argocd-redis:6379")
+                && place.db == 3
+        );
+        assert_eq!(
+            (place.format.compress, place.format.keep.as_secs()),
+            (false, 90)
+        );
         assert!(place.tls.is_none());
-        let tls = of(&["--redis", "a", "--redis-use-tls", "--redis-insecure-skip-tls-verify"]).expect("valid").and_then(|p| p.tls);
+        let tls = of(&[
+            "--redis",
+            "a",
+            "--redis-use-tls",
+            "--redis-insecure-skip-tls-verify",
+        ])
+        .expect("valid")
+        .and_then(|p| p.tls);
         assert!(tls.is_some_and(|tls| tls.any && tls.system));
-        for wrong in
-            [&["--redis", "a:b"][..], &["--redis", "a", "--redis-compress", "zip"], &["--redis", "a", "--app-state-cache-expiration", "0s"]]
-        {
+        for wrong in [
+            &["--redis", "a:b"][..],
+            &["--redis", "a", "--redis-compress", "zip"],
+            &["--redis", "a", "--app-state-cache-expiration", "0s"],
+        ] {
             assert!(of(wrong).is_err(), "{wrong:?}");
         }
     }
@@ -184,13 +337,37 @@ mod tests {
         fs::write(folder.path().join("auth"), "a\n").expect("a file");
         fs::write(folder.path().join("sentinel_username"), "watcher").expect("a file");
         let credentials = folder.path().to_str().expect("a plain name");
-        let words =
-            ["--redis", "x", "--sentinel", "a", "--sentinel", "b:1,", "--sentinelmaster", "main", "--redis-credentials", credentials];
+        let words = [
+            "--redis",
+            "x",
+            "--sentinel",
+            "a",
+            "--sentinel",
+            "b:1,",
+            "--sentinelmaster",
+            "main",
+            "--redis-credentials",
+            credentials,
+        ];
         let place = of(&words).expect("valid").expect("there is one");
-        let Server::Known(sentinels) = place.server else { panic!("not an address") };
-        assert_eq!((sentinels.addresses, sentinels.master.as_str()), (vec!["a:26379".to_owned(), "b:1".to_owned()], "main"));
-        assert_eq!((place.login.username.as_str(), place.login.password.expose()), ("", "a"));
-        assert_eq!((sentinels.login.username.as_str(), sentinels.login.password.expose()), ("watcher", ""));
+        let Server::Known(sentinels) = place.server else {
+            panic!("not an address")
+        };
+        assert_eq!(
+            (sentinels.addresses, sentinels.master.as_str()),
+            (vec!["a:26379".to_owned(), "b:1".to_owned()], "main")
+        );
+        assert_eq!(
+            (place.login.username.as_str(), place.login.password.expose()),
+            ("", "a")
+        );
+        assert_eq!(
+            (
+                sentinels.login.username.as_str(),
+                sentinels.login.password.expose()
+            ),
+            ("watcher", "")
+        );
         assert!(of(&["--sentinel", "a:b"]).is_err());
         assert!(of(&["--redis", "a", "--redis-credentials", "/nowhere"]).is_err());
     }

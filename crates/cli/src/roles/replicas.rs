@@ -20,13 +20,28 @@ const REBALANCE: Duration = Duration::from_secs(600);
 #[derive(Args, Debug)]
 pub struct ReplicaArgs {
     /// Shards that the clusters are divided into, usually as many as there are replicas; further replicas wait
-    #[arg(long, value_name = "N", default_value_t = 1, env = "ARGOCD_CONTROLLER_REPLICAS")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        env = "ARGOCD_CONTROLLER_REPLICAS"
+    )]
     replicas: usize,
     /// The one shard that this replica may take [default: any, first the one that ends the host's name]
-    #[arg(long, value_name = "N", env = "ARGOCD_CONTROLLER_SHARD", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "ARGOCD_CONTROLLER_SHARD",
+        allow_hyphen_values = true
+    )]
     shard: Option<i64>,
     /// How work is divided: legacy, round-robin, consistent-hashing (clusters), or by-application
-    #[arg(long, value_name = "METHOD", default_value = "legacy", env = "ARGOCD_CONTROLLER_SHARDING_ALGORITHM")]
+    #[arg(
+        long,
+        value_name = "METHOD",
+        default_value = "legacy",
+        env = "ARGOCD_CONTROLLER_SHARDING_ALGORITHM"
+    )]
     sharding_method: String,
     /// Name of this replica in its leases [default: the host's name]
     #[arg(long, value_name = "NAME", env = "POD_NAME")]
@@ -35,10 +50,20 @@ pub struct ReplicaArgs {
     #[arg(long, env = "ARGOCD_ENABLE_DYNAMIC_CLUSTER_DISTRIBUTION")]
     dynamic_cluster_distribution_enabled: bool,
     /// Deployment whose replicas are counted then
-    #[arg(long, value_name = "NAME", default_value = "argocd-application-controller", env = "ARGOCD_APPLICATION_CONTROLLER_NAME")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "argocd-application-controller",
+        env = "ARGOCD_APPLICATION_CONTROLLER_NAME"
+    )]
     deployment: String,
     /// Seconds between two signs of life in that ConfigMap, 10 to 60; after three without one the shard is another's
-    #[arg(long, value_name = "SECONDS", default_value_t = 10, env = "ARGOCD_CONTROLLER_HEARTBEAT_TIME")]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 10,
+        env = "ARGOCD_CONTROLLER_HEARTBEAT_TIME"
+    )]
     heartbeat_time: u64,
     /// Where leases may not be used, do without them.
     #[arg(skip)]
@@ -57,9 +82,15 @@ impl ReplicaArgs {
         self.shard = None;
         if self.replicas > 1 {
             let shard = told.or_else(|| ordinal(&name));
-            let shard = shard.with_context(|| format!("hostname should end with shard number separated by '-' but got: {name}"))?;
+            let shard = shard.with_context(|| {
+                format!("hostname should end with shard number separated by '-' but got: {name}")
+            })?;
             if shard >= self.replicas {
-                tracing::warn!(shard, replicas = self.replicas, "there is no shard of this number; this one stands by for shard 0");
+                tracing::warn!(
+                    shard,
+                    replicas = self.replicas,
+                    "there is no shard of this number; this one stands by for shard 0"
+                );
             }
             self.shard = i64::try_from(if shard < self.replicas { shard } else { 0 }).ok();
         }
@@ -67,30 +98,52 @@ impl ReplicaArgs {
     }
 
     fn name(&self) -> String {
-        self.pod_name.clone().filter(|name| !name.is_empty()).unwrap_or_else(host_name)
+        self.pod_name
+            .clone()
+            .filter(|name| !name.is_empty())
+            .unwrap_or_else(host_name)
     }
 
     /// Begins to take leases.
     pub async fn start(&self, cluster: &Cluster, namespace: &str) -> anyhow::Result<Sharding> {
         let name = self.name();
         let (method, loads) = (self.method(), Arc::new(Loads::default()));
-        let balance = (method == Method::ByApplication).then(|| Balance { loads: loads.clone(), every: REBALANCE });
+        let balance = (method == Method::ByApplication).then(|| Balance {
+            loads: loads.clone(),
+            every: REBALANCE,
+        });
         if !self.dynamic_cluster_distribution_enabled {
-            let options = LeaseOptions { balance, ..self.options(namespace, &name)? };
+            let options = LeaseOptions {
+                balance,
+                ..self.options(namespace, &name)?
+            };
             let lone = options.pinned || options.count == 1;
             if self.may_lack_leases && lone && !Leases::permitted(cluster, namespace).await {
-                tracing::warn!("this user may not create leases: nothing keeps a second controller from the same shard");
-                let leases = Leases::without(options.count, options.preferred.filter(|_| options.pinned).unwrap_or(0));
+                tracing::warn!(
+                    "this user may not create leases: nothing keeps a second controller from the same shard"
+                );
+                let leases = Leases::without(
+                    options.count,
+                    options.preferred.filter(|_| options.pinned).unwrap_or(0),
+                );
                 return Ok(Sharding::fixed(Arc::new(leases), method, loads));
             }
-            return Ok(Sharding::fixed(Arc::new(Leases::start(cluster, options)), method, loads));
+            return Ok(Sharding::fixed(
+                Arc::new(Leases::start(cluster, options)),
+                method,
+                loads,
+            ));
         }
         let (space, holder) = (namespace.to_owned(), name.clone());
         let options = DynamicOptions {
             deployment: self.deployment.clone(),
             name,
             told: self.told(),
-            heartbeat: Duration::from_secs(if (10..=60).contains(&self.heartbeat_time) { self.heartbeat_time } else { 10 }),
+            heartbeat: Duration::from_secs(if (10..=60).contains(&self.heartbeat_time) {
+                self.heartbeat_time
+            } else {
+                10
+            }),
             // The ConfigMap says which; others may be those of controllers that know nothing of leases.
             leases: Arc::new(move |count, shard| LeaseOptions {
                 preferred: shard,
@@ -100,13 +153,25 @@ impl ReplicaArgs {
             }),
         };
         let leases = dynamic::follow(cluster, options).await;
-        let leases = leases.with_context(|| format!("the replicas of Deployment {} cannot be shared", self.deployment))?;
-        Ok(Sharding { leases, method, loads })
+        let leases = leases.with_context(|| {
+            format!(
+                "the replicas of Deployment {} cannot be shared",
+                self.deployment
+            )
+        })?;
+        Ok(Sharding {
+            leases,
+            method,
+            loads,
+        })
     }
 
     fn method(&self) -> Method {
         Method::parse(&self.sharding_method).unwrap_or_else(|| {
-            tracing::warn!("sharding method {:?} is not known; it is legacy then", self.sharding_method);
+            tracing::warn!(
+                "sharding method {:?} is not known; it is legacy then",
+                self.sharding_method
+            );
             Method::Legacy
         })
     }
@@ -119,10 +184,16 @@ impl ReplicaArgs {
     fn options(&self, namespace: &str, name: &str) -> anyhow::Result<LeaseOptions> {
         let (count, told) = (self.replicas.max(1), self.told());
         if let Some(shard) = told.filter(|shard| *shard >= count) {
-            bail!("there is no shard {shard} of {count}; choose one below {count}, or more --replicas");
+            bail!(
+                "there is no shard {shard} of {count}; choose one below {count}, or more --replicas"
+            );
         }
         let options = lease_options(namespace, name, count, self.method());
-        Ok(LeaseOptions { preferred: told.or_else(|| ordinal(name)), pinned: told.is_some(), ..options })
+        Ok(LeaseOptions {
+            preferred: told.or_else(|| ordinal(name)),
+            pinned: told.is_some(),
+            ..options
+        })
     }
 }
 
@@ -149,7 +220,11 @@ fn ordinal(name: &str) -> Option<usize> {
 
 fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    if name.trim().is_empty() { "tiphys".to_owned() } else { name.trim().to_owned() }
+    if name.trim().is_empty() {
+        "tiphys".to_owned()
+    } else {
+        name.trim().to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -172,37 +247,95 @@ mod tests {
     #[test]
     fn pods_of_argo_cds_keep_to_their_number() {
         let of = |replicas, shard, name: &str| {
-            let args = ReplicaArgs { pod_name: Some(name.into()), ..args(replicas, shard, "legacy") };
-            args.like_argo_cds().and_then(|args| args.options("argocd", name)).map(|o| (o.count, o.preferred, o.pinned)).ok()
+            let args = ReplicaArgs {
+                pod_name: Some(name.into()),
+                ..args(replicas, shard, "legacy")
+            };
+            args.like_argo_cds()
+                .and_then(|args| args.options("argocd", name))
+                .map(|o| (o.count, o.preferred, o.pinned))
+                .ok()
         };
         for (replicas, shard, name, expected) in [
-            (3, None, "argocd-application-controller-2", Some((3, Some(2), true))),
-            (3, Some(1), "argocd-application-controller-2", Some((3, Some(1), true))),
-            (3, Some(-1), "argocd-application-controller-0", Some((3, Some(0), true))),
+            (
+                3,
+                None,
+                "argocd-application-controller-2",
+                Some((3, Some(2), true)),
+            ),
+            (
+                3,
+                Some(1),
+                "argocd-application-controller-2",
+                Some((3, Some(1), true)),
+            ),
+            (
+                3,
+                Some(-1),
+                "argocd-application-controller-0",
+                Some((3, Some(0), true)),
+            ),
             // One more than there are shards.
-            (2, None, "argocd-application-controller-2", Some((2, Some(0), true))),
-            (0, Some(4), "argocd-application-controller-0", Some((1, Some(0), false))),
+            (
+                2,
+                None,
+                "argocd-application-controller-2",
+                Some((2, Some(0), true)),
+            ),
+            (
+                0,
+                Some(4),
+                "argocd-application-controller-0",
+                Some((1, Some(0), false)),
+            ),
             (2, None, "controller", None),
         ] {
-            assert_eq!(of(replicas, shard, name), expected, "{replicas} {shard:?} {name}");
+            assert_eq!(
+                of(replicas, shard, name),
+                expected,
+                "{replicas} {shard:?} {name}"
+            );
         }
     }
 
     #[test]
     fn fact_98_a_pod_prefers_the_shard_of_its_number_and_keeps_to_one_that_it_is_told() {
-        let of = |args: ReplicaArgs, name: &str| args.options("argocd", name).map(|o| (o.count, o.preferred, o.pinned, args.method()));
+        let of = |args: ReplicaArgs, name: &str| {
+            args.options("argocd", name)
+                .map(|o| (o.count, o.preferred, o.pinned, args.method()))
+        };
         let free = |n: Option<usize>| (3, n, false, Method::RoundRobin);
-        assert_eq!(of(args(3, None, "round-robin"), "controller-2").ok(), Some(free(Some(2))));
-        assert_eq!(of(args(3, Some(-1), "round-robin"), "controller").ok(), Some(free(None)));
-        assert_eq!(of(args(3, Some(1), "round-robin"), "controller-2").ok(), Some((3, Some(1), true, Method::RoundRobin)));
-        assert_eq!(of(args(0, None, "by-size"), "a-b").ok(), Some((1, None, false, Method::Legacy)));
+        assert_eq!(
+            of(args(3, None, "round-robin"), "controller-2").ok(),
+            Some(free(Some(2)))
+        );
+        assert_eq!(
+            of(args(3, Some(-1), "round-robin"), "controller").ok(),
+            Some(free(None))
+        );
+        assert_eq!(
+            of(args(3, Some(1), "round-robin"), "controller-2").ok(),
+            Some((3, Some(1), true, Method::RoundRobin))
+        );
+        assert_eq!(
+            of(args(0, None, "by-size"), "a-b").ok(),
+            Some((1, None, false, Method::Legacy))
+        );
         let error = of(args(2, Some(2), "legacy"), "a").expect_err("there is none");
-        assert_eq!(error.to_string(), "there is no shard 2 of 2; choose one below 2, or more --replicas");
+        assert_eq!(
+            error.to_string(),
+            "there is no shard 2 of 2; choose one below 2, or more --replicas"
+        );
     }
 
     #[test]
     fn two_processes_of_one_name_are_told_apart() {
-        let identity = || args(1, None, "legacy").options("argocd", "host").map(|o| o.identity).expect("valid");
+        let identity = || {
+            args(1, None, "legacy")
+                .options("argocd", "host")
+                .map(|o| o.identity)
+                .expect("valid")
+        };
         assert_ne!(identity(), identity());
         assert!(identity().starts_with("host_"));
     }

@@ -12,10 +12,19 @@ const FOLDERS: [&str; 2] = ["controller/tls", "reposerver/tls"];
 #[derive(Args, Debug)]
 pub struct RepoServerArgs {
     /// Repo-server (host:port) that renders manifests for the controller, Argo CD's or one like it [default: render in this process]
-    #[arg(long, value_name = "ADDRESS", env = "ARGOCD_APPLICATION_CONTROLLER_REPO_SERVER")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "ARGOCD_APPLICATION_CONTROLLER_REPO_SERVER"
+    )]
     repo_server: Option<String>,
     /// Longest time for one call to the repo-server, in seconds; 0 means no limit
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, env = "ARGOCD_APPLICATION_CONTROLLER_REPO_SERVER_TIMEOUT_SECONDS")]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 60,
+        env = "ARGOCD_APPLICATION_CONTROLLER_REPO_SERVER_TIMEOUT_SECONDS"
+    )]
     repo_server_timeout_seconds: u64,
     /// Speak to the repo-server without TLS
     #[arg(long, env = "ARGOCD_APPLICATION_CONTROLLER_REPO_SERVER_PLAINTEXT")]
@@ -24,7 +33,11 @@ pub struct RepoServerArgs {
     #[arg(long, env = "ARGOCD_APPLICATION_CONTROLLER_REPO_SERVER_STRICT_TLS")]
     repo_server_strict_tls: bool,
     /// Check the repo-server's certificate against those of a file
-    #[arg(long, value_name = "FILE", env = "ARGOCD_APPLICATION_CONTROLLER_REPO_SERVER_CA_CERT_PATH")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "ARGOCD_APPLICATION_CONTROLLER_REPO_SERVER_CA_CERT_PATH"
+    )]
     repo_server_ca_cert_path: Option<PathBuf>,
     /// Certificate to show to the repo-server; left out when the file is not there
     #[arg(
@@ -47,13 +60,18 @@ pub struct RepoServerArgs {
 impl RepoServerArgs {
     /// Nothing is connected yet.
     pub fn client(&self) -> anyhow::Result<Option<RepoServer>> {
-        let Some(address) = self.repo_server.clone().filter(|a| !a.is_empty()) else { return Ok(None) };
+        let Some(address) = self.repo_server.clone().filter(|a| !a.is_empty()) else {
+            return Ok(None);
+        };
         let options = RepoServerOptions {
             address,
             timeout: Duration::from_secs(self.repo_server_timeout_seconds),
             plaintext: self.repo_server_plaintext,
             trusted: self.trusted()?,
-            identity: Some((self.repo_server_client_cert_path.clone(), self.repo_server_client_cert_key_path.clone())),
+            identity: Some((
+                self.repo_server_client_cert_path.clone(),
+                self.repo_server_client_cert_key_path.clone(),
+            )),
         };
         Ok(Some(RepoServer::new(options)?))
     }
@@ -65,11 +83,19 @@ impl RepoServerArgs {
         if !self.repo_server_strict_tls {
             return Ok(Vec::new());
         }
-        let config = PathBuf::from(env::var("ARGOCD_APP_CONF_PATH").unwrap_or_else(|_| CONFIG.to_owned()));
+        let config =
+            PathBuf::from(env::var("ARGOCD_APP_CONF_PATH").unwrap_or_else(|_| CONFIG.to_owned()));
         let there = |folder: &str| {
-            ["tls.crt", "ca.crt"].map(|name| config.join(folder).join(name)).into_iter().filter(|path| path.exists()).collect()
+            ["tls.crt", "ca.crt"]
+                .map(|name| config.join(folder).join(name))
+                .into_iter()
+                .filter(|path| path.exists())
+                .collect()
         };
-        let found = FOLDERS.map(there).into_iter().find(|files: &Vec<PathBuf>| !files.is_empty());
+        let found = FOLDERS
+            .map(there)
+            .into_iter()
+            .find(|files: &Vec<PathBuf>| !files.is_empty());
         found.with_context(|| {
             let folders = FOLDERS.map(|folder| config.join(folder).display().to_string()).join(" or ");
             format!(

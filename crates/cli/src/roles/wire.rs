@@ -39,7 +39,12 @@ impl ControlPlane {
     /// Starts following the records of a cluster and waits until they are known.
     ///
     /// `options` say what repositories may cost, and whether Applications may name folders of this machine, as `tiphys up` lets them.
-    pub async fn start(cluster: Cluster, place: RecordsOptions, repositories: PathBuf, options: RepoOptions) -> anyhow::Result<Self> {
+    pub async fn start(
+        cluster: Cluster,
+        place: RecordsOptions,
+        repositories: PathBuf,
+        options: RepoOptions,
+    ) -> anyhow::Result<Self> {
         let records = Records::start(cluster.clone(), place);
         records.wait_ready().await?;
         let clusters = Clusters::new(cluster, records.clone());
@@ -58,17 +63,29 @@ impl ControlPlane {
         let namespace = self.records.namespace.clone();
         Server::new(Deps {
             store: Arc::new(RecordStore::new(self.records.clone())),
-            live: Arc::new(ClusterLive::new(self.records.clone(), self.clusters.clone(), self.states.clone())),
+            live: Arc::new(ClusterLive::new(
+                self.records.clone(),
+                self.clusters.clone(),
+                self.states.clone(),
+            )),
             sources: self.sources(),
             assets: page::assets(),
-            options: Options { namespace, version: version(), secure_cookie, root_path: root_path.to_owned(), ..options },
+            options: Options {
+                namespace,
+                version: version(),
+                secure_cookie,
+                root_path: root_path.to_owned(),
+                ..options
+            },
         })
     }
 
     /// Git, or a repo-server that renders.
     fn sources(&self) -> Arc<dyn Sources> {
         let git = Arc::new(GitSources::new(self.repos.clone(), self.records.clone()));
-        let Some(server) = self.repo_server.clone() else { return git };
+        let Some(server) = self.repo_server.clone() else {
+            return git;
+        };
         let records = self.records.clone();
         let known = move |project: &str| Some((records.settings(), records.project(project)?));
         Arc::new(RemoteSources::new(server, git, Box::new(known)))
@@ -78,34 +95,64 @@ impl ControlPlane {
     pub fn share(&self, redis: redis::Place) {
         let (records, clusters) = (self.records.clone(), self.clusters.clone());
         let (namespace, applications) = (records.namespace.clone(), records.applications.clone());
-        let is_there = Box::new(move |app: &AppKey| applications.get(&app.namespace, &app.name).is_some());
+        let is_there =
+            Box::new(move |app: &AppKey| applications.get(&app.namespace, &app.name).is_some());
         let clusters = move || {
             let (apps, now) = (records.applications.list(), jiff::Timestamp::now());
             let names = |app: &Record<Application>, d: &Destination| {
                 let is = |named: &str, name: &str| !name.is_empty() && named == name;
-                app.value().is_ok_and(|app| is(&app.spec.destination.server, &d.server) || is(&app.spec.destination.name, &d.name))
+                app.value().is_ok_and(|app| {
+                    is(&app.spec.destination.server, &d.server)
+                        || is(&app.spec.destination.name, &d.name)
+                })
             };
             let info = |c: &LiveCluster| {
                 let count = apps.iter().filter(|app| names(app, &c.destination)).count();
-                ClusterInfo { applications_count: i64::try_from(count).unwrap_or(i64::MAX), ..c.info(now) }
+                ClusterInfo {
+                    applications_count: i64::try_from(count).unwrap_or(i64::MAX),
+                    ..c.info(now)
+                }
             };
-            clusters.list().iter().map(|c| (c.destination.server.clone(), info(c))).collect()
+            clusters
+                .list()
+                .iter()
+                .map(|c| (c.destination.server.clone(), info(c)))
+                .collect()
         };
         tokio::spawn(redis::follow(
             redis,
-            redis::Known { states: self.states.clone(), namespace, is_there, clusters: Box::new(clusters) },
+            redis::Known {
+                states: self.states.clone(),
+                namespace,
+                is_there,
+                clusters: Box::new(clusters),
+            },
             self.metrics.redis.clone(),
         ));
     }
 
     /// What the controller counts, with what there is.
     pub fn report(&self, choice: Choice) -> Report {
-        let (records, clusters, states) = (self.records.clone(), self.clusters.clone(), self.states.clone());
-        Report { metrics: self.metrics.clone(), records, clusters, states, choice }
+        let (records, clusters, states) = (
+            self.records.clone(),
+            self.clusters.clone(),
+            self.states.clone(),
+        );
+        Report {
+            metrics: self.metrics.clone(),
+            records,
+            clusters,
+            states,
+            choice,
+        }
     }
 
     /// What the Application controller works with; `sharding` is for those that have replicas.
-    pub fn controller(&self, workers: usize, sharding: Option<Sharding>) -> application::Dependencies {
+    pub fn controller(
+        &self,
+        workers: usize,
+        sharding: Option<Sharding>,
+    ) -> application::Dependencies {
         application::Dependencies {
             records: self.records.clone(),
             clusters: self.clusters.clone(),

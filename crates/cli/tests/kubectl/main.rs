@@ -25,24 +25,41 @@ fn folder() -> PathBuf {
 
 /// All scenarios, in order.
 fn all_scripts() -> Vec<Script> {
-    let mut files: Vec<PathBuf> = fs::read_dir(folder()).expect("the folder is there").map(|e| e.expect("readable").path()).collect();
+    let mut files: Vec<PathBuf> = fs::read_dir(folder())
+        .expect("the folder is there")
+        .map(|e| e.expect("readable").path())
+        .collect();
     files.sort();
-    files.iter().flat_map(|f| script::parse(f, &fs::read_to_string(f).expect("readable"))).collect()
+    files
+        .iter()
+        .flat_map(|f| script::parse(f, &fs::read_to_string(f).expect("readable")))
+        .collect()
 }
 
 fn scripts() -> Vec<Script> {
     let wanted = std::env::var("SCENARIO").unwrap_or_default();
-    all_scripts().into_iter().filter(|s| s.name.contains(&wanted) || s.file.to_string_lossy().contains(&wanted)).collect()
+    all_scripts()
+        .into_iter()
+        .filter(|s| s.name.contains(&wanted) || s.file.to_string_lossy().contains(&wanted))
+        .collect()
 }
 
 /// Writes down what was found; scenarios that were not run stay as they are.
 fn record(found: &[Script]) {
     let mut files: BTreeMap<PathBuf, String> = BTreeMap::new();
     for script in all_scripts() {
-        let newest = found.iter().find(|f| f.file == script.file && f.name == script.name).unwrap_or(&script);
-        files.entry(script.file.clone()).or_default().push_str(&newest.text());
+        let newest = found
+            .iter()
+            .find(|f| f.file == script.file && f.name == script.name)
+            .unwrap_or(&script);
+        files
+            .entry(script.file.clone())
+            .or_default()
+            .push_str(&newest.text());
     }
-    files.iter().for_each(|(file, text)| fs::write(file, text).expect("writable"));
+    files
+        .iter()
+        .for_each(|(file, text)| fs::write(file, text).expect("writable"));
 }
 
 /// Runs all of them; what each came to, in order.
@@ -53,14 +70,21 @@ fn run_all(scripts: &[Script], program: &Program, place: &Place) -> Vec<Script> 
         for _ in 0..THREADS {
             scope.spawn(|| {
                 loop {
-                    let Some(at) = waiting.lock().expect("nobody panics with it").pop() else { return };
+                    let Some(at) = waiting.lock().expect("nobody panics with it").pop() else {
+                        return;
+                    };
                     let result = run::run(&scripts[at], at, program, place);
-                    done.lock().expect("nobody panics with it").insert(at, result);
+                    done.lock()
+                        .expect("nobody panics with it")
+                        .insert(at, result);
                 }
             });
         }
     });
-    done.into_inner().expect("nobody panics with it").into_values().collect()
+    done.into_inner()
+        .expect("nobody panics with it")
+        .into_values()
+        .collect()
 }
 
 /// Holds what came out against what is committed; every difference is shown.
@@ -79,31 +103,60 @@ fn compare(what: &str, expected: &[Script], found: &[Script], place: &Place) {
             continue;
         }
         let diff = similar::TextDiff::from_lines(&expected_text, &found_text);
-        println!("=== {}\n{}", expected.name, diff.unified_diff().context_radius(2));
+        println!(
+            "=== {}\n{}",
+            expected.name,
+            diff.unified_diff().context_radius(2)
+        );
         differing.push(expected.name.clone());
     }
-    println!("{what}: {} of {} scenarios equal, {excused} explained", expected.len() - differing.len() - excused, expected.len());
-    assert!(differing.is_empty(), "{what}: {} scenarios differ:\n{}", differing.len(), differing.join("\n"));
+    println!(
+        "{what}: {} of {} scenarios equal, {excused} explained",
+        expected.len() - differing.len() - excused,
+        expected.len()
+    );
+    assert!(
+        differing.is_empty(),
+        "{what}: {} scenarios differ:\n{}",
+        differing.len(),
+        differing.join("\n")
+    );
 }
 
 #[test]
 fn our_apply_does_what_kubectl_did() {
     let scripts = scripts();
-    assert!(scripts.len() >= 120 || std::env::var_os("SCENARIO").is_some(), "only {} scenarios", scripts.len());
+    assert!(
+        scripts.len() >= 120 || std::env::var_os("SCENARIO").is_some(),
+        "only {} scenarios",
+        scripts.len()
+    );
     let place = Place::embedded();
-    compare("tiphys on the embedded server", &scripts, &run_all(&scripts, &Program::tiphys(), &place), &place);
+    compare(
+        "tiphys on the embedded server",
+        &scripts,
+        &run_all(&scripts, &Program::tiphys(), &place),
+        &place,
+    );
 }
 
 #[test]
 fn real_server_our_apply_does_what_kubectl_did() {
     let Some(place) = Place::real() else { return };
     let scripts = scripts();
-    compare("tiphys on the real server", &scripts, &run_all(&scripts, &Program::tiphys(), &place), &place);
+    compare(
+        "tiphys on the real server",
+        &scripts,
+        &run_all(&scripts, &Program::tiphys(), &place),
+        &place,
+    );
 }
 
 #[test]
 fn real_server_kubectl_does_what_it_did() {
-    let Some(kubectl) = Program::kubectl() else { return };
+    let Some(kubectl) = Program::kubectl() else {
+        return;
+    };
     let Some(place) = Place::real() else { return };
     let scripts = scripts();
     let found = run_all(&scripts, &kubectl, &place);
@@ -116,7 +169,14 @@ fn real_server_kubectl_does_what_it_did() {
 
 #[test]
 fn kubectl_does_the_same_on_the_embedded_server() {
-    let Some(kubectl) = Program::kubectl() else { return };
+    let Some(kubectl) = Program::kubectl() else {
+        return;
+    };
     let (scripts, place) = (scripts(), Place::embedded());
-    compare("kubectl on the embedded server", &scripts, &run_all(&scripts, &kubectl, &place), &place);
+    compare(
+        "kubectl on the embedded server",
+        &scripts,
+        &run_all(&scripts, &kubectl, &place),
+        &place,
+    );
 }

@@ -23,8 +23,12 @@ pub struct Program {
 
 impl Program {
     pub fn tiphys() -> Self {
-        let path = std::env::var_os("TIPHYS_BIN").map_or_else(|| env!("CARGO_BIN_EXE_tiphys").into(), PathBuf::from);
-        Self { path, home: TempDir::new().expect("a folder") }
+        let path = std::env::var_os("TIPHYS_BIN")
+            .map_or_else(|| env!("CARGO_BIN_EXE_tiphys").into(), PathBuf::from);
+        Self {
+            path,
+            home: TempDir::new().expect("a folder"),
+        }
     }
 
     /// The genuine program, if `KUBECTL` says where it is.
@@ -33,7 +37,10 @@ impl Program {
             tiphys_testkit::skip("kubectl-1.36", "KUBECTL does not name a kubectl 1.36");
             return None;
         };
-        Some(Self { path: path.into(), home: TempDir::new().expect("a folder") })
+        Some(Self {
+            path: path.into(),
+            home: TempDir::new().expect("a folder"),
+        })
     }
 }
 
@@ -50,8 +57,15 @@ impl Place {
     pub fn embedded() -> Self {
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         let kubeconfig = runtime.block_on(async {
-            let kube = EmbeddedKube::start(Options { controllers: false, ..Options::default() }).await.expect("it starts");
-            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+            let kube = EmbeddedKube::start(Options {
+                controllers: false,
+                ..Options::default()
+            })
+            .await
+            .expect("it starts");
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+                .await
+                .expect("a port");
             let kubeconfig = kube.kubeconfig(listener.local_addr().expect("bound"));
             kube.serve(listener);
             std::mem::forget(kube);
@@ -74,10 +88,15 @@ impl Place {
         let folder = TempDir::new().expect("a folder");
         let file = folder.path().join("kubeconfig");
         // The test's client reads one field a line.
-        let plain = yaml::parse_document(&kubeconfig, &Limits::default(), Duplicates::LastWins).expect("a kubeconfig is YAML");
+        let plain = yaml::parse_document(&kubeconfig, &Limits::default(), Duplicates::LastWins)
+            .expect("a kubeconfig is YAML");
         fs::write(&file, yaml::to_string(&plain)).expect("writable");
         let api = Api::kubeconfig(&file).expect("a kubeconfig with a token");
-        Self { kubeconfig, api, embedded }
+        Self {
+            kubeconfig,
+            api,
+            embedded,
+        }
     }
 
     pub fn is_embedded(&self) -> bool {
@@ -86,7 +105,9 @@ impl Place {
 
     /// The kubeconfig with another namespace.
     fn kubeconfig_for(&self, namespace: &str) -> String {
-        let mut config = yaml::parse_document(&self.kubeconfig, &Limits::default(), Duplicates::LastWins).expect("a kubeconfig is YAML");
+        let mut config =
+            yaml::parse_document(&self.kubeconfig, &Limits::default(), Duplicates::LastWins)
+                .expect("a kubeconfig is YAML");
         config["contexts"][0]["context"]["namespace"] = namespace.into();
         yaml::to_string(&config)
     }
@@ -103,13 +124,28 @@ struct Run<'a> {
 /// Runs all steps; the result has what was said and how the objects were.
 pub fn run(script: &Script, number: usize, program: &Program, place: &Place) -> Script {
     let folder = TempDir::new().expect("a folder");
-    let tag = folder.path().file_name().map(|n| n.to_string_lossy().to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), ""));
+    let tag = folder.path().file_name().map(|n| {
+        n.to_string_lossy()
+            .to_lowercase()
+            .replace(|c: char| !c.is_ascii_alphanumeric(), "")
+    });
     let namespace = format!("apply-{number}-{}", tag.unwrap_or_default());
     place.api.namespace(&namespace);
-    fs::write(folder.path().join(".kubeconfig"), place.kubeconfig_for(&namespace)).expect("writable");
-    let run = Run { program, place, namespace, folder };
+    fs::write(
+        folder.path().join(".kubeconfig"),
+        place.kubeconfig_for(&namespace),
+    )
+    .expect("writable");
+    let run = Run {
+        program,
+        place,
+        namespace,
+        folder,
+    };
     let mut done = script.clone();
-    done.steps.iter_mut().for_each(|step| run.step(&script.name, step));
+    done.steps
+        .iter_mut()
+        .for_each(|step| run.step(&script.name, step));
     run.clean();
     done
 }
@@ -119,7 +155,8 @@ impl Run<'_> {
         match step {
             Step::File { name, text } => {
                 let path = self.folder.path().join(&*name);
-                fs::create_dir_all(path.parent().expect("it is in a folder")).expect("a folder can be made");
+                fs::create_dir_all(path.parent().expect("it is in a folder"))
+                    .expect("a folder can be made");
                 fs::write(path, self.named(text)).expect("writable");
             }
             Step::Command { line, said } => *said = self.command(line),
@@ -140,8 +177,14 @@ impl Run<'_> {
 
     fn command(&self, line: &str) -> Vec<String> {
         let line = self.named(line);
-        let (line, input) = line.split_once(" < ").map_or((&*line, None), |(l, file)| (l, Some(file)));
-        let stdin = input.map_or_else(Stdio::null, |f| fs::File::open(self.folder.path().join(f)).expect("the file is there").into());
+        let (line, input) = line
+            .split_once(" < ")
+            .map_or((&*line, None), |(l, file)| (l, Some(file)));
+        let stdin = input.map_or_else(Stdio::null, |f| {
+            fs::File::open(self.folder.path().join(f))
+                .expect("the file is there")
+                .into()
+        });
         let output = Command::new(&self.program.path)
             .args(line.split_whitespace())
             .current_dir(self.folder.path())
@@ -166,14 +209,22 @@ impl Run<'_> {
     fn request(&self, scenario: &str, line: &str) -> Option<u16> {
         let line = self.named(line);
         let mut parts = line.splitn(3, ' ');
-        let (method, path, body) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""), parts.next());
+        let (method, path, body) = (
+            parts.next().unwrap_or(""),
+            parts.next().unwrap_or(""),
+            parts.next(),
+        );
         let (method, content_type) = match method {
             "MERGE" => ("PATCH", "application/merge-patch+json"),
             "APPLY" => ("PATCH", "application/apply-patch+yaml"),
             other => (other, "application/json"),
         };
         let body: Option<Value> = body.map(|b| serde_json::from_str(b).expect("the body is JSON"));
-        let answer = self.place.api.send(method, path, content_type, body.as_ref()).expect("an answer");
+        let answer = self
+            .place
+            .api
+            .send(method, path, content_type, body.as_ref())
+            .expect("an answer");
         if !answer.is_success() {
             println!("{scenario}: {line}: {} {}", answer.status, answer.body);
             return Some(answer.status);
@@ -188,29 +239,39 @@ impl Run<'_> {
     fn wait_for_kind(&self, path: &str, definition: &Value) {
         let name = definition["metadata"]["name"].as_str().unwrap_or_default();
         let spec = &definition["spec"];
-        let (group, plural) = (spec["group"].as_str().unwrap_or_default(), spec["names"]["plural"].as_str().unwrap_or_default());
+        let (group, plural) = (
+            spec["group"].as_str().unwrap_or_default(),
+            spec["names"]["plural"].as_str().unwrap_or_default(),
+        );
         let kind = spec["names"]["kind"].as_str().unwrap_or_default();
         let version = spec["versions"][0]["name"].as_str().unwrap_or_default();
-        tiphys_testkit::eventually(tiphys_testkit::PATIENCE, &format!("{name} at {path}"), || {
-            for (path, word) in [
-                (format!("/apis/{group}/{version}/{plural}"), kind),
-                (format!("/openapi/v3/apis/{group}/{version}"), kind),
-                ("/apis".to_owned(), group),
-            ] {
-                let answer = self.place.api.get(&path).map_err(|e| e.0)?;
-                if !answer.is_success() || !answer.body.to_string().contains(word) {
-                    return Err(format!("{path}: {}", answer.status));
+        tiphys_testkit::eventually(
+            tiphys_testkit::PATIENCE,
+            &format!("{name} at {path}"),
+            || {
+                for (path, word) in [
+                    (format!("/apis/{group}/{version}/{plural}"), kind),
+                    (format!("/openapi/v3/apis/{group}/{version}"), kind),
+                    ("/apis".to_owned(), group),
+                ] {
+                    let answer = self.place.api.get(&path).map_err(|e| e.0)?;
+                    if !answer.is_success() || !answer.body.to_string().contains(word) {
+                        return Err(format!("{path}: {}", answer.status));
+                    }
                 }
-            }
-            Ok(())
-        });
+                Ok(())
+            },
+        );
     }
 
     fn show(&self, path: &str) -> Vec<String> {
         let answer = self.place.api.get(&self.named(path)).expect("an answer");
         let text = match answer.status {
             200 => yaml::to_string(&settled(answer.body)),
-            status => format!("{status} {}", answer.body["message"].as_str().unwrap_or_default()),
+            status => format!(
+                "{status} {}",
+                answer.body["message"].as_str().unwrap_or_default()
+            ),
         };
         self.normalise(&text).lines().map(str::to_owned).collect()
     }
@@ -221,7 +282,10 @@ impl Run<'_> {
             let rules = [
                 // What kubectl logs, and what it warns of.
                 (r"(?m)^W\d{4} [^\]]*\] ", "Warning: "),
-                (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),
+                (
+                    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
+                    "UID",
+                ),
                 (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
                 (r#"(resourceVersion"?: ?)"\d+""#, "${1}ANY"),
                 (r"applyset-[\w-]{43}-v1", "applyset-ID-v1"),
@@ -229,10 +293,14 @@ impl Run<'_> {
                 (r"\b10\.\d+\.\d+\.\d+", "ADDRESS"),
                 (r"nodePort: 3\d{4}", "nodePort: PORT"),
             ];
-            rules.map(|(pattern, by)| (Regex::new(pattern).expect("a rule"), by)).into()
+            rules
+                .map(|(pattern, by)| (Regex::new(pattern).expect("a rule"), by))
+                .into()
         });
         let text = text.replace(&self.namespace, "$NS");
-        RULES.iter().fold(text, |text, (rule, by)| rule.replace_all(&text, *by).into_owned())
+        RULES.iter().fold(text, |text, (rule, by)| {
+            rule.replace_all(&text, *by).into_owned()
+        })
     }
 
     /// What belongs to no namespace would stay on a real server.
@@ -250,7 +318,10 @@ impl Run<'_> {
             for object in self.place.api.list(path) {
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
                 if name.contains(&self.namespace) {
-                    let _ = self.place.api.send("DELETE", &format!("{path}/{name}"), "", None);
+                    let _ = self
+                        .place
+                        .api
+                        .send("DELETE", &format!("{path}/{name}"), "", None);
                 }
             }
         }
@@ -262,13 +333,23 @@ fn settled(mut object: Value) -> Value {
     if let Some(map) = object.as_object_mut() {
         map.remove("status");
     }
-    if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+    if let Some(annotations) = object
+        .pointer_mut("/metadata/annotations")
+        .and_then(Value::as_object_mut)
+    {
         annotations.remove("deployment.kubernetes.io/revision");
     }
-    if let Some(entries) = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut) {
-        entries.retain(|e| e["subresource"] != "status" && e["manager"] != "kube-controller-manager");
+    if let Some(entries) = object
+        .pointer_mut("/metadata/managedFields")
+        .and_then(Value::as_array_mut)
+    {
+        entries
+            .retain(|e| e["subresource"] != "status" && e["manager"] != "kube-controller-manager");
         // Their order is that of seconds, which differ from run to run.
-        let key = |e: &Value| ["manager", "operation", "apiVersion"].map(|f| e[f].as_str().unwrap_or_default().to_owned());
+        let key = |e: &Value| {
+            ["manager", "operation", "apiVersion"]
+                .map(|f| e[f].as_str().unwrap_or_default().to_owned())
+        };
         entries.sort_by_key(key);
     }
     object

@@ -65,7 +65,8 @@ impl Script {
         let mut kept = self.clone();
         kept.steps.retain(|s| !matches!(s, Step::File { .. }));
         for at in 1..kept.steps.len() {
-            let is_excuse = matches!(&kept.steps[at], Step::Excuse { text } if text.starts_with("stderr "));
+            let is_excuse =
+                matches!(&kept.steps[at], Step::Excuse { text } if text.starts_with("stderr "));
             if let (true, Step::Command { said, .. }) = (is_excuse, &mut kept.steps[at - 1]) {
                 said.retain(|l| !l.starts_with("2>"));
             }
@@ -77,7 +78,9 @@ impl Script {
                 let mut pruned: Vec<String> = said.iter().filter(is_pruned).cloned().collect();
                 pruned.sort();
                 let mut pruned = pruned.into_iter();
-                said.iter_mut().filter(|l| l.contains(" pruned")).for_each(|l| *l = pruned.next().expect("as many as there were"));
+                said.iter_mut()
+                    .filter(|l| l.contains(" pruned"))
+                    .for_each(|l| *l = pruned.next().expect("as many as there were"));
             }
         }
         kept.text()
@@ -92,11 +95,17 @@ pub fn parse(file: &Path, text: &str) -> Vec<Script> {
         let (mark, rest) = line.split_once(' ').unwrap_or((line, ""));
         if mark == "===" {
             in_file = false;
-            scripts.push(Script { file: file.to_owned(), name: rest.to_owned(), steps: Vec::new(), embedded_differs: false });
+            scripts.push(Script {
+                file: file.to_owned(),
+                name: rest.to_owned(),
+                steps: Vec::new(),
+                embedded_differs: false,
+            });
             continue;
         }
         let script = scripts.last_mut().expect("a scenario begins with ===");
-        let is_mark = matches!(mark, "$" | "?" | "!" | "~") || (mark == "---" && !rest.is_empty() && !rest.starts_with('#'));
+        let is_mark = matches!(mark, "$" | "?" | "!" | "~")
+            || (mark == "---" && !rest.is_empty() && !rest.starts_with('#'));
         if in_file && !is_mark {
             if let Some(Step::File { text, .. }) = script.steps.last_mut() {
                 text.push_str(line);
@@ -108,9 +117,18 @@ pub fn parse(file: &Path, text: &str) -> Vec<Script> {
         let rest = rest.to_owned();
         match mark {
             "" => {}
-            "---" => script.steps.push(Step::File { name: rest, text: String::new() }),
-            "$" => script.steps.push(Step::Command { line: rest, said: Vec::new() }),
-            "?" => script.steps.push(Step::Show { path: rest, lines: Vec::new() }),
+            "---" => script.steps.push(Step::File {
+                name: rest,
+                text: String::new(),
+            }),
+            "$" => script.steps.push(Step::Command {
+                line: rest,
+                said: Vec::new(),
+            }),
+            "?" => script.steps.push(Step::Show {
+                path: rest,
+                lines: Vec::new(),
+            }),
             "!" => script.steps.push(Step::Request { line: rest }),
             "~" => {
                 script.embedded_differs |= rest.starts_with("embedded ");

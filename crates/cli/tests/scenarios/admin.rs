@@ -22,13 +22,26 @@ fn tiphys(kubeconfig: &Path, words: &[&str]) -> String {
 }
 
 fn attempt(kubeconfig: &Path, words: &[&str]) -> Ended {
-    output_of(&program(), &[words, &["--kubeconfig", kubeconfig.to_str().expect("a plain name")]].concat())
+    output_of(
+        &program(),
+        &[
+            words,
+            &["--kubeconfig", kubeconfig.to_str().expect("a plain name")],
+        ]
+        .concat(),
+    )
 }
 
 /// The lines between the first and the last, which tell of the time.
 fn middle(report: &str) -> Vec<&str> {
     let lines: Vec<&str> = report.lines().collect();
-    lines.get(1..lines.len() - 1).unwrap_or_default().iter().copied().filter(|l| !l.ends_with("needs pruning")).collect()
+    lines
+        .get(1..lines.len() - 1)
+        .unwrap_or_default()
+        .iter()
+        .copied()
+        .filter(|l| !l.ends_with("needs pruning"))
+        .collect()
 }
 
 pub fn what_is_exported_can_be_imported(world: &mut World) {
@@ -45,23 +58,60 @@ pub fn what_is_exported_can_be_imported(world: &mut World) {
     let file = folder.path().join("backup.yaml");
     let file = file.to_str().expect("a plain name");
 
-    tiphys(&kubeconfig, &["admin", "export", "-n", "argocd", "-o", file]);
-    assert_eq!(fs::metadata(file).expect("written").permissions().mode() & 0o777, 0o600, "it contains credentials");
+    tiphys(
+        &kubeconfig,
+        &["admin", "export", "-n", "argocd", "-o", file],
+    );
+    assert_eq!(
+        fs::metadata(file).expect("written").permissions().mode() & 0o777,
+        0o600,
+        "it contains credentials"
+    );
     let backup = fs::read_to_string(file).expect("written");
-    assert!(backup.contains("name: argocd-cm") && backup.contains("name: team") && !backup.contains("resourceVersion"), "{backup}");
-    assert!(!backup.contains("argocd-initial-admin-secret"), "not a part of the settings");
+    assert!(
+        backup.contains("name: argocd-cm")
+            && backup.contains("name: team")
+            && !backup.contains("resourceVersion"),
+        "{backup}"
+    );
+    assert!(
+        !backup.contains("argocd-initial-admin-secret"),
+        "not a part of the settings"
+    );
 
     // The Application goes without what it deployed, and comes back with its history; the project is as it was.
     world.change_app("moving", &json!({"metadata": {"finalizers": null}}));
     world.kube.delete(&app_path("moving"));
-    world.kube.patch(&format!("{projects}/team"), &json!({"spec": {"sourceRepos": ["https://changed.test/*"]}}));
-    eventually(PATIENCE, "the Application is gone", || world.get_app("moving").map_or(Ok(()), |_| Err("it is there".to_owned())));
-    let report = tiphys(&kubeconfig, &["admin", "import", file, "-n", "argocd", "--dry-run"]);
-    let expected =
-        ["argoproj.io/AppProject team in namespace argocd updated", "argoproj.io/Application moving in namespace argocd created"];
-    assert_eq!(middle(&report), expected.map(|line| format!("{line} (dry run)")), "{report}");
+    world.kube.patch(
+        &format!("{projects}/team"),
+        &json!({"spec": {"sourceRepos": ["https://changed.test/*"]}}),
+    );
+    eventually(PATIENCE, "the Application is gone", || {
+        world
+            .get_app("moving")
+            .map_or(Ok(()), |_| Err("it is there".to_owned()))
+    });
+    let report = tiphys(
+        &kubeconfig,
+        &["admin", "import", file, "-n", "argocd", "--dry-run"],
+    );
+    let expected = [
+        "argoproj.io/AppProject team in namespace argocd updated",
+        "argoproj.io/Application moving in namespace argocd created",
+    ];
+    assert_eq!(
+        middle(&report),
+        expected.map(|line| format!("{line} (dry run)")),
+        "{report}"
+    );
     assert!(world.get_app("moving").is_none(), "a dry run does nothing");
-    assert_eq!(middle(&tiphys(&kubeconfig, &["admin", "import", file, "-n", "argocd"])), expected);
+    assert_eq!(
+        middle(&tiphys(
+            &kubeconfig,
+            &["admin", "import", file, "-n", "argocd"]
+        )),
+        expected
+    );
     let back = world.until_well("moving", &repo.head());
     assert_eq!(back["status"]["history"], well["status"]["history"]);
     assert_eq!(back["spec"], well["spec"]);
@@ -70,18 +120,50 @@ pub fn what_is_exported_can_be_imported(world: &mut World) {
     // What the backup does not have is named; with --prune it goes, but nothing that it deployed.
     world.deploy("newer", &repo.url(), "app", &json!({}));
     let report = tiphys(&kubeconfig, &["admin", "import", file, "-n", "argocd"]);
-    assert!(report.contains("argoproj.io/Application newer needs pruning"), "{report}");
-    let report = tiphys(&kubeconfig, &["admin", "import", file, "-n", "argocd", "--prune"]);
-    assert!(report.contains("argoproj.io/Application newer pruned"), "{report}");
-    eventually(PATIENCE, "the newer one is gone", || world.get_app("newer").map_or(Ok(()), |_| Err("it is there".to_owned())));
+    assert!(
+        report.contains("argoproj.io/Application newer needs pruning"),
+        "{report}"
+    );
+    let report = tiphys(
+        &kubeconfig,
+        &["admin", "import", file, "-n", "argocd", "--prune"],
+    );
+    assert!(
+        report.contains("argoproj.io/Application newer pruned"),
+        "{report}"
+    );
+    eventually(PATIENCE, "the newer one is gone", || {
+        world
+            .get_app("newer")
+            .map_or(Ok(()), |_| Err("it is there".to_owned()))
+    });
     assert_eq!(world.value("a", "value").as_deref(), Some("1"));
     world.kube.delete(&format!("{projects}/team"));
 
     let wrong = folder.path().join("wrong.yaml");
-    fs::write(&wrong, format!("{backup}apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n")).expect("written");
-    let ended = attempt(&kubeconfig, &["admin", "import", wrong.to_str().expect("a plain name"), "-n", "argocd"]);
+    fs::write(
+        &wrong,
+        format!("{backup}apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n"),
+    )
+    .expect("written");
+    let ended = attempt(
+        &kubeconfig,
+        &[
+            "admin",
+            "import",
+            wrong.to_str().expect("a plain name"),
+            "-n",
+            "argocd",
+        ],
+    );
     assert_eq!(ended.code, Some(20), "{ended:?}");
-    assert!(ended.stderr.contains("v1 Pod is nothing that a backup contains") && ended.stdout.is_empty(), "{ended:?}");
+    assert!(
+        ended
+            .stderr
+            .contains("v1 Pod is nothing that a backup contains")
+            && ended.stdout.is_empty(),
+        "{ended:?}"
+    );
 }
 
 /// A control plane as a process; killed when dropped.
@@ -98,7 +180,10 @@ impl Drop for Plane {
 pub fn as_somebody(kubeconfig: &Path, token: &str, file: &Path) {
     let text = fs::read_to_string(kubeconfig).expect("a kubeconfig");
     let (_, rest) = text.split_once("token:").expect("a token");
-    let old = rest.split(|c: char| c.is_whitespace() || "\"',}".contains(c)).find(|part| !part.is_empty()).expect("a token");
+    let old = rest
+        .split(|c: char| c.is_whitespace() || "\"',}".contains(c))
+        .find(|part| !part.is_empty())
+        .expect("a token");
     fs::write(file, text.replace(old, token)).expect("written");
 }
 
@@ -115,25 +200,50 @@ pub fn an_installation_works_with_the_rights_it_installs(world: &mut World) {
     let kubeconfig = world.kubeconfig();
     let place = format!("cd-{}", world.namespace);
     let report = tiphys(&kubeconfig, &["install", "-n", &place]);
-    assert!(report.contains("deployment.apps/tiphys serverside-applied"), "{report}");
-    assert!(report.contains("customresourcedefinition.apiextensions.k8s.io/applications.argoproj.io left as it is"), "{report}");
+    assert!(
+        report.contains("deployment.apps/tiphys serverside-applied"),
+        "{report}"
+    );
+    assert!(
+        report.contains(
+            "customresourcedefinition.apiextensions.k8s.io/applications.argoproj.io left as it is"
+        ),
+        "{report}"
+    );
     let again = tiphys(&kubeconfig, &["install", "-n", &place]);
     assert_eq!(again, report, "once more changes nothing");
     let deployment = format!("{}/tiphys", namespaced("apps/v1", &place, "deployments"));
-    eventually(PATIENCE, "the Deployment is available", || match world.kube.find(&deployment) {
-        Some(d) if d["status"]["availableReplicas"] == 1 => Ok(()),
-        other => Err(format!("{other:?}")),
+    eventually(PATIENCE, "the Deployment is available", || {
+        match world.kube.find(&deployment) {
+            Some(d) if d["status"]["availableReplicas"] == 1 => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
     });
 
     // No container runs on these nodes: the control plane is started here, as the user that was installed.
-    let account = format!("{}/tiphys/token", namespaced("v1", &place, "serviceaccounts"));
-    let review = world.kube.create(&account, &json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}));
+    let account = format!(
+        "{}/tiphys/token",
+        namespaced("v1", &place, "serviceaccounts")
+    );
+    let review = world.kube.create(
+        &account,
+        &json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}),
+    );
     let folder = TempDir::new().expect("a folder");
     let own = folder.path().join("kubeconfig");
     as_somebody(&kubeconfig, &text(&review, "/status/token"), &own);
     let port = free_port();
     let mut command = Command::new(program());
-    command.args(["control-plane", "--bootstrap", "--address", "127.0.0.1", "--port", &port.to_string(), "--namespace", &place]);
+    command.args([
+        "control-plane",
+        "--bootstrap",
+        "--address",
+        "127.0.0.1",
+        "--port",
+        &port.to_string(),
+        "--namespace",
+        &place,
+    ]);
     let (metrics, of_api) = (free_port(), free_port());
     command.args([
         "--api-metrics-port",
@@ -143,36 +253,80 @@ pub fn an_installation_works_with_the_rights_it_installs(world: &mut World) {
         "--metrics-application-conditions",
         "ComparisonError",
     ]);
-    command.arg("--kubeconfig").arg(&own).arg("--repositories").arg(folder.path().join("repositories"));
+    command
+        .arg("--kubeconfig")
+        .arg(&own)
+        .arg("--repositories")
+        .arg(folder.path().join("repositories"));
     let log = fs::File::create(folder.path().join("log")).expect("a file");
-    let _plane = Plane(command.stdin(Stdio::null()).stdout(log.try_clone().expect("a file")).stderr(log).spawn().expect("it starts"));
+    let _plane = Plane(
+        command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a file"))
+            .stderr(log)
+            .spawn()
+            .expect("it starts"),
+    );
 
     let said = || fs::read_to_string(folder.path().join("log")).unwrap_or_default();
     let password = eventually(PATIENCE, "there is a password", || {
         let ended = attempt(&kubeconfig, &["admin", "initial-password", "-n", &place]);
-        ended.stdout.lines().next().map(str::to_owned).ok_or_else(|| format!("{ended:?}\n{}", said()))
+        ended
+            .stdout
+            .lines()
+            .next()
+            .map(str::to_owned)
+            .ok_or_else(|| format!("{ended:?}\n{}", said()))
     });
     let (server, config) = (format!("localhost:{port}"), folder.path().join("config"));
     let config = config.to_str().expect("a plain name");
-    let login = ["login", &server, "--insecure", "--username", "admin", "--password", &password, "--config", config];
-    eventually(PATIENCE, "admin can log in", || match output_of(&program(), &login) {
-        Ended { code: Some(0), .. } => Ok(()),
-        ended => Err(format!("{ended:?}\n{}", said())),
+    let login = [
+        "login",
+        &server,
+        "--insecure",
+        "--username",
+        "admin",
+        "--password",
+        &password,
+        "--config",
+        config,
+    ];
+    eventually(PATIENCE, "admin can log in", || {
+        match output_of(&program(), &login) {
+            Ended { code: Some(0), .. } => Ok(()),
+            ended => Err(format!("{ended:?}\n{}", said())),
+        }
     });
     assert!(!said().contains(&password), "a log is read by others");
 
     // It acts on the Applications of its namespace.
     let apps = namespaced("argoproj.io/v1alpha1", &place, "applications");
-    let mut app = world.application("unreachable", "https://127.0.0.1:1/nothing.git", "app", &Value::Null);
+    let mut app = world.application(
+        "unreachable",
+        "https://127.0.0.1:1/nothing.git",
+        "app",
+        &Value::Null,
+    );
     app["metadata"]["finalizers"] = Value::Null;
     world.kube.create(&apps, &app);
     eventually(PATIENCE, "the Application is looked at", || {
-        let app = world.kube.find(&format!("{apps}/unreachable")).unwrap_or_default();
-        let found = app["status"]["conditions"].as_array().is_some_and(|c| c.iter().any(|c| c["type"] == "ComparisonError"));
-        if found { Ok(()) } else { Err(format!("{app}\n{}", said())) }
+        let app = world
+            .kube
+            .find(&format!("{apps}/unreachable"))
+            .unwrap_or_default();
+        let found = app["status"]["conditions"]
+            .as_array()
+            .is_some_and(|c| c.iter().any(|c| c["type"] == "ComparisonError"));
+        if found {
+            Ok(())
+        } else {
+            Err(format!("{app}\n{}", said()))
+        }
     });
     let parts = [
-        &format!("argocd_app_info{{namespace=\"{place}\",name=\"unreachable\",project=\"default\",autosync_enabled=\"false\""),
+        &format!(
+            "argocd_app_info{{namespace=\"{place}\",name=\"unreachable\",project=\"default\",autosync_enabled=\"false\""
+        ),
         "dest_server=\"https://kubernetes.default.svc\"",
         "sync_status=\"Unknown\",health_status=\"Healthy\",operation=\"\"} 1",
         "argocd_app_condition{",
@@ -199,9 +353,14 @@ pub fn an_installation_works_with_the_rights_it_installs(world: &mut World) {
     ] {
         assert!(text.contains(part), "{part} is missing in {text}");
     }
-    assert!(!text.contains("# EOF"), "the format of Prometheus has no such line");
+    assert!(
+        !text.contains("# EOF"),
+        "the format of Prometheus has no such line"
+    );
     world.kube.delete(&format!("{apps}/unreachable"));
-    let _ = world.kube.send("DELETE", &format!("/api/v1/namespaces/{place}"), "", None);
+    let _ = world
+        .kube
+        .send("DELETE", &format!("/api/v1/namespaces/{place}"), "", None);
 }
 
 #[test]
@@ -210,7 +369,11 @@ fn what_is_printed_is_what_kustomize_makes() {
         return tiphys_testkit::skip("kustomize", "KUSTOMIZE does not name a kustomize");
     };
     let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
-    let built = Command::new(kustomize).arg("build").arg(deploy).output().expect("kustomize runs");
+    let built = Command::new(kustomize)
+        .arg("build")
+        .arg(deploy)
+        .output()
+        .expect("kustomize runs");
     let sorted = |text: &str| {
         let mut documents: Vec<String> = text.split("---\n").map(|d| d.trim().to_owned()).collect();
         documents.sort();
@@ -218,6 +381,16 @@ fn what_is_printed_is_what_kustomize_makes() {
     };
     let printed = output_of(&program(), &["install", "--print"]);
     // It begins with how not to uninstall.
-    let manifests: String = printed.stdout.lines().skip_while(|line| line.starts_with('#')).map(|line| format!("{line}\n")).collect();
-    assert_eq!(sorted(&manifests), sorted(&String::from_utf8_lossy(&built.stdout)), "{}", printed.stderr);
+    let manifests: String = printed
+        .stdout
+        .lines()
+        .skip_while(|line| line.starts_with('#'))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    assert_eq!(
+        sorted(&manifests),
+        sorted(&String::from_utf8_lossy(&built.stdout)),
+        "{}",
+        printed.stderr
+    );
 }

@@ -17,11 +17,22 @@ use tiphys_testkit::{Repo, apps_path, namespaced};
 /// Everything an Application says about what is wrong.
 fn complaints(app: &Value) -> String {
     let mut said = Vec::new();
-    for condition in app.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten() {
-        said.push(format!("{}: {}", text(condition, "/type"), text(condition, "/message")));
+    for condition in app
+        .pointer("/status/conditions")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        said.push(format!(
+            "{}: {}",
+            text(condition, "/type"),
+            text(condition, "/message")
+        ));
     }
     said.push(text(app, "/status/operationState/message"));
-    let results = app.pointer("/status/operationState/syncResult/resources").and_then(Value::as_array);
+    let results = app
+        .pointer("/status/operationState/syncResult/resources")
+        .and_then(Value::as_array);
     said.extend(results.into_iter().flatten().map(|r| text(r, "/message")));
     said.join("\n")
 }
@@ -29,7 +40,9 @@ fn complaints(app: &Value) -> String {
 /// The Application says all of `words`.
 #[track_caller]
 fn says(world: &World, name: &str, words: &[&str]) -> Value {
-    world.until(name, &format!("complaining with {words:?}"), |app| words.iter().all(|w| complaints(app).contains(w)))
+    world.until(name, &format!("complaining with {words:?}"), |app| {
+        words.iter().all(|w| complaints(app).contains(w))
+    })
 }
 
 /// A good Application, a change for the worse, its complaint, and back again. The object that was deployed stays the same one.
@@ -46,9 +59,18 @@ impl<'a> Sufferer<'a> {
         let automated = json!({"prune": true, "selfHeal": true});
         world.deploy(name, &repo.url(), "good", &automated);
         world.until_well(name, &repo.head());
-        let uid = text(&world.find("configmaps", "good").expect("deployed"), "/metadata/uid");
+        let uid = text(
+            &world.find("configmaps", "good").expect("deployed"),
+            "/metadata/uid",
+        );
         let spec = world.application(name, &repo.url(), "good", &automated)["spec"].clone();
-        Self { world, name, spec, sha: repo.head(), uid }
+        Self {
+            world,
+            name,
+            spec,
+            sha: repo.head(),
+            uid,
+        }
     }
 
     #[track_caller]
@@ -56,14 +78,23 @@ impl<'a> Sufferer<'a> {
         self.world.change_app(self.name, &json!({"spec": change}));
         let app = says(self.world, self.name, words);
         if words[0].ends_with("Error") && words[0] != "SyncError" {
-            assert_eq!(text(&app, "/status/sync/status"), "Unknown", "{}", summary(&app));
+            assert_eq!(
+                text(&app, "/status/sync/status"),
+                "Unknown",
+                "{}",
+                summary(&app)
+            );
         }
         self.intact();
         // A merge patch takes away only what it names.
         let mut spec = self.spec.clone();
         for (field, value) in change["source"].as_object().into_iter().flatten() {
             if spec["source"].get(field).is_none() {
-                spec["source"][field] = if value.is_null() { continue } else { Value::Null };
+                spec["source"][field] = if value.is_null() {
+                    continue;
+                } else {
+                    Value::Null
+                };
             }
         }
         self.world.change_app(self.name, &json!({"spec": spec}));
@@ -71,15 +102,27 @@ impl<'a> Sufferer<'a> {
             text(app, "/status/sync/status") == "Synced"
                 && text(app, "/status/sync/revision") == self.sha
                 && app.get("operation").is_none()
-                && app.pointer("/status/conditions").and_then(Value::as_array).is_none_or(Vec::is_empty)
+                && app
+                    .pointer("/status/conditions")
+                    .and_then(Value::as_array)
+                    .is_none_or(Vec::is_empty)
         });
         self.intact();
     }
 
     #[track_caller]
     fn intact(&self) {
-        let good = self.world.find("configmaps", "good").expect("it is still there");
-        assert_eq!((text(&good, "/metadata/uid"), text(&good, "/metadata/deletionTimestamp")), (self.uid.clone(), String::new()));
+        let good = self
+            .world
+            .find("configmaps", "good")
+            .expect("it is still there");
+        assert_eq!(
+            (
+                text(&good, "/metadata/uid"),
+                text(&good, "/metadata/deletionTimestamp")
+            ),
+            (self.uid.clone(), String::new())
+        );
     }
 }
 
@@ -92,8 +135,13 @@ struct Guarded {
 impl Guarded {
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        listener.set_nonblocking(true).expect("it can be asked without waiting");
-        let url = format!("http://{}/team/repo.git", listener.local_addr().expect("bound"));
+        listener
+            .set_nonblocking(true)
+            .expect("it can be asked without waiting");
+        let url = format!(
+            "http://{}/team/repo.git",
+            listener.local_addr().expect("bound")
+        );
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         thread::spawn(move || {
@@ -103,7 +151,9 @@ impl Guarded {
                     continue;
                 };
                 // A client that goes away early has its answer.
-                let _ = stream.set_nonblocking(false).and_then(|()| stream.read(&mut [0; 4096]));
+                let _ = stream
+                    .set_nonblocking(false)
+                    .and_then(|()| stream.read(&mut [0; 4096]));
                 let _ = stream.write_all(
                     b"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"git\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
                 );
@@ -126,8 +176,14 @@ pub fn bad_sources_are_named_and_cost_nothing(world: &mut World) {
             "helm/Chart.yaml",
             "apiVersion: v2\nname: c\nversion: 1.0.0\ndependencies: [{name: db, version: 1.0.0, repository: https://example.com}]\n",
         ),
-        ("chart/Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\n"),
-        ("chart/templates/cm.yaml", "kind: {{ required \"a kind is needed\" .Values.kind }}\n"),
+        (
+            "chart/Chart.yaml",
+            "apiVersion: v2\nname: c\nversion: 1.0.0\n",
+        ),
+        (
+            "chart/templates/cm.yaml",
+            "kind: {{ required \"a kind is needed\" .Values.kind }}\n",
+        ),
         ("kustomize/kustomization.yaml", "resources: []\n"),
     ]);
     let bad = Sufferer::new(world, "bad-source", &repo);
@@ -135,34 +191,84 @@ pub fn bad_sources_are_named_and_cost_nothing(world: &mut World) {
         &json!({"source": {"repoURL": "http://127.0.0.1:1/team/repo.git"}}),
         &["ComparisonError", "http://127.0.0.1:1/team/repo.git"],
     );
-    bad.suffers(&json!({"source": {"repoURL": "file:///nowhere/repo.git"}}), &["ComparisonError", "/nowhere/repo.git"]);
+    bad.suffers(
+        &json!({"source": {"repoURL": "file:///nowhere/repo.git"}}),
+        &["ComparisonError", "/nowhere/repo.git"],
+    );
     let guarded = Guarded::start();
-    bad.suffers(&json!({"source": {"repoURL": guarded.url}}), &["ComparisonError", "authentication required", &guarded.url]);
-    bad.suffers(&json!({"source": {"path": "absent"}}), &["ComparisonError", "absent: app path does not exist"]);
-    bad.suffers(&json!({"source": {"path": "../good"}}), &["ComparisonError", "../good: app path outside root"]);
-    bad.suffers(&json!({"source": {"path": "good/cm.yaml"}}), &["ComparisonError", "good/cm.yaml: app path is not a directory"]);
-    bad.suffers(&json!({"source": {"targetRevision": "v9.9"}}), &["ComparisonError", "unable to resolve 'v9.9' to a commit SHA"]);
+    bad.suffers(
+        &json!({"source": {"repoURL": guarded.url}}),
+        &["ComparisonError", "authentication required", &guarded.url],
+    );
+    bad.suffers(
+        &json!({"source": {"path": "absent"}}),
+        &["ComparisonError", "absent: app path does not exist"],
+    );
+    bad.suffers(
+        &json!({"source": {"path": "../good"}}),
+        &["ComparisonError", "../good: app path outside root"],
+    );
+    bad.suffers(
+        &json!({"source": {"path": "good/cm.yaml"}}),
+        &[
+            "ComparisonError",
+            "good/cm.yaml: app path is not a directory",
+        ],
+    );
+    bad.suffers(
+        &json!({"source": {"targetRevision": "v9.9"}}),
+        &[
+            "ComparisonError",
+            "unable to resolve 'v9.9' to a commit SHA",
+        ],
+    );
     bad.suffers(
         &json!({"source": {"path": "helm"}}),
-        &["ComparisonError", "failed to generate manifest for source 1 of 1", "found in Chart.yaml, but missing in charts/ directory: db"],
+        &[
+            "ComparisonError",
+            "failed to generate manifest for source 1 of 1",
+            "found in Chart.yaml, but missing in charts/ directory: db",
+        ],
     );
     bad.suffers(
         &json!({"source": {"path": "chart"}}),
-        &["ComparisonError", "execution error at (c/templates/cm.yaml:1:", "a kind is needed"],
+        &[
+            "ComparisonError",
+            "execution error at (c/templates/cm.yaml:1:",
+            "a kind is needed",
+        ],
     );
     let helm = |helm: Value| json!({"source": {"path": "chart", "helm": helm}});
     bad.suffers(
         &helm(json!({"valueFiles": ["../../etc/passwd"]})),
-        &["ComparisonError", "file '../../etc/passwd' resolved to outside repository root"],
+        &[
+            "ComparisonError",
+            "file '../../etc/passwd' resolved to outside repository root",
+        ],
     );
-    bad.suffers(&helm(json!({"valueFiles": ["file:///etc/passwd"]})), &["ComparisonError", "the URL scheme 'file' is not allowed"]);
+    bad.suffers(
+        &helm(json!({"valueFiles": ["file:///etc/passwd"]})),
+        &["ComparisonError", "the URL scheme 'file' is not allowed"],
+    );
     bad.suffers(
         &helm(json!({"valueFiles": ["none.yaml"]})),
         &["ComparisonError", "failed to execute helm template command: Error: open chart/none.yaml: no such file or directory"],
     );
-    bad.suffers(&json!({"source": {"chart": "nginx"}}), &["ComparisonError", "chart nginx: Helm repositories are not supported yet"]);
-    bad.suffers(&json!({"source": {"path": "kustomize"}}), &["ComparisonError", "Kustomize", "not supported yet"]);
-    bad.suffers(&json!({"source": {"plugin": {"name": "p"}}}), &["ComparisonError", "Plugin", "not supported yet"]);
+    bad.suffers(
+        &json!({"source": {"chart": "nginx"}}),
+        &[
+            "ComparisonError",
+            "chart nginx: Helm repositories are not supported yet",
+        ],
+    );
+    bad.suffers(
+        &json!({"source": {"path": "kustomize"}}),
+        &["ComparisonError", "Kustomize", "not supported yet"],
+    );
+    bad.suffers(
+        &json!({"source": {"plugin": {"name": "p"}}}),
+        &["ComparisonError", "Plugin", "not supported yet"],
+    );
 }
 
 pub fn bad_manifests_are_named_and_cost_nothing(world: &mut World) {
@@ -171,36 +277,79 @@ pub fn bad_manifests_are_named_and_cost_nothing(world: &mut World) {
         ("good/cm.yaml", good.as_str()),
         ("empty/README.md", "Nothing is left.\n"),
         ("yaml/cm.yaml", good.as_str()),
-        ("yaml/broken.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: [unfinished\n"),
+        (
+            "yaml/broken.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: [unfinished\n",
+        ),
         ("kind/cm.yaml", good.as_str()),
-        ("kind/widget.yaml", "apiVersion: example.org/v1\nkind: Widget\nmetadata:\n  name: w\n"),
+        (
+            "kind/widget.yaml",
+            "apiVersion: example.org/v1\nkind: Widget\nmetadata:\n  name: w\n",
+        ),
         ("name/cm.yaml", good.as_str()),
-        ("name/nameless.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  labels: {a: b}\n"),
+        (
+            "name/nameless.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  labels: {a: b}\n",
+        ),
         ("field/cm.yaml", good.as_str()),
-        ("field/service.yaml", "apiVersion: v1\nkind: Service\nmetadata:\n  name: s\nspec:\n  ports:\n  - port: eighty\n"),
+        (
+            "field/service.yaml",
+            "apiVersion: v1\nkind: Service\nmetadata:\n  name: s\nspec:\n  ports:\n  - port: eighty\n",
+        ),
     ]);
     let bad = Sufferer::new(world, "bad-manifest", &repo);
-    bad.suffers(&json!({"source": {"path": "empty"}}), &["SyncError", "auto-sync will wipe out all resources"]);
-    bad.suffers(&json!({"source": {"path": "yaml"}}), &["ComparisonError", "broken.yaml", "line "]);
-    bad.suffers(&json!({"source": {"path": "kind"}}), &["SyncError", "example.org", "Widget"]);
-    bad.suffers(&json!({"source": {"path": "name"}}), &["SyncError", "resource name may not be empty"]);
-    bad.suffers(&json!({"source": {"path": "field"}}), &["SyncError", "port"]);
+    bad.suffers(
+        &json!({"source": {"path": "empty"}}),
+        &["SyncError", "auto-sync will wipe out all resources"],
+    );
+    bad.suffers(
+        &json!({"source": {"path": "yaml"}}),
+        &["ComparisonError", "broken.yaml", "line "],
+    );
+    bad.suffers(
+        &json!({"source": {"path": "kind"}}),
+        &["SyncError", "example.org", "Widget"],
+    );
+    bad.suffers(
+        &json!({"source": {"path": "name"}}),
+        &["SyncError", "resource name may not be empty"],
+    );
+    bad.suffers(
+        &json!({"source": {"path": "field"}}),
+        &["SyncError", "port"],
+    );
 }
 
 pub fn projects_are_obeyed(world: &mut World) {
     let repo = Repo::with(&[("good/cm.yaml", config_map("good", "1").as_str())]);
     let projects = namespaced("argoproj.io/v1alpha1", "argocd", "appprojects");
     let project = |name: &str, spec: &Value| json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": name}, "spec": spec});
-    let elsewhere = json!({"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "elsewhere"}]});
+    let elsewhere =
+        json!({"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "elsewhere"}]});
     world.kube.create(&projects, &project("narrow", &elsewhere));
     let other_repo = json!({"sourceRepos": ["https://example.org/*"], "destinations": [{"server": "*", "namespace": "*"}]});
     world.kube.create(&projects, &project("other", &other_repo));
     let bad = Sufferer::new(world, "bad-project", &repo);
-    bad.suffers(&json!({"project": "absent"}), &["InvalidSpecError", "Application referencing project absent which does not exist"]);
-    let words = format!("and namespace '{}' do not match any of the allowed destinations in project 'narrow'", world.namespace);
+    bad.suffers(
+        &json!({"project": "absent"}),
+        &[
+            "InvalidSpecError",
+            "Application referencing project absent which does not exist",
+        ],
+    );
+    let words = format!(
+        "and namespace '{}' do not match any of the allowed destinations in project 'narrow'",
+        world.namespace
+    );
     bad.suffers(&json!({"project": "narrow"}), &["InvalidSpecError", &words]);
-    bad.suffers(&json!({"project": "other"}), &["InvalidSpecError", "is not permitted in project 'other'"]);
-    bad.suffers(&json!({"destination": {"server": "https://nowhere.example.org"}}), &["InvalidSpecError", "https://nowhere.example.org"]);
+    bad.suffers(
+        &json!({"project": "other"}),
+        &["InvalidSpecError", "is not permitted in project 'other'"],
+    );
+    bad.suffers(
+        &json!({"destination": {"server": "https://nowhere.example.org"}}),
+        &["InvalidSpecError", "https://nowhere.example.org"],
+    );
 
     // From the start, not only after a change: nothing is created.
     let mut app = world.application("never", &repo.url(), "good", &json!({}));
@@ -209,9 +358,13 @@ pub fn projects_are_obeyed(world: &mut World) {
     world.kube.create(&apps_path(), &app);
     says(world, "never", &["InvalidSpecError", "project 'narrow'"]);
     world.sync("never", &json!({}));
-    world.until("never", "refused", |app| app.get("operation").is_none() && text(app, "/status/operationState/phase") == "Error");
+    world.until("never", "refused", |app| {
+        app.get("operation").is_none() && text(app, "/status/operationState/phase") == "Error"
+    });
     assert_eq!(world.kube.find("/api/v1/namespaces/never"), None);
     // And it can be deleted although it never worked.
     world.kube.delete(&app_path("never"));
-    tiphys_testkit::eventually(tiphys_testkit::PATIENCE, "it is gone", || world.get_app("never").map_or(Ok(()), |a| Err(summary(&a))));
+    tiphys_testkit::eventually(tiphys_testkit::PATIENCE, "it is gone", || {
+        world.get_app("never").map_or(Ok(()), |a| Err(summary(&a)))
+    });
 }

@@ -3,20 +3,28 @@
 use crate::world::{World, app_path, config_map, is_well, summary, text};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, fs, path::Path};
-use tiphys_testkit::{Api, ControlPlane, PATIENCE, Repo, Running, apps_path, eventually, namespaced};
+use tiphys_testkit::{
+    Api, ControlPlane, PATIENCE, Repo, Running, apps_path, eventually, namespaced,
+};
 
 /// Waves of a sync that is disturbed.
 const WAVES: usize = 8;
 
 fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("crates/cli lies two folders down")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .expect("crates/cli lies two folders down")
 }
 
 /// The control plane as its script knows it; `None`, and skipped, when it was made otherwise.
 fn control_plane(world: &World) -> Option<Running> {
     let running = ControlPlane::of(root(), &world.kubeconfig());
     if running.is_none() {
-        tiphys_testkit::skip("control-plane", "only a control plane of scripts/control-plane can be restarted");
+        tiphys_testkit::skip(
+            "control-plane",
+            "only a control plane of scripts/control-plane can be restarted",
+        );
     }
     running
 }
@@ -38,29 +46,54 @@ spec:
 }
 
 fn uids(jobs: &[Value]) -> BTreeMap<String, String> {
-    jobs.iter().map(|job| (text(job, "/metadata/name"), text(job, "/metadata/uid"))).collect()
+    jobs.iter()
+        .map(|job| (text(job, "/metadata/name"), text(job, "/metadata/uid")))
+        .collect()
 }
 
 pub fn an_api_server_restarts_in_mid_sync(world: &mut World) {
-    let Some(control_plane) = control_plane(world) else { return };
-    let files: Vec<_> = (0..WAVES).map(|wave| (format!("app/{wave}.yaml"), step(wave))).collect();
-    let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let Some(control_plane) = control_plane(world) else {
+        return;
+    };
+    let files: Vec<_> = (0..WAVES)
+        .map(|wave| (format!("app/{wave}.yaml"), step(wave)))
+        .collect();
+    let files: Vec<_> = files
+        .iter()
+        .map(|(name, text)| (name.as_str(), text.as_str()))
+        .collect();
     let repo = Repo::with(&files);
     world.deploy("steps", &repo.url(), "app", &json!({}));
-    eventually(PATIENCE, "the third wave has begun", || world.find("jobs", "step-2").map(drop).ok_or_else(String::new));
+    eventually(PATIENCE, "the third wave has begun", || {
+        world
+            .find("jobs", "step-2")
+            .map(drop)
+            .ok_or_else(String::new)
+    });
     let before = uids(&world.list("jobs"));
     assert!(before.len() < WAVES, "the sync is still under way");
     control_plane.restart_api_server();
     let app = world.until_well("steps", &repo.head());
     let after = uids(&world.list("jobs"));
     assert_eq!(after.len(), WAVES, "{after:?}");
-    assert!(before.iter().all(|(name, uid)| after.get(name) == Some(uid)), "no Job was made anew: {before:?} {after:?}");
-    assert_eq!(app["status"]["operationState"].get("retryCount"), None, "it went on, and did not begin again");
+    assert!(
+        before
+            .iter()
+            .all(|(name, uid)| after.get(name) == Some(uid)),
+        "no Job was made anew: {before:?} {after:?}"
+    );
+    assert_eq!(
+        app["status"]["operationState"].get("retryCount"),
+        None,
+        "it went on, and did not begin again"
+    );
     assert_eq!(app["status"]["history"].as_array().map(Vec::len), Some(1));
 }
 
 pub fn an_api_server_gets_a_new_certificate(world: &mut World) {
-    let Some(control_plane) = control_plane(world) else { return };
+    let Some(control_plane) = control_plane(world) else {
+        return;
+    };
     let repo = Repo::with(&[("app/cm.yaml", config_map("kept", "1").as_str())]);
     world.deploy("kept", &repo.url(), "app", &json!({"selfHeal": true}));
     world.until_well("kept", &repo.head());
@@ -70,14 +103,21 @@ pub fn an_api_server_gets_a_new_certificate(world: &mut World) {
     world.until_well("kept", &sha);
     assert_eq!(world.value("kept", "value").as_deref(), Some("2"));
     world.delete("configmaps", "kept");
-    eventually(PATIENCE, "what was deleted is there again", || world.find("configmaps", "kept").map(drop).ok_or_else(String::new));
+    eventually(PATIENCE, "what was deleted is there again", || {
+        world
+            .find("configmaps", "kept")
+            .map(drop)
+            .ok_or_else(String::new)
+    });
 }
 
 /// The Secret by which a control plane knows another cluster.
 fn cluster_secret(name: &str, kubeconfig: &Path) -> (String, Value) {
     let text = fs::read_to_string(kubeconfig).expect("the script wrote it");
     let field = |name: &str| {
-        let (_, rest) = text.split_once(&format!("{name}: \"")).expect("the script writes it so");
+        let (_, rest) = text
+            .split_once(&format!("{name}: \""))
+            .expect("the script writes it so");
         rest.split_once('"').expect("it ends").0.to_owned()
     };
     let server = field("server");
@@ -90,7 +130,10 @@ fn cluster_secret(name: &str, kubeconfig: &Path) -> (String, Value) {
 }
 
 fn value(kube: &Api, namespace: &str) -> Option<String> {
-    let object = kube.find(&format!("{}/shared", namespaced("v1", namespace, "configmaps")))?;
+    let object = kube.find(&format!(
+        "{}/shared",
+        namespaced("v1", namespace, "configmaps")
+    ))?;
     object["data"]["value"].as_str().map(str::to_owned)
 }
 
@@ -99,31 +142,63 @@ pub fn two_clusters_and_one_goes_away(world: &mut World) {
     let kube = other.api();
     let name = format!("other-{}", std::process::id());
     let (server, secret) = cluster_secret(&name, &other.kubeconfig);
-    world.kube.create(&namespaced("v1", "argocd", "secrets"), &secret);
-    let repo =
-        Repo::with(&[("here/cm.yaml", config_map("shared", "here").as_str()), ("there/cm.yaml", config_map("shared", "there").as_str())]);
+    world
+        .kube
+        .create(&namespaced("v1", "argocd", "secrets"), &secret);
+    let repo = Repo::with(&[
+        ("here/cm.yaml", config_map("shared", "here").as_str()),
+        ("there/cm.yaml", config_map("shared", "there").as_str()),
+    ]);
     world.deploy("here", &repo.url(), "here", &json!({"selfHeal": true}));
     let mut app = world.application("there", &repo.url(), "there", &json!({"selfHeal": true}));
     app["spec"]["destination"]["server"] = json!(server);
     world.kube.create(&apps_path(), &app);
     world.until_well("here", &repo.head());
     world.until_well("there", &repo.head());
-    assert_eq!(value(&world.kube, &world.namespace).as_deref(), Some("here"));
+    assert_eq!(
+        value(&world.kube, &world.namespace).as_deref(),
+        Some("here")
+    );
     assert_eq!(value(&kube, &world.namespace).as_deref(), Some("there"));
     drop(other);
-    let sha = repo.commit(&[("here/cm.yaml", &config_map("shared", "still here")), ("there/cm.yaml", &config_map("shared", "away"))], &[]);
+    let sha = repo.commit(
+        &[
+            ("here/cm.yaml", &config_map("shared", "still here")),
+            ("there/cm.yaml", &config_map("shared", "away")),
+        ],
+        &[],
+    );
     world.refresh("here");
     world.refresh("there");
     world.until_well("here", &sha);
-    assert_eq!(value(&world.kube, &world.namespace).as_deref(), Some("still here"));
+    assert_eq!(
+        value(&world.kube, &world.namespace).as_deref(),
+        Some("still here")
+    );
     // What was known of the other still is; what is to change there fails, and says so.
-    let failed = |app: &Value| ["Failed", "Error"].contains(&text(app, "/status/operationState/phase").as_str());
-    let app = world.until("there", "failed", |app| failed(app) && text(app, "/status/sync/status") != "Synced");
-    assert!(text(&app, "/status/operationState/message").contains("refused"), "{}", summary(&app));
+    let failed = |app: &Value| {
+        ["Failed", "Error"].contains(&text(app, "/status/operationState/phase").as_str())
+    };
+    let app = world.until("there", "failed", |app| {
+        failed(app) && text(app, "/status/sync/status") != "Synced"
+    });
+    assert!(
+        text(&app, "/status/operationState/message").contains("refused"),
+        "{}",
+        summary(&app)
+    );
     // What cannot be deleted any more must not be waited for.
-    world.kube.merge(&app_path("there"), &json!({"metadata": {"finalizers": null}})).expect("the first cluster is there");
+    world
+        .kube
+        .merge(
+            &app_path("there"),
+            &json!({"metadata": {"finalizers": null}}),
+        )
+        .expect("the first cluster is there");
     world.kube.delete(&app_path("there"));
-    world.kube.delete(&format!("{}/{name}", namespaced("v1", "argocd", "secrets")));
+    world
+        .kube
+        .delete(&format!("{}/{name}", namespaced("v1", "argocd", "secrets")));
 }
 
 const DEFINITION: &str = "apiVersion: apiextensions.k8s.io/v1
@@ -139,25 +214,38 @@ spec:
     storage: true
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {masts: {type: integer}}}}}}
 ";
-const DEFINITION_PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/boats.example.org";
-const BOAT: &str = "apiVersion: example.org/v1\nkind: Boat\nmetadata: {name: argo}\nspec: {masts: 1}\n";
+const DEFINITION_PATH: &str =
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/boats.example.org";
+const BOAT: &str =
+    "apiVersion: example.org/v1\nkind: Boat\nmetadata: {name: argo}\nspec: {masts: 1}\n";
 
 pub fn a_definition_and_its_object_come_and_go(world: &mut World) {
     let repo = Repo::with(&[("app/crd.yaml", DEFINITION), ("app/boat.yaml", BOAT)]);
     world.deploy("boats", &repo.url(), "app", &json!({"prune": true}));
     world.until_well("boats", &repo.head());
-    let boat = format!("{}/argo", namespaced("example.org/v1", &world.namespace, "boats"));
+    let boat = format!(
+        "{}/argo",
+        namespaced("example.org/v1", &world.namespace, "boats")
+    );
     let first = world.kube.find(&boat).expect("both came in one sync");
     // Somebody deletes the definition, and with it every object of the kind.
     world.kube.delete(DEFINITION_PATH);
-    let missing = |app: &Value| text(app, "/status/sync/status") == "OutOfSync" && text(app, "/status/health/status") == "Missing";
-    world.until("boats", "known to lack both", |app| missing(app) && world.kube.find(DEFINITION_PATH).is_none());
+    let missing = |app: &Value| {
+        text(app, "/status/sync/status") == "OutOfSync"
+            && text(app, "/status/health/status") == "Missing"
+    };
+    world.until("boats", "known to lack both", |app| {
+        missing(app) && world.kube.find(DEFINITION_PATH).is_none()
+    });
     world.sync("boats", &json!({}));
     world.until_well("boats", &repo.head());
     let second = world.kube.find(&boat).expect("both are there again");
     assert_ne!(second["metadata"]["uid"], first["metadata"]["uid"]);
     // And Git lets go of both at once. Definitions carry no tracking, as with Argo CD, and so are never pruned.
-    let sha = repo.commit(&[("app/cm.yaml", &config_map("left", "1"))], &["app/crd.yaml", "app/boat.yaml"]);
+    let sha = repo.commit(
+        &[("app/cm.yaml", &config_map("left", "1"))],
+        &["app/crd.yaml", "app/boat.yaml"],
+    );
     world.refresh("boats");
     world.until("boats", "without them", |app| is_well(app, &sha));
     assert_eq!(world.kube.find(&boat), None);

@@ -31,10 +31,27 @@ impl Named {
 
     fn start(&self, kubeconfig: &Path, words: &[&str], variables: &[(&str, &str)]) -> Plane {
         let mut command = Command::new(self.folder.path().join(CONTROLLER));
-        command.args(words).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        command.arg("--kubeconfig").arg(kubeconfig).envs(variables.iter().copied());
-        let log = File::options().create(true).append(true).open(self.log()).expect("a file");
-        Plane(command.stdin(Stdio::null()).stdout(log.try_clone().expect("a file")).stderr(log).spawn().expect("it starts"))
+        command
+            .args(words)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command
+            .arg("--kubeconfig")
+            .arg(kubeconfig)
+            .envs(variables.iter().copied());
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.log())
+            .expect("a file");
+        Plane(
+            command
+                .stdin(Stdio::null())
+                .stdout(log.try_clone().expect("a file"))
+                .stderr(log)
+                .spawn()
+                .expect("it starts"),
+        )
     }
 
     fn log(&self) -> std::path::PathBuf {
@@ -53,15 +70,22 @@ pub fn installation(world: &World, place: &str) -> String {
     kube.namespace(place);
     let maps = namespaced("v1", place, "configmaps");
     for name in ["argocd-cm", "argocd-cmd-params-cm"] {
-        kube.create(&maps, &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}));
+        kube.create(
+            &maps,
+            &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}),
+        );
     }
-    let project = json!({"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]});
+    let project =
+        json!({"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]});
     kube.create(
         &namespaced("argoproj.io/v1alpha1", place, "appprojects"),
         &json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "default"}, "spec": project}),
     );
     let accounts = namespaced("v1", place, "serviceaccounts");
-    kube.create(&accounts, &json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": CONTROLLER}}));
+    kube.create(
+        &accounts,
+        &json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": CONTROLLER}}),
+    );
     let rbac = "rbac.authorization.k8s.io/v1";
     let role = json!({"apiVersion": rbac, "kind": "Role", "metadata": {"name": CONTROLLER}, "rules": [
         {"apiGroups": [""], "resources": ["secrets", "configmaps"], "verbs": ["get", "list", "watch"]},
@@ -75,21 +99,38 @@ pub fn installation(world: &World, place: &str) -> String {
         let reference = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": of, "name": if of == "Role" { CONTROLLER } else { place }});
         json!({"apiVersion": rbac, "kind": kind, "metadata": {"name": place}, "roleRef": reference, "subjects": subjects})
     };
-    kube.create(&namespaced(rbac, place, "rolebindings"), &bind("RoleBinding", "Role"));
+    kube.create(
+        &namespaced(rbac, place, "rolebindings"),
+        &bind("RoleBinding", "Role"),
+    );
     let wide = json!({"apiVersion": rbac, "kind": "ClusterRole", "metadata": {"name": place}, "rules": [
         {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]},
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}]});
     kube.create(&format!("/apis/{rbac}/clusterroles"), &wide);
-    kube.create(&format!("/apis/{rbac}/clusterrolebindings"), &bind("ClusterRoleBinding", "ClusterRole"));
-    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
-    text(&kube.create(&format!("{accounts}/{CONTROLLER}/token"), &request), "/status/token")
+    kube.create(
+        &format!("/apis/{rbac}/clusterrolebindings"),
+        &bind("ClusterRoleBinding", "ClusterRole"),
+    );
+    let request =
+        json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    text(
+        &kube.create(&format!("{accounts}/{CONTROLLER}/token"), &request),
+        "/status/token",
+    )
 }
 
 pub fn remove(world: &World, place: &str) {
     for plural in ["clusterroles", "clusterrolebindings"] {
-        let _ = world.kube.send("DELETE", &format!("/apis/rbac.authorization.k8s.io/v1/{plural}/{place}"), "", None);
+        let _ = world.kube.send(
+            "DELETE",
+            &format!("/apis/rbac.authorization.k8s.io/v1/{plural}/{place}"),
+            "",
+            None,
+        );
     }
-    let _ = world.kube.send("DELETE", &format!("/api/v1/namespaces/{place}"), "", None);
+    let _ = world
+        .kube
+        .send("DELETE", &format!("/api/v1/namespaces/{place}"), "", None);
 }
 
 pub fn the_controllers_place_is_taken(world: &mut World) {
@@ -98,14 +139,27 @@ pub fn the_controllers_place_is_taken(world: &mut World) {
     let named = Named::new();
     let own = named.folder.path().join("kubeconfig");
     as_somebody(&world.kubeconfig(), &token, &own);
-    let (_renderer, address) = repo_server(|_| vec![json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "rendered"}})]);
+    let (_renderer, address) = repo_server(|_| {
+        vec![json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "rendered"}})]
+    });
     let metrics = free_port();
     let mut plane = named.start(
         &own,
-        &["-n", &place, "--metrics-port", &metrics.to_string(), "--operation-processors=25", "--self-heal-timeout-seconds", "5"],
+        &[
+            "-n",
+            &place,
+            "--metrics-port",
+            &metrics.to_string(),
+            "--operation-processors=25",
+            "--self-heal-timeout-seconds",
+            "5",
+        ],
         &[
             ("ARGOCD_APPLICATION_CONTROLLER_REPO_SERVER", &address),
-            ("ARGOCD_APPLICATION_CONTROLLER_REPO_SERVER_PLAINTEXT", "true"),
+            (
+                "ARGOCD_APPLICATION_CONTROLLER_REPO_SERVER_PLAINTEXT",
+                "true",
+            ),
             ("ARGOCD_APPLICATION_CONTROLLER_REPO_SERVER_CA_CERT_PATH", ""),
             ("REDIS_SERVER", "127.0.0.1:1"),
             ("REDIS_PASSWORD", "a-password"),
@@ -116,20 +170,43 @@ pub fn the_controllers_place_is_taken(world: &mut World) {
             ("ARGOCD_SERVER_LISTEN_ADDRESS", "nowhere"),
         ],
     );
-    let mut app = world.application("rendered", "https://git.example.test/kustomized.git", "app", &json!({}));
+    let mut app = world.application(
+        "rendered",
+        "https://git.example.test/kustomized.git",
+        "app",
+        &json!({}),
+    );
     app["metadata"]["finalizers"] = Value::Null;
     app["spec"]["destination"]["namespace"] = json!(place);
     app["spec"]["syncPolicy"]["syncOptions"] = Value::Null;
     let apps = namespaced("argoproj.io/v1alpha1", &place, "applications");
     world.kube.create(&apps, &app);
     eventually(PATIENCE, "the Application is synced", || {
-        let app = world.kube.find(&format!("{apps}/rendered")).unwrap_or_default();
-        let well = text(&app, "/status/sync/status") == "Synced" && text(&app, "/status/sync/revision") == REVISION;
-        if well { Ok(()) } else { Err(format!("{app}\n{}", named.said())) }
+        let app = world
+            .kube
+            .find(&format!("{apps}/rendered"))
+            .unwrap_or_default();
+        let well = text(&app, "/status/sync/status") == "Synced"
+            && text(&app, "/status/sync/revision") == REVISION;
+        if well {
+            Ok(())
+        } else {
+            Err(format!("{app}\n{}", named.said()))
+        }
     });
-    assert!(world.kube.find(&format!("{}/rendered", namespaced("v1", &place, "configmaps"))).is_some());
+    assert!(
+        world
+            .kube
+            .find(&format!(
+                "{}/rendered",
+                namespaced("v1", &place, "configmaps")
+            ))
+            .is_some()
+    );
     assert!(get(metrics, "/healthz").ends_with("ok\n"));
-    assert!(get(metrics, "/metrics").contains(&format!("argocd_app_info{{namespace=\"{place}\",name=\"rendered\"")));
+    assert!(get(metrics, "/metrics").contains(&format!(
+        "argocd_app_info{{namespace=\"{place}\",name=\"rendered\""
+    )));
 
     let said = named.said();
     let one = |text: &str| assert_eq!(said.matches(text).count(), 1, "{text}: {said}");
@@ -137,8 +214,19 @@ pub fn the_controllers_place_is_taken(world: &mut World) {
     one("ARGOCD_RECONCILIATION_TIMEOUT is \\\"never\\\", which cannot be read");
     one("this user may not create leases");
     assert!(!said.contains("a-password"), "{said}");
-    assert!(Command::new("kill").arg(plane.0.id().to_string()).status().expect("kill is installed").success());
-    assert_eq!(plane.0.wait().expect("it ends").code(), Some(0), "{}", named.said());
+    assert!(
+        Command::new("kill")
+            .arg(plane.0.id().to_string())
+            .status()
+            .expect("kill is installed")
+            .success()
+    );
+    assert_eq!(
+        plane.0.wait().expect("it ends").code(),
+        Some(0),
+        "{}",
+        named.said()
+    );
     remove(world, &place);
 }
 
@@ -149,21 +237,36 @@ pub fn shards_are_shared_as_argo_cds_are(world: &mut World) {
     let kubeconfig = world.kubeconfig();
     let start = |pod: &str, more: (&str, &str)| {
         let variables = [("POD_NAME", pod), more, ("REDIS_SERVER", "127.0.0.1:1")];
-        named.start(&kubeconfig, &["-n", &place, "--metrics-port", &free_port().to_string()], &variables)
+        named.start(
+            &kubeconfig,
+            &["-n", &place, "--metrics-port", &free_port().to_string()],
+            &variables,
+        )
     };
     // A pod of a StatefulSet keeps to the shard of its number.
     let second = start("controller-1", ("ARGOCD_CONTROLLER_REPLICAS", "2"));
     let lease = |shard: usize| {
-        format!("{}/tiphys-{CONTROLLER}-{shard}", namespaced("coordination.k8s.io/v1", &place, "leases")).replace("argocd-", "")
+        format!(
+            "{}/tiphys-{CONTROLLER}-{shard}",
+            namespaced("coordination.k8s.io/v1", &place, "leases")
+        )
+        .replace("argocd-", "")
     };
     let held_by = |shard: usize, pod: &str| {
         eventually(PATIENCE, &format!("shard {shard} is held by {pod}"), || {
             let found = world.kube.find(&lease(shard)).unwrap_or_default();
-            if text(&found, "/spec/holderIdentity").starts_with(pod) { Ok(()) } else { Err(format!("{found}\n{}", named.said())) }
+            if text(&found, "/spec/holderIdentity").starts_with(pod) {
+                Ok(())
+            } else {
+                Err(format!("{found}\n{}", named.said()))
+            }
         });
     };
     held_by(1, "controller-1_");
-    assert!(world.kube.find(&lease(0)).is_none(), "the other one is another's");
+    assert!(
+        world.kube.find(&lease(0)).is_none(),
+        "the other one is another's"
+    );
     drop(second);
 
     // One of a Deployment claims one, and says so at every heartbeat.
@@ -171,21 +274,35 @@ pub fn shards_are_shared_as_argo_cds_are(world: &mut World) {
     let pods = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "example.test/c"}]}});
     let spec = json!({"replicas": 2, "selector": {"matchLabels": labels}, "template": pods});
     let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": CONTROLLER}, "spec": spec});
-    world.kube.create(&namespaced("apps/v1", &place, "deployments"), &deployment);
-    let _first = start("controller-abc", ("ARGOCD_ENABLE_DYNAMIC_CLUSTER_DISTRIBUTION", "true"));
-    let map = format!("{}/argocd-app-controller-shard-cm", namespaced("v1", &place, "configmaps"));
+    world
+        .kube
+        .create(&namespaced("apps/v1", &place, "deployments"), &deployment);
+    let _first = start(
+        "controller-abc",
+        ("ARGOCD_ENABLE_DYNAMIC_CLUSTER_DISTRIBUTION", "true"),
+    );
+    let map = format!(
+        "{}/argocd-app-controller-shard-cm",
+        namespaced("v1", &place, "configmaps")
+    );
     let entries = || {
         let map = world.kube.find(&map).unwrap_or_default();
-        serde_json::from_str::<Vec<Value>>(&text(&map, "/data/shardControllerMapping")).unwrap_or_default()
+        serde_json::from_str::<Vec<Value>>(&text(&map, "/data/shardControllerMapping"))
+            .unwrap_or_default()
     };
     let claim = |what: &str, is: &dyn Fn(&Value) -> bool| {
         eventually(PATIENCE, what, || {
-            let own = entries().into_iter().find(|entry| text(entry, "/ControllerName") == "controller-abc");
-            own.filter(is).ok_or_else(|| format!("{:?}\n{}", entries(), named.said()))
+            let own = entries()
+                .into_iter()
+                .find(|entry| text(entry, "/ControllerName") == "controller-abc");
+            own.filter(is)
+                .ok_or_else(|| format!("{:?}\n{}", entries(), named.said()))
         })
     };
     let first = claim("a shard is claimed", &|_| true);
-    claim("the claim is renewed", &|entry| entry["HeartbeatTime"] != first["HeartbeatTime"]);
+    claim("the claim is renewed", &|entry| {
+        entry["HeartbeatTime"] != first["HeartbeatTime"]
+    });
     remove(world, &place);
 }
 
@@ -194,12 +311,31 @@ fn the_name_alone_makes_the_role() {
     let named = Named::new();
     let path = named.folder.path().join(CONTROLLER);
     let Ended { code, stderr, .. } = output_of(&path, &["--bogus"]);
-    assert_eq!((code, stderr.lines().next()), (Some(1), Some("Error: unknown flag: --bogus")), "{stderr}");
-    let Ended { code, stdout, .. } = output_of(&program(), &["/usr/local/bin/argocd-application-controller", "--help"]);
+    assert_eq!(
+        (code, stderr.lines().next()),
+        (Some(1), Some("Error: unknown flag: --bogus")),
+        "{stderr}"
+    );
+    let Ended { code, stdout, .. } = output_of(
+        &program(),
+        &["/usr/local/bin/argocd-application-controller", "--help"],
+    );
     assert_eq!(code, Some(0));
-    assert!(stdout.contains("--app-resync int (default 120) [$ARGOCD_RECONCILIATION_TIMEOUT]"), "{stdout}");
+    assert!(
+        stdout.contains("--app-resync int (default 120) [$ARGOCD_RECONCILIATION_TIMEOUT]"),
+        "{stdout}"
+    );
     let ended = output_of(&path, &["--kubeconfig", "/nowhere/config"]);
-    assert!(ended.code == Some(1) && ended.stderr.contains("/nowhere/config"), "{ended:?}");
+    assert!(
+        ended.code == Some(1) && ended.stderr.contains("/nowhere/config"),
+        "{ended:?}"
+    );
     let ended = output_of(&program(), &["argocd-dex"]);
-    assert!(ended.code == Some(1) && ended.stderr.contains("argocd-dex is not a role of this program yet"), "{ended:?}");
+    assert!(
+        ended.code == Some(1)
+            && ended
+                .stderr
+                .contains("argocd-dex is not a role of this program yet"),
+        "{ended:?}"
+    );
 }

@@ -6,83 +6,185 @@ use std::collections::BTreeSet;
 use tiphys_testkit::{PATIENCE, Repo, eventually, namespaced};
 
 fn version_of(object: &Value) -> u64 {
-    text(object, "/metadata/resourceVersion").parse().expect("these API servers count")
+    text(object, "/metadata/resourceVersion")
+        .parse()
+        .expect("these API servers count")
 }
 
 pub fn examples_become_well(world: &mut World) {
     for name in ["examples", "chart", "guestbook", "waves"] {
         world.until(name, "Synced and Healthy", |app| {
-            text(app, "/status/sync/status") == "Synced" && text(app, "/status/health/status") == "Healthy"
+            text(app, "/status/sync/status") == "Synced"
+                && text(app, "/status/health/status") == "Healthy"
         });
     }
-    let deployment = world.kube.get(&format!("{}/chart", namespaced("apps/v1", "chart", "deployments"))).expect("an answer").body;
+    let deployment = world
+        .kube
+        .get(&format!(
+            "{}/chart",
+            namespaced("apps/v1", "chart", "deployments")
+        ))
+        .expect("an answer")
+        .body;
     let image = text(&deployment, "/spec/template/spec/containers/0/image");
-    assert_eq!((&deployment["spec"]["replicas"], image), (&json!(3), "registry.example.org/web:v6".into()), "a values file, a parameter");
-    let page = world.kube.get(&format!("{}/chart-page", namespaced("v1", "chart", "configmaps"))).expect("an answer").body;
-    assert_eq!(text(&page, "/data/index.html"), "<h1>Welcome from chart in chart</h1>\n");
+    assert_eq!(
+        (&deployment["spec"]["replicas"], image),
+        (&json!(3), "registry.example.org/web:v6".into()),
+        "a values file, a parameter"
+    );
+    let page = world
+        .kube
+        .get(&format!(
+            "{}/chart-page",
+            namespaced("v1", "chart", "configmaps")
+        ))
+        .expect("an answer")
+        .body;
+    assert_eq!(
+        text(&page, "/data/index.html"),
+        "<h1>Welcome from chart in chart</h1>\n"
+    );
     // On a real cluster the password was shown to the first scenario.
-    let Some(rest) = world.tiphys.login() else { return };
+    let Some(rest) = world.tiphys.login() else {
+        return;
+    };
     let apps = rest.get("/api/v1/applications").expect("an answer");
-    let names: BTreeSet<_> = apps.body["items"].as_array().expect("a list").iter().map(|a| text(a, "/metadata/name")).collect();
-    assert_eq!(names, ["chart", "examples", "guestbook", "waves"].map(str::to_owned).into());
-    let nobody = tiphys_testkit::Api::plain(&world.tiphys.url).get("/api/v1/applications").expect("an answer");
+    let names: BTreeSet<_> = apps.body["items"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|a| text(a, "/metadata/name"))
+        .collect();
+    assert_eq!(
+        names,
+        ["chart", "examples", "guestbook", "waves"]
+            .map(str::to_owned)
+            .into()
+    );
+    let nobody = tiphys_testkit::Api::plain(&world.tiphys.url)
+        .get("/api/v1/applications")
+        .expect("an answer");
     assert_eq!(nobody.status, 401, "without a token: {}", nobody.body);
 }
 
 pub fn a_commit_reaches_the_cluster(world: &mut World) {
-    let repo = Repo::with(&[("app/a.yaml", config_map("a", "1").as_str()), ("app/b.yaml", config_map("b", "1").as_str())]);
-    world.deploy("commit", &repo.url(), "app", &json!({"prune": true, "selfHeal": true}));
+    let repo = Repo::with(&[
+        ("app/a.yaml", config_map("a", "1").as_str()),
+        ("app/b.yaml", config_map("b", "1").as_str()),
+    ]);
+    world.deploy(
+        "commit",
+        &repo.url(),
+        "app",
+        &json!({"prune": true, "selfHeal": true}),
+    );
     world.until_well("commit", &repo.head());
-    let sha = repo.commit(&[("app/a.yaml", config_map("a", "2").as_str()), ("app/c.yaml", config_map("c", "1").as_str())], &["app/b.yaml"]);
+    let sha = repo.commit(
+        &[
+            ("app/a.yaml", config_map("a", "2").as_str()),
+            ("app/c.yaml", config_map("c", "1").as_str()),
+        ],
+        &["app/b.yaml"],
+    );
     world.refresh("commit");
     let app = world.until_well("commit", &sha);
     let values = ["a", "b", "c"].map(|name| world.value(name, "value"));
     assert_eq!(values, [Some("2".to_owned()), None, Some("1".to_owned())]);
-    assert_eq!(app.pointer("/status/history").and_then(Value::as_array).map(Vec::len), Some(2), "{}", app["status"]["history"]);
-    assert_eq!(text(&app, "/status/operationState/syncResult/revision"), sha);
-    assert_eq!(app.pointer("/metadata/annotations/argocd.argoproj.io~1refresh"), None, "a refresh that was done is no longer asked for");
+    assert_eq!(
+        app.pointer("/status/history")
+            .and_then(Value::as_array)
+            .map(Vec::len),
+        Some(2),
+        "{}",
+        app["status"]["history"]
+    );
+    assert_eq!(
+        text(&app, "/status/operationState/syncResult/revision"),
+        sha
+    );
+    assert_eq!(
+        app.pointer("/metadata/annotations/argocd.argoproj.io~1refresh"),
+        None,
+        "a refresh that was done is no longer asked for"
+    );
 }
 
 pub fn a_manual_edit_is_healed(world: &mut World) {
-    let repo = Repo::with(&[("app/a.yaml", config_map("a", "git").as_str()), ("app/b.yaml", config_map("b", "git").as_str())]);
+    let repo = Repo::with(&[
+        ("app/a.yaml", config_map("a", "git").as_str()),
+        ("app/b.yaml", config_map("b", "git").as_str()),
+    ]);
     world.deploy("heal", &repo.url(), "app", &json!({"selfHeal": true}));
     world.until_well("heal", &repo.head());
-    let uid = |name: &str| text(&world.find("configmaps", name).unwrap_or_default(), "/metadata/uid");
+    let uid = |name: &str| {
+        text(
+            &world.find("configmaps", name).unwrap_or_default(),
+            "/metadata/uid",
+        )
+    };
     let before = [uid("a"), uid("b")];
     world.patch("configmaps", "a", &json!({"data": {"value": "by hand"}}));
-    eventually(PATIENCE, "the edit is undone", || match world.value("a", "value").as_deref() {
-        Some("git") => Ok(()),
-        other => Err(format!("{other:?}")),
+    eventually(PATIENCE, "the edit is undone", || {
+        match world.value("a", "value").as_deref() {
+            Some("git") => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
     });
     world.delete("configmaps", "b");
-    eventually(PATIENCE, "the deleted object is back", || match world.value("b", "value").as_deref() {
-        Some("git") => Ok(()),
-        other => Err(format!("{other:?}")),
+    eventually(PATIENCE, "the deleted object is back", || {
+        match world.value("b", "value").as_deref() {
+            Some("git") => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
     });
     world.until_well("heal", &repo.head());
-    assert_eq!(uid("a"), before[0], "healing changes the object, it does not replace it");
+    assert_eq!(
+        uid("a"),
+        before[0],
+        "healing changes the object, it does not replace it"
+    );
     assert_ne!(uid("b"), before[1]);
     // A field that Git says nothing about is nobody's drift.
-    world.patch("configmaps", "a", &json!({"metadata": {"labels": {"by": "hand"}}}));
+    world.patch(
+        "configmaps",
+        "a",
+        &json!({"metadata": {"labels": {"by": "hand"}}}),
+    );
     world.refresh("heal");
     world.until_well("heal", &repo.head());
-    let label = world.find("configmaps", "a").map(|o| text(&o, "/metadata/labels/by"));
+    let label = world
+        .find("configmaps", "a")
+        .map(|o| text(&o, "/metadata/labels/by"));
     assert_eq!(label.as_deref(), Some("hand"));
 }
 
 pub fn without_prune_a_deleted_file_stays(world: &mut World) {
-    let repo = Repo::with(&[("app/a.yaml", config_map("a", "1").as_str()), ("app/b.yaml", config_map("b", "1").as_str())]);
+    let repo = Repo::with(&[
+        ("app/a.yaml", config_map("a", "1").as_str()),
+        ("app/b.yaml", config_map("b", "1").as_str()),
+    ]);
     world.deploy("stay", &repo.url(), "app", &json!({"prune": false}));
     world.until_well("stay", &repo.head());
-    let uid = text(&world.find("configmaps", "b").expect("deployed"), "/metadata/uid");
+    let uid = text(
+        &world.find("configmaps", "b").expect("deployed"),
+        "/metadata/uid",
+    );
     let sha = repo.commit(&[], &["app/b.yaml"]);
     world.refresh("stay");
     let marked = |app: &Value| {
-        let resources = app.pointer("/status/resources").and_then(Value::as_array).cloned().unwrap_or_default();
+        let resources = app
+            .pointer("/status/resources")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
         text(app, "/status/sync/status") == "OutOfSync"
             && text(app, "/status/sync/revision") == sha
-            && resources.iter().any(|r| r["name"] == "b" && r["requiresPruning"] == true && r["status"] == "OutOfSync")
-            && resources.iter().any(|r| r["name"] == "a" && r["requiresPruning"] != true && r["status"] == "Synced")
+            && resources.iter().any(|r| {
+                r["name"] == "b" && r["requiresPruning"] == true && r["status"] == "OutOfSync"
+            })
+            && resources.iter().any(|r| {
+                r["name"] == "a" && r["requiresPruning"] != true && r["status"] == "Synced"
+            })
     };
     world.until("stay", "OutOfSync with b to be pruned", marked);
     world.sync("stay", &json!({}));
@@ -91,9 +193,24 @@ pub fn without_prune_a_deleted_file_stays(world: &mut World) {
             && text(app, "/status/operationState/phase") == "Succeeded"
             && text(app, "/status/operationState/syncResult/revision") == sha
     });
-    let results = app.pointer("/status/operationState/syncResult/resources").and_then(Value::as_array).cloned().unwrap_or_default();
-    assert!(results.iter().any(|r| r["name"] == "b" && r["status"] == "PruneSkipped"), "{results:?}");
-    assert_eq!(text(&world.find("configmaps", "b").expect("it stays"), "/metadata/uid"), uid);
+    let results = app
+        .pointer("/status/operationState/syncResult/resources")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    assert!(
+        results
+            .iter()
+            .any(|r| r["name"] == "b" && r["status"] == "PruneSkipped"),
+        "{results:?}"
+    );
+    assert_eq!(
+        text(
+            &world.find("configmaps", "b").expect("it stays"),
+            "/metadata/uid"
+        ),
+        uid
+    );
     world.until("stay", "still OutOfSync", marked);
     world.sync("stay", &json!({"prune": true}));
     world.until_well("stay", &sha);
@@ -130,42 +247,86 @@ spec:
 ";
 
 fn in_wave(name: &str, wave: i64) -> String {
-    let annotations = format!("metadata:\n  annotations:\n    argocd.argoproj.io/sync-wave: \"{wave}\"\n");
+    let annotations =
+        format!("metadata:\n  annotations:\n    argocd.argoproj.io/sync-wave: \"{wave}\"\n");
     config_map(name, "1").replace("metadata:\n", &annotations)
 }
 
 pub fn hooks_run_once_and_waves_in_order(world: &mut World) {
     // Named against the order of the waves, so that an alphabet would get it wrong.
     let (last, first) = (in_wave("a-last", 1), in_wave("z-first", -1));
-    let repo =
-        Repo::with(&[("app/hook.yaml", HOOK), ("app/1.yaml", last.as_str()), ("app/2.yaml", BACKEND), ("app/3.yaml", first.as_str())]);
+    let repo = Repo::with(&[
+        ("app/hook.yaml", HOOK),
+        ("app/1.yaml", last.as_str()),
+        ("app/2.yaml", BACKEND),
+        ("app/3.yaml", first.as_str()),
+    ]);
     let sha = repo.head();
     world.deploy("waves", &repo.url(), "app", &json!({"prune": true}));
     world.until_well("waves", &sha);
     let jobs = world.list("jobs");
     assert_eq!(jobs.len(), 1, "{jobs:?}");
-    let get = |plural: &str, name: &str| world.find(plural, name).unwrap_or_else(|| panic!("{plural} {name} is missing"));
-    let (first, backend, last) = (get("configmaps", "z-first"), get("deployments", "backend"), get("configmaps", "a-last"));
+    let get = |plural: &str, name: &str| {
+        world
+            .find(plural, name)
+            .unwrap_or_else(|| panic!("{plural} {name} is missing"))
+    };
+    let (first, backend, last) = (
+        get("configmaps", "z-first"),
+        get("deployments", "backend"),
+        get("configmaps", "a-last"),
+    );
     let created = |o: &Value| text(o, "/metadata/creationTimestamp");
     // Times are RFC 3339 in whole seconds of one clock: they compare as text.
-    assert!(text(&jobs[0], "/status/completionTime") <= created(&first), "the hook ends before anything is applied");
-    assert!(version_of(&first) < version_of(&last), "wave -1 is written before wave 1");
+    assert!(
+        text(&jobs[0], "/status/completionTime") <= created(&first),
+        "the hook ends before anything is applied"
+    );
+    assert!(
+        version_of(&first) < version_of(&last),
+        "wave -1 is written before wave 1"
+    );
     assert!(created(&first) <= created(&backend) && created(&backend) <= created(&last));
-    let conditions = backend.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
-    let available = conditions.iter().find(|c| c["type"] == "Available").map(|c| text(c, "/lastTransitionTime")).unwrap_or_default();
-    assert!(!available.is_empty() && available <= created(&last), "wave 1 waits until wave 0 is healthy: {available} {}", created(&last));
+    let conditions = backend
+        .pointer("/status/conditions")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    let available = conditions
+        .iter()
+        .find(|c| c["type"] == "Available")
+        .map(|c| text(c, "/lastTransitionTime"))
+        .unwrap_or_default();
+    assert!(
+        !available.is_empty() && available <= created(&last),
+        "wave 1 waits until wave 0 is healthy: {available} {}",
+        created(&last)
+    );
     // Every further sync runs it once more, and a refresh does not.
     world.refresh("waves");
-    world.until("waves", "refreshed", |app| app.pointer("/metadata/annotations/argocd.argoproj.io~1refresh").is_none());
+    world.until("waves", "refreshed", |app| {
+        app.pointer("/metadata/annotations/argocd.argoproj.io~1refresh")
+            .is_none()
+    });
     assert_eq!(world.list("jobs").len(), 1);
     world.sync("waves", &json!({}));
     eventually(PATIENCE, "the second sync is done", || {
         let app = world.get_app("waves").expect("it is there");
-        let history = app.pointer("/status/history").and_then(Value::as_array).map_or(0, Vec::len);
-        if history == 2 && app.get("operation").is_none() { Ok(()) } else { Err(crate::world::summary(&app)) }
+        let history = app
+            .pointer("/status/history")
+            .and_then(Value::as_array)
+            .map_or(0, Vec::len);
+        if history == 2 && app.get("operation").is_none() {
+            Ok(())
+        } else {
+            Err(crate::world::summary(&app))
+        }
     });
     let jobs = world.list("jobs");
-    let operations: BTreeSet<_> = jobs.iter().map(|j| text(j, "/metadata/annotations/tiphys.dev~1operation-id")).collect();
+    let operations: BTreeSet<_> = jobs
+        .iter()
+        .map(|j| text(j, "/metadata/annotations/tiphys.dev~1operation-id"))
+        .collect();
     assert_eq!((jobs.len(), operations.len()), (2, 2), "{jobs:?}");
 }
 
@@ -186,14 +347,31 @@ pub fn deleting_an_application_takes_its_objects(world: &mut World) {
         world.kube.delete(&app_path(name));
     }
     eventually(PATIENCE, "both Applications are gone", || {
-        let left: Vec<_> = ["gone", "stays"].into_iter().filter_map(|n| world.get_app(n)).map(|a| crate::world::summary(&a)).collect();
-        if left.is_empty() { Ok(()) } else { Err(left.join("\n")) }
+        let left: Vec<_> = ["gone", "stays"]
+            .into_iter()
+            .filter_map(|n| world.get_app(n))
+            .map(|a| crate::world::summary(&a))
+            .collect();
+        if left.is_empty() {
+            Ok(())
+        } else {
+            Err(left.join("\n"))
+        }
     });
-    assert_eq!(world.find("configmaps", "gone"), None, "the finalizer goes after the objects");
+    assert_eq!(
+        world.find("configmaps", "gone"),
+        None,
+        "the finalizer goes after the objects"
+    );
     assert_eq!(world.find("deployments", "backend"), None);
-    eventually(PATIENCE, "the pods are gone", || match world.list("pods").len() {
-        0 => Ok(()),
-        n => Err(format!("{n} left")),
+    eventually(PATIENCE, "the pods are gone", || {
+        match world.list("pods").len() {
+            0 => Ok(()),
+            n => Err(format!("{n} left")),
+        }
     });
-    assert!(world.find("configmaps", "stays").is_some(), "without a finalizer the objects stay");
+    assert!(
+        world.find("configmaps", "stays").is_some(),
+        "without a finalizer the objects stay"
+    );
 }

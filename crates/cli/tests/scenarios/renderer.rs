@@ -51,20 +51,30 @@ impl tower::Service<http::Request<Body>> for Renderer {
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         let renderer = self.clone();
-        Box::pin(async move { Ok(Grpc::new(tonic_prost::ProstCodec::default()).unary(renderer, request).await) })
+        Box::pin(async move {
+            Ok(Grpc::new(tonic_prost::ProstCodec::default())
+                .unary(renderer, request)
+                .await)
+        })
     }
 }
 
 /// Its address; it serves as long as the runtime is there.
 pub fn repo_server(render: Render) -> (tokio::runtime::Runtime, String) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("threads");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("threads");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("localhost:{}", listener.local_addr().expect("bound").port());
     listener.set_nonblocking(true).expect("a socket");
     runtime.spawn(async move {
         let listener = tokio::net::TcpListener::from_std(listener).expect("a socket");
         let incoming = tokio_stream::wrappers::TcpListenerStream::new(listener);
-        Server::builder().serve_with_incoming(Renderer(render), incoming).await
+        Server::builder()
+            .serve_with_incoming(Renderer(render), incoming)
+            .await
     });
     (runtime, address)
 }

@@ -10,40 +10,82 @@ use tiphys_testkit::{PATIENCE, Repo, apps_path, eventually, namespaced};
 pub fn respected_differences_outlive_a_sync(world: &mut World) {
     let repo = Repo::with(&[("app/backend.yaml", BACKEND)]);
     let mut app = world.application("respect", &repo.url(), "app", &json!({"selfHeal": true}));
-    app["spec"]["ignoreDifferences"] = json!([{"group": "apps", "kind": "Deployment", "jsonPointers": ["/spec/replicas"]}]);
-    app["spec"]["syncPolicy"]["syncOptions"] = json!(["CreateNamespace=true", "RespectIgnoreDifferences=true"]);
+    app["spec"]["ignoreDifferences"] =
+        json!([{"group": "apps", "kind": "Deployment", "jsonPointers": ["/spec/replicas"]}]);
+    app["spec"]["syncPolicy"]["syncOptions"] =
+        json!(["CreateNamespace=true", "RespectIgnoreDifferences=true"]);
     world.kube.create(&apps_path(), &app);
     world.until_well("respect", &repo.head());
     world.patch("deployments", "backend", &json!({"spec": {"replicas": 3}}));
-    let sha = repo.commit(&[("app/backend.yaml", BACKEND.replace("backend:v1", "backend:v2").as_str())], &[]);
+    let sha = repo.commit(
+        &[(
+            "app/backend.yaml",
+            BACKEND.replace("backend:v1", "backend:v2").as_str(),
+        )],
+        &[],
+    );
     world.refresh("respect");
     world.until_well("respect", &sha);
     let live = world.find("deployments", "backend").expect("it is there");
-    assert_eq!(live["spec"]["replicas"], 3, "the sync left what is ignored as it was");
-    assert_eq!(live["spec"]["template"]["spec"]["containers"][0]["image"], "registry.example.org/backend:v2");
+    assert_eq!(
+        live["spec"]["replicas"], 3,
+        "the sync left what is ignored as it was"
+    );
+    assert_eq!(
+        live["spec"]["template"]["spec"]["containers"][0]["image"],
+        "registry.example.org/backend:v2"
+    );
 }
 
 pub fn the_api_server_says_what_differs(world: &mut World) {
     let repo = Repo::with(&[("app/backend.yaml", BACKEND)]);
     let mut app = world.application("asked", &repo.url(), "app", &json!({"selfHeal": true}));
-    app["metadata"]["annotations"] = json!({"argocd.argoproj.io/compare-options": "ServerSideDiff=true"});
+    app["metadata"]["annotations"] =
+        json!({"argocd.argoproj.io/compare-options": "ServerSideDiff=true"});
     world.kube.create(&apps_path(), &app);
     world.until_well("asked", &repo.head());
     world.patch("deployments", "backend", &json!({"spec": {"replicas": 2}}));
-    eventually(PATIENCE, "the edit is undone", || match &world.find("deployments", "backend").expect("it is there")["spec"]["replicas"] {
-        Value::Number(n) if n.as_u64() == Some(1) => Ok(()),
-        other => Err(other.to_string()),
+    eventually(PATIENCE, "the edit is undone", || {
+        match &world.find("deployments", "backend").expect("it is there")["spec"]["replicas"] {
+            Value::Number(n) if n.as_u64() == Some(1) => Ok(()),
+            other => Err(other.to_string()),
+        }
     });
     // What the API server would refuse is known before anything is applied.
-    repo.commit(&[("app/backend.yaml", BACKEND.replace("{app: backend}", "{app: other}").as_str())], &[]);
+    repo.commit(
+        &[(
+            "app/backend.yaml",
+            BACKEND.replace("{app: backend}", "{app: other}").as_str(),
+        )],
+        &[],
+    );
     world.refresh("asked");
-    let app = world.until("asked", "refused", |app| text(app, "/status/sync/status") == "Unknown");
-    let conditions = app.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
-    let told = conditions.iter().find(|c| c["type"] == "ComparisonError").map(|c| text(c, "/message")).unwrap_or_default();
+    let app = world.until("asked", "refused", |app| {
+        text(app, "/status/sync/status") == "Unknown"
+    });
+    let conditions = app
+        .pointer("/status/conditions")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    let told = conditions
+        .iter()
+        .find(|c| c["type"] == "ComparisonError")
+        .map(|c| text(c, "/message"))
+        .unwrap_or_default();
     let begin = "Failed to compare desired state to live state: failed to calculate diff: error calculating server side diff: \
         serverSideDiff error: error running server side apply in dryrun mode for resource Deployment/backend: ";
-    assert!(told.starts_with(begin) && told.contains("field is immutable"), "{told}");
-    let sha = repo.commit(&[("app/backend.yaml", BACKEND.replace("replicas: 1", "replicas: 2").as_str())], &[]);
+    assert!(
+        told.starts_with(begin) && told.contains("field is immutable"),
+        "{told}"
+    );
+    let sha = repo.commit(
+        &[(
+            "app/backend.yaml",
+            BACKEND.replace("replicas: 1", "replicas: 2").as_str(),
+        )],
+        &[],
+    );
     world.refresh("asked");
     world.until_well("asked", &sha);
 }
@@ -59,18 +101,32 @@ pub fn sync_windows_hold_syncs_back(world: &mut World) {
     let mut app = world.application("held", &repo.url(), "app", &json!({}));
     app["spec"]["project"] = "windows".into();
     world.kube.create(&apps_path(), &app);
-    let still = |app: &Value| text(app, "/status/sync/status") == "OutOfSync" && app.get("operation").is_none();
+    let still = |app: &Value| {
+        text(app, "/status/sync/status") == "OutOfSync" && app.get("operation").is_none()
+    };
     world.until("held", "OutOfSync and not synced", still);
     // What a user starts waits as well, and can be ended.
     world.sync("held", &json!({}));
-    let blocked = |app: &Value| text(app, "/status/operationState/message") == "Sync operation blocked by sync window";
+    let blocked = |app: &Value| {
+        text(app, "/status/operationState/message") == "Sync operation blocked by sync window"
+    };
     let app = world.until("held", "blocked", blocked);
     assert_eq!(text(&app, "/status/operationState/phase"), "Running");
     assert_eq!(world.value("held", "value"), None, "nothing was applied");
-    world.change_app("held", &json!({"status": {"operationState": {"phase": "Terminating"}}}));
-    world.until("held", "ended", |app| app.get("operation").is_none() && text(app, "/status/operationState/phase") == "Failed");
+    world.change_app(
+        "held",
+        &json!({"status": {"operationState": {"phase": "Terminating"}}}),
+    );
+    world.until("held", "ended", |app| {
+        app.get("operation").is_none() && text(app, "/status/operationState/phase") == "Failed"
+    });
     // A window that lets users through holds automatic syncs back only.
-    let windows = |list: Value| world.kube.patch(&format!("{projects}/windows"), &json!({"spec": {"syncWindows": list}}));
+    let windows = |list: Value| {
+        world.kube.patch(
+            &format!("{projects}/windows"),
+            &json!({"spec": {"syncWindows": list}}),
+        )
+    };
     let mut manual = always.clone();
     manual["manualSync"] = true.into();
     windows(json!([manual]));
@@ -80,14 +136,19 @@ pub fn sync_windows_hold_syncs_back(world: &mut World) {
     world.until_well("held", &repo.head());
     let sha = repo.commit(&[("app/cm.yaml", config_map("held", "2").as_str())], &[]);
     world.refresh("held");
-    world.until("held", "OutOfSync again", |app| still(app) && text(app, "/status/sync/revision") == sha);
+    world.until("held", "OutOfSync again", |app| {
+        still(app) && text(app, "/status/sync/revision") == sha
+    });
     windows(json!([]));
     world.until_well("held", &sha);
     assert_eq!(world.value("held", "value").as_deref(), Some("2"));
 }
 
 pub fn orphans_are_counted(world: &mut World) {
-    let repo = Repo::with(&[("one/cm.yaml", config_map("one", "1").as_str()), ("two/cm.yaml", config_map("two", "1").as_str())]);
+    let repo = Repo::with(&[
+        ("one/cm.yaml", config_map("one", "1").as_str()),
+        ("two/cm.yaml", config_map("two", "1").as_str()),
+    ]);
     let projects = namespaced("argoproj.io/v1alpha1", "argocd", "appprojects");
     let spec = json!({"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}],
         "clusterResourceWhitelist": [{"group": "*", "kind": "*"}], "orphanedResources": {"warn": true, "ignore": [{"kind": "ConfigMap", "name": "known-*"}]}});
@@ -100,33 +161,60 @@ pub fn orphans_are_counted(world: &mut World) {
         world.until_well(name, &repo.head());
     }
     let warning = |app: &Value| {
-        let conditions = app.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
-        conditions.iter().find(|c| c["type"] == "OrphanedResourceWarning").map(|c| text(c, "/message").to_owned())
+        let conditions = app
+            .pointer("/status/conditions")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
+        conditions
+            .iter()
+            .find(|c| c["type"] == "OrphanedResourceWarning")
+            .map(|c| text(c, "/message").to_owned())
     };
     // Each other's resources, what the namespace came with and what is excepted are no orphans.
     let create = |name: &str| {
         let path = namespaced("v1", &world.namespace, "configmaps");
-        world.kube.create(&path, &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}));
+        world.kube.create(
+            &path,
+            &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}),
+        );
     };
     create("known-one");
     create("left");
     for name in ["one", "two"] {
-        world.until(name, "one orphan", |app| warning(app).as_deref() == Some("Application has 1 orphaned resources"));
+        world.until(name, "one orphan", |app| {
+            warning(app).as_deref() == Some("Application has 1 orphaned resources")
+        });
     }
     create("also-left");
-    world.until("one", "two orphans", |app| warning(app).as_deref() == Some("Application has 2 orphaned resources"));
-    let change = |orphans: Value| world.kube.patch(&format!("{projects}/orphans"), &json!({"spec": {"orphanedResources": orphans}}));
+    world.until("one", "two orphans", |app| {
+        warning(app).as_deref() == Some("Application has 2 orphaned resources")
+    });
+    let change = |orphans: Value| {
+        world.kube.patch(
+            &format!("{projects}/orphans"),
+            &json!({"spec": {"orphanedResources": orphans}}),
+        )
+    };
     change(json!({"ignore": [{"kind": "ConfigMap", "name": "*"}]}));
     world.until("one", "no orphan", |app| warning(app).is_none());
     change(json!({"ignore": null}));
-    world.until("one", "three orphans", |app| warning(app).as_deref() == Some("Application has 3 orphaned resources"));
+    world.until("one", "three orphans", |app| {
+        warning(app).as_deref() == Some("Application has 3 orphaned resources")
+    });
     change(Value::Null);
     world.until("one", "nothing told", |app| warning(app).is_none());
 }
 
 pub fn a_sync_that_takes_too_long_is_ended(world: &mut World) {
-    let params = format!("{}/argocd-cmd-params-cm", namespaced("v1", "argocd", "configmaps"));
-    world.kube.patch(&params, &json!({"data": {"controller.sync.timeout.seconds": "2"}}));
+    let params = format!(
+        "{}/argocd-cmd-params-cm",
+        namespaced("v1", "argocd", "configmaps")
+    );
+    world.kube.patch(
+        &params,
+        &json!({"data": {"controller.sync.timeout.seconds": "2"}}),
+    );
     let slow = "apiVersion: batch/v1
 kind: Job
 metadata:
@@ -138,11 +226,26 @@ spec:
       restartPolicy: Never
       containers: [{name: c, image: registry.example.org/hook:v1, command: [sleep, \"600\"]}]
 ";
-    let repo = Repo::with(&[("app/slow.yaml", slow), ("app/cm.yaml", config_map("late", "1").as_str())]);
+    let repo = Repo::with(&[
+        ("app/slow.yaml", slow),
+        ("app/cm.yaml", config_map("late", "1").as_str()),
+    ]);
     world.deploy("late", &repo.url(), "app", &json!({}));
-    let ended = |app: &Value| app.get("operation").is_none() && text(app, "/status/operationState/phase") == "Failed";
+    let ended = |app: &Value| {
+        app.get("operation").is_none() && text(app, "/status/operationState/phase") == "Failed"
+    };
     let app = world.until("late", "ended", ended);
-    assert_eq!(text(&app, "/status/operationState/message"), "Operation terminated, triggered by controller sync timeout");
-    assert_eq!(world.value("late", "value"), None, "what comes after the hook was not applied");
-    world.kube.patch(&params, &json!({"data": {"controller.sync.timeout.seconds": null}}));
+    assert_eq!(
+        text(&app, "/status/operationState/message"),
+        "Operation terminated, triggered by controller sync timeout"
+    );
+    assert_eq!(
+        world.value("late", "value"),
+        None,
+        "what comes after the hook was not applied"
+    );
+    world.kube.patch(
+        &params,
+        &json!({"data": {"controller.sync.timeout.seconds": null}}),
+    );
 }

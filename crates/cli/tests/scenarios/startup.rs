@@ -10,9 +10,16 @@ use tiphys_testkit::{Ended, Options, PATIENCE, Repo, Tiphys, eventually, namespa
 #[track_caller]
 fn fails(arguments: &[&str], words: &[&str]) {
     let ended = output_of(&program(), &[&["up"], arguments].concat());
-    assert!(ended.code.is_some_and(|c| c != 0), "it must fail: {ended:?}");
+    assert!(
+        ended.code.is_some_and(|c| c != 0),
+        "it must fail: {ended:?}"
+    );
     for word in words {
-        assert!(ended.stderr.contains(word), "`{word}` is missing: {}", ended.stderr);
+        assert!(
+            ended.stderr.contains(word),
+            "`{word}` is missing: {}",
+            ended.stderr
+        );
     }
     assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
 }
@@ -27,44 +34,80 @@ fn shown(path: &Path) -> &str {
 fn a_port_in_use_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("bound").port().to_string();
-    fails(&[&QUIET[..], &["--port", &port]].concat(), &[&port, "--port"]);
-    fails(&[&QUIET[..], &["--port", "0", "--kube-port", &port]].concat(), &[&port, "--kube-port"]);
+    fails(
+        &[&QUIET[..], &["--port", &port]].concat(),
+        &[&port, "--port"],
+    );
+    fails(
+        &[&QUIET[..], &["--port", "0", "--kube-port", &port]].concat(),
+        &[&port, "--kube-port"],
+    );
 }
 
 #[test]
 fn a_newer_or_damaged_or_busy_data_folder_is_named_and_left_alone() {
     let folder = TempDir::new().expect("a folder");
     let path = folder.path();
-    let options = Options { program: program(), data: Some(path.to_owned()), ..Options::default() };
+    let options = Options {
+        program: program(),
+        data: Some(path.to_owned()),
+        ..Options::default()
+    };
     let arguments = ["--bare", "--once", "--port", "0", "--data", shown(path)];
     let (tiphys, kube) = Tiphys::ready(&options);
     let maps = namespaced("v1", "default", "configmaps");
-    kube.create(&maps, &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}}));
+    kube.create(
+        &maps,
+        &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}}),
+    );
     fails(&arguments, &[shown(path), "in use"]);
-    assert!(kube.find(&format!("{maps}/kept")).is_some(), "the first goes on");
+    assert!(
+        kube.find(&format!("{maps}/kept")).is_some(),
+        "the first goes on"
+    );
     let ended = tiphys.interrupt();
     assert_eq!(ended.code, Some(0), "{ended:?}");
 
     let (format, store) = (path.join("kube/format"), path.join("kube/objects.redb"));
-    let (good_format, good_store) = (fs::read(&format).expect("a file"), fs::read(&store).expect("a file"));
+    let (good_format, good_store) = (
+        fs::read(&format).expect("a file"),
+        fs::read(&store).expect("a file"),
+    );
     fs::write(&format, "99\n").expect("a file");
     fails(&arguments, &[shown(path), "newer version", "format 99"]);
     fs::write(&format, &good_format).expect("a file");
     fs::write(&store, b"not a database").expect("a file");
     fails(&arguments, &[shown(path), "damaged"]);
-    assert_eq!(fs::read(&store).expect("a file"), b"not a database", "what may still be saved is not overwritten");
+    assert_eq!(
+        fs::read(&store).expect("a file"),
+        b"not a database",
+        "what may still be saved is not overwritten"
+    );
     fs::write(&store, &good_store[..good_store.len() / 2]).expect("a file");
     fails(&arguments, &[shown(path)]);
 
     fs::write(&store, &good_store).expect("a file");
     let (_tiphys, kube) = Tiphys::ready(&options);
-    assert!(kube.find(&format!("{maps}/kept")).is_some(), "nothing was lost");
+    assert!(
+        kube.find(&format!("{maps}/kept")).is_some(),
+        "nothing was lost"
+    );
 }
 
 #[test]
 fn a_data_folder_that_cannot_be_made_is_named() {
     let file = tempfile::NamedTempFile::new().expect("a file");
-    fails(&["--bare", "--once", "--port", "0", "--data", shown(&file.path().join("data"))], &[shown(file.path()), "--data"]);
+    fails(
+        &[
+            "--bare",
+            "--once",
+            "--port",
+            "0",
+            "--data",
+            shown(&file.path().join("data")),
+        ],
+        &[shown(file.path()), "--data"],
+    );
 }
 
 #[test]
@@ -73,10 +116,33 @@ fn a_kubeconfig_that_does_not_work_is_named() {
     let path = folder.path().join("kubeconfig");
     let with = |text: &str, words: &[&str], more: &[&str]| {
         fs::write(&path, text).expect("a file");
-        let arguments = [&["--bare", "--once", "--ephemeral", "--port", "0", "--kubeconfig", shown(&path)][..], more].concat();
+        let arguments = [
+            &[
+                "--bare",
+                "--once",
+                "--ephemeral",
+                "--port",
+                "0",
+                "--kubeconfig",
+                shown(&path),
+            ][..],
+            more,
+        ]
+        .concat();
         fails(&arguments, &[&[shown(&path)], words].concat());
     };
-    fails(&["--bare", "--once", "--ephemeral", "--port", "0", "--kubeconfig", "/nowhere/config"], &["/nowhere/config"]);
+    fails(
+        &[
+            "--bare",
+            "--once",
+            "--ephemeral",
+            "--port",
+            "0",
+            "--kubeconfig",
+            "/nowhere/config",
+        ],
+        &["/nowhere/config"],
+    );
     with("this is: [not YAML", &[], &[]);
     let good = "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: k, cluster: {server: \"https://127.0.0.1:1\"}}]\nusers: [{name: u, user: {token: t}}]\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n";
     with(good, &["https://127.0.0.1:1"], &[]);
@@ -87,9 +153,28 @@ fn a_kubeconfig_that_does_not_work_is_named() {
 fn once_says_what_is_not_well() {
     let repo = Repo::with(&[("app/cm.yaml", crate::world::config_map("a", "1").as_str())]);
     let url = repo.url();
-    let arguments = |timeout, path| ["--ephemeral", "--once", "--port", "0", "--repo", &url, "--timeout", timeout, "--path", path];
-    fails(&arguments("5", "absent"), &["absent: app path does not exist"]);
-    let ended = output_of(&program(), &[&["up"], &arguments("120", "app")[..]].concat());
+    let arguments = |timeout, path| {
+        [
+            "--ephemeral",
+            "--once",
+            "--port",
+            "0",
+            "--repo",
+            &url,
+            "--timeout",
+            timeout,
+            "--path",
+            path,
+        ]
+    };
+    fails(
+        &arguments("5", "absent"),
+        &["absent: app path does not exist"],
+    );
+    let ended = output_of(
+        &program(),
+        &[&["up"], &arguments("120", "app")[..]].concat(),
+    );
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
@@ -97,7 +182,19 @@ fn once_says_what_is_not_well() {
 fn a_used_folder_starts_again() {
     let folder = TempDir::new().expect("a folder");
     for start in ["first", "second"] {
-        let ended = output_of(&program(), &["up", "--once", "--port", "0", "--timeout", "120", "--data", shown(folder.path())]);
+        let ended = output_of(
+            &program(),
+            &[
+                "up",
+                "--once",
+                "--port",
+                "0",
+                "--timeout",
+                "120",
+                "--data",
+                shown(folder.path()),
+            ],
+        );
         assert_eq!(ended.code, Some(0), "the {start} start: {ended:?}");
     }
 }
@@ -106,20 +203,48 @@ fn a_used_folder_starts_again() {
 fn waiting(more: &[&str], ephemeral: bool) -> (TcpListener, Tiphys) {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/r.git", silent.local_addr().expect("bound"));
-    let arguments = [&["--repo", &url, "--path", "stays"], more].concat().into_iter().map(Into::into).collect();
-    let tiphys = Tiphys::start(&Options { program: program(), ephemeral, examples: true, arguments, ..Options::default() });
-    eventually(PATIENCE, "the Application is shown", || tiphys.stdout().contains("stays:").then_some(()).ok_or_else(|| tiphys.stdout()));
+    let arguments = [&["--repo", &url, "--path", "stays"], more]
+        .concat()
+        .into_iter()
+        .map(Into::into)
+        .collect();
+    let tiphys = Tiphys::start(&Options {
+        program: program(),
+        ephemeral,
+        examples: true,
+        arguments,
+        ..Options::default()
+    });
+    eventually(PATIENCE, "the Application is shown", || {
+        tiphys
+            .stdout()
+            .contains("stays:")
+            .then_some(())
+            .ok_or_else(|| tiphys.stdout())
+    });
     (silent, tiphys)
 }
 
 #[test]
 fn a_signal_ends_once_and_says_what_was_not_reached() {
-    for (code, end) in [(130, Tiphys::interrupt as fn(Tiphys) -> Ended), (143, Tiphys::terminate)] {
+    for (code, end) in [
+        (130, Tiphys::interrupt as fn(Tiphys) -> Ended),
+        (143, Tiphys::terminate),
+    ] {
         let (_silent, tiphys) = waiting(&["--once"], false);
         let ended = end(tiphys);
         assert_eq!(ended.code, Some(code), "{ended:?}");
-        assert!(ended.stderr.contains("before everything was Synced and Healthy") && ended.stderr.contains("stays:"), "{ended:?}");
-        assert!(!ended.stdout.contains("all Synced and Healthy"), "{ended:?}");
+        assert!(
+            ended
+                .stderr
+                .contains("before everything was Synced and Healthy")
+                && ended.stderr.contains("stays:"),
+            "{ended:?}"
+        );
+        assert!(
+            !ended.stdout.contains("all Synced and Healthy"),
+            "{ended:?}"
+        );
     }
 }
 
@@ -127,8 +252,11 @@ fn a_signal_ends_once_and_says_what_was_not_reached() {
 fn either_signal_removes_the_temporary_folder() {
     for end in [Tiphys::interrupt as fn(Tiphys) -> Ended, Tiphys::terminate] {
         let (_silent, tiphys) = waiting(&[], true);
-        let line =
-            tiphys.stdout().lines().find_map(|l| l.split_once("KUBECONFIG=").map(|(_, path)| path.to_owned())).expect("it is printed");
+        let line = tiphys
+            .stdout()
+            .lines()
+            .find_map(|l| l.split_once("KUBECONFIG=").map(|(_, path)| path.to_owned()))
+            .expect("it is printed");
         let folder = Path::new(&line).parent().expect("a folder").to_owned();
         assert!(folder.is_dir(), "{}", folder.display());
         let ended = end(tiphys);
@@ -142,27 +270,70 @@ fn addresses_and_login_are_printed_before_anything_is_deployed_and_at_every_star
     let folder = TempDir::new().expect("a folder");
     let mut logins = Vec::new();
     for _ in 0..2 {
-        let arguments = ["--repo", "file:///nowhere/r.git", "--path", "broken"].map(Into::into).to_vec();
-        let options = Options { program: program(), data: Some(folder.path().to_owned()), examples: true, arguments, ..Options::default() };
+        let arguments = ["--repo", "file:///nowhere/r.git", "--path", "broken"]
+            .map(Into::into)
+            .to_vec();
+        let options = Options {
+            program: program(),
+            data: Some(folder.path().to_owned()),
+            examples: true,
+            arguments,
+            ..Options::default()
+        };
         let tiphys = Tiphys::start(&options);
         let out = eventually(PATIENCE, "the Application is shown", || {
             let out = tiphys.stdout();
-            if out.contains("broken:") { Ok(out) } else { Err(out) }
+            if out.contains("broken:") {
+                Ok(out)
+            } else {
+                Err(out)
+            }
         });
-        let place = |word: &str| out.find(word).unwrap_or_else(|| panic!("`{word}` is missing: {out}"));
-        for word in [tiphys.url.as_str(), "admin / ", "export KUBECONFIG=", " login "] {
+        let place = |word: &str| {
+            out.find(word)
+                .unwrap_or_else(|| panic!("`{word}` is missing: {out}"))
+        };
+        for word in [
+            tiphys.url.as_str(),
+            "admin / ",
+            "export KUBECONFIG=",
+            " login ",
+        ] {
             assert!(place(word) < place("broken:"), "{out}");
         }
         let called = program();
-        assert!(out.contains(&format!("  {} app list", called.display())), "as the program was called: {out}");
-        logins.push(out.lines().find(|l| l.contains("admin / ")).expect("a login").to_owned());
+        assert!(
+            out.contains(&format!("  {} app list", called.display())),
+            "as the program was called: {out}"
+        );
+        logins.push(
+            out.lines()
+                .find(|l| l.contains("admin / "))
+                .expect("a login")
+                .to_owned(),
+        );
         assert_eq!(tiphys.interrupt().code, Some(0));
     }
     assert_eq!(logins[0], logins[1], "the password is still the first one");
 }
 
 fn once(arguments: &[&str]) -> Ended {
-    output_of(&program(), &[&["up", "--ephemeral", "--once", "--port", "0", "--timeout", "120"], arguments].concat())
+    output_of(
+        &program(),
+        &[
+            &[
+                "up",
+                "--ephemeral",
+                "--once",
+                "--port",
+                "0",
+                "--timeout",
+                "120",
+            ],
+            arguments,
+        ]
+        .concat(),
+    )
 }
 
 #[test]
@@ -171,10 +342,26 @@ fn children_of_an_application_are_waited_for() {
                  source: {repoURL: REPO, path: child, targetRevision: HEAD}\n  destination: {server: \"https://kubernetes.default.svc\", \
                  namespace: default}\n  syncPolicy: {automated: {}}\n";
     let repo = Repo::with(&[("child/cm.yaml", crate::world::config_map("a", "1").as_str())]);
-    repo.commit(&[("root/child.yaml", child.replace("REPO", &repo.url()).as_str())], &[]);
-    let ended = once(&["--repo", &repo.url(), "--path", "root", "--namespace", "argocd"]);
+    repo.commit(
+        &[(
+            "root/child.yaml",
+            child.replace("REPO", &repo.url()).as_str(),
+        )],
+        &[],
+    );
+    let ended = once(&[
+        "--repo",
+        &repo.url(),
+        "--path",
+        "root",
+        "--namespace",
+        "argocd",
+    ]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stdout.contains("child: Synced Healthy Succeeded"), "{ended:?}");
+    assert!(
+        ended.stdout.contains("child: Synced Healthy Succeeded"),
+        "{ended:?}"
+    );
 }
 
 #[test]
@@ -182,27 +369,53 @@ fn nothing_is_called_nothing() {
     let repo = Repo::with(&[("empty/README.md", "nothing to deploy")]);
     let ended = once(&["--repo", &repo.url(), "--path", "empty"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stdout.contains("nothing was rendered for empty"), "{ended:?}");
+    assert!(
+        ended.stdout.contains("nothing was rendered for empty"),
+        "{ended:?}"
+    );
     let ended = once(&["--bare"]);
-    assert!(ended.code == Some(0) && !ended.stdout.contains("Synced") && ended.stdout.contains("there is no Application"), "{ended:?}");
+    assert!(
+        ended.code == Some(0)
+            && !ended.stdout.contains("Synced")
+            && ended.stdout.contains("there is no Application"),
+        "{ended:?}"
+    );
 }
 
 #[test]
 fn an_error_that_waiting_cannot_help_ends_once() {
     let repo = Repo::with(&[
         ("app/cm.yaml", crate::world::config_map("a", "1").as_str()),
-        ("bad/cm.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: [\n"),
+        (
+            "bad/cm.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: [\n",
+        ),
     ]);
     let url = repo.url();
     for (arguments, reason) in [
-        (&["--repo", &url, "--path", "absent"][..], "absent: app path does not exist"),
-        (&["--repo", &url, "--path", "app", "--revision", "gone"], "unable to resolve 'gone' to a commit SHA"),
-        (&["--repo", "file:///nowhere/r.git", "--path", "app"], "repository not found"),
+        (
+            &["--repo", &url, "--path", "absent"][..],
+            "absent: app path does not exist",
+        ),
+        (
+            &["--repo", &url, "--path", "app", "--revision", "gone"],
+            "unable to resolve 'gone' to a commit SHA",
+        ),
+        (
+            &["--repo", "file:///nowhere/r.git", "--path", "app"],
+            "repository not found",
+        ),
         (&["--repo", &url, "--path", "bad"], "ComparisonError"),
     ] {
         let ended = once(arguments);
         assert_eq!(ended.code, Some(1), "{ended:?}");
-        assert!(ended.stderr.contains("does not become Synced and Healthy by waiting") && ended.stderr.contains(reason), "{ended:?}");
+        assert!(
+            ended
+                .stderr
+                .contains("does not become Synced and Healthy by waiting")
+                && ended.stderr.contains(reason),
+            "{ended:?}"
+        );
     }
 }
 
@@ -210,21 +423,45 @@ fn an_error_that_waiting_cannot_help_ends_once() {
 fn a_folder_is_a_repository_without_dot_or_slash() {
     let top = TempDir::new().expect("a folder");
     let git = |arguments: &[&str]| {
-        let done = Command::new("git").current_dir(top.path().join("r1")).args(arguments).output().expect("git runs");
+        let done = Command::new("git")
+            .current_dir(top.path().join("r1"))
+            .args(arguments)
+            .output()
+            .expect("git runs");
         assert!(done.status.success(), "{done:?}");
     };
     fs::create_dir(top.path().join("r1")).expect("a folder");
-    fs::write(top.path().join("r1/cm.yaml"), crate::world::config_map("a", "1")).expect("a file");
+    fs::write(
+        top.path().join("r1/cm.yaml"),
+        crate::world::config_map("a", "1"),
+    )
+    .expect("a file");
     git(&["init", "--quiet"]);
     git(&["add", "."]);
-    git(&["-c", "user.name=t", "-c", "user.email=t@example.test", "commit", "--quiet", "-m", "first"]);
+    git(&[
+        "-c",
+        "user.name=t",
+        "-c",
+        "user.email=t@example.test",
+        "commit",
+        "--quiet",
+        "-m",
+        "first",
+    ]);
     let up = |repo: &str| {
         let arguments = ["up", "--ephemeral", "--once", "--port", "0", "--repo", repo];
-        Command::new(program()).current_dir(top.path()).args(arguments).output().expect("it runs")
+        Command::new(program())
+            .current_dir(top.path())
+            .args(arguments)
+            .output()
+            .expect("it runs")
     };
     let (there, missing) = (up("r1"), up("r2"));
     assert_eq!(there.status.code(), Some(0), "{there:?}");
-    assert!(String::from_utf8_lossy(&missing.stderr).contains("--repo r2: there is no such folder"), "{missing:?}");
+    assert!(
+        String::from_utf8_lossy(&missing.stderr).contains("--repo r2: there is no such folder"),
+        "{missing:?}"
+    );
 }
 
 const OPERATORS: [(&str, &str); 2] = [
@@ -245,27 +482,57 @@ fn kinds_and_storage_classes_that_nobody_defined_get_placeholders() {
     let repo = Repo::with(&OPERATORS);
     let ended = once(&["--repo", &repo.url(), "--path", "ops"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    for line in
-        ["placeholder definition for Certificate (cert-manager.io/v1, namespaced)", "ClusterIssuer (cert-manager.io/v1, cluster-wide)"]
-    {
+    for line in [
+        "placeholder definition for Certificate (cert-manager.io/v1, namespaced)",
+        "ClusterIssuer (cert-manager.io/v1, cluster-wide)",
+    ] {
         assert!(ended.stdout.contains(line), "{ended:?}");
     }
     let strict = output_of(
         &program(),
-        &["up", "--ephemeral", "--once", "--port", "0", "--timeout", "8", "--strict-kinds", "--repo", &repo.url(), "--path", "ops"],
+        &[
+            "up",
+            "--ephemeral",
+            "--once",
+            "--port",
+            "0",
+            "--timeout",
+            "8",
+            "--strict-kinds",
+            "--repo",
+            &repo.url(),
+            "--path",
+            "ops",
+        ],
     );
     assert_eq!(strict.code, Some(1), "{strict:?}");
-    assert!(strict.stderr.contains("could not find the requested resource") && !strict.stdout.contains("placeholder"), "{strict:?}");
+    assert!(
+        strict
+            .stderr
+            .contains("could not find the requested resource")
+            && !strict.stdout.contains("placeholder"),
+        "{strict:?}"
+    );
 }
 
 #[test]
 fn a_real_definition_takes_the_place_of_a_placeholder_and_objects_stay() {
     let widget = |name: &str| json!({"apiVersion": "example.test/v1", "kind": "Widget", "metadata": {"name": name, "namespace": "default"}, "spec": {"size": 3}});
     let repo = Repo::with(&[("app/widget.yaml", widget("of-git").to_string().as_str())]);
-    let arguments = ["--repo", &repo.url(), "--path", "app"].map(Into::into).to_vec();
-    let (_tiphys, kube) = Tiphys::ready(&Options { program: program(), examples: true, arguments, ..Options::default() });
+    let arguments = ["--repo", &repo.url(), "--path", "app"]
+        .map(Into::into)
+        .to_vec();
+    let (_tiphys, kube) = Tiphys::ready(&Options {
+        program: program(),
+        examples: true,
+        arguments,
+        ..Options::default()
+    });
     let placeholder = "/apis/example.test/v1/namespaces/default/widgets";
-    eventually(PATIENCE, "the placeholder serves", || kube.find(&format!("{placeholder}/of-git")).ok_or_else(|| "no object".to_owned()));
+    eventually(PATIENCE, "the placeholder serves", || {
+        kube.find(&format!("{placeholder}/of-git"))
+            .ok_or_else(|| "no object".to_owned())
+    });
     kube.create(placeholder, &widget("by-hand"));
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}});
     // Another plural than the one that was guessed.
@@ -279,11 +546,18 @@ fn a_real_definition_takes_the_place_of_a_placeholder_and_objects_stay() {
     );
     for name in ["by-hand", "of-git"] {
         let object = eventually(PATIENCE, "the real definition has the objects", || {
-            kube.find(&format!("/apis/example.test/v1/namespaces/default/widgetz/{name}")).ok_or_else(|| name.to_owned())
+            kube.find(&format!(
+                "/apis/example.test/v1/namespaces/default/widgetz/{name}"
+            ))
+            .ok_or_else(|| name.to_owned())
         });
         assert_eq!(object["spec"]["size"], 3);
     }
-    assert!(kube.find("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.test").is_none(), "the placeholder is gone");
+    assert!(
+        kube.find("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.test")
+            .is_none(),
+        "the placeholder is gone"
+    );
 }
 
 #[test]
@@ -291,12 +565,25 @@ fn examples_are_not_deployed_into_a_real_cluster_unasked() {
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join("kubeconfig");
     fs::write(&path, "{}").expect("a file");
-    fails(&["--once", "--ephemeral", "--port", "0", "--kubeconfig", shown(&path)], &["examples", "--yes", shown(&path)]);
+    fails(
+        &[
+            "--once",
+            "--ephemeral",
+            "--port",
+            "0",
+            "--kubeconfig",
+            shown(&path),
+        ],
+        &["examples", "--yes", shown(&path)],
+    );
 }
 
 #[test]
 fn what_is_installed_can_be_deleted_without_the_applications() {
-    let (tiphys, kube) = Tiphys::ready(&Options { program: program(), ..Options::default() });
+    let (tiphys, kube) = Tiphys::ready(&Options {
+        program: program(),
+        ..Options::default()
+    });
     let kubeconfig = shown(tiphys.kubeconfig().expect("a data folder")).to_owned();
     let spec = json!({"project": "default", "source": {"repoURL": "https://example.test/r", "path": "."}, "destination": {"server": "https://kubernetes.default.svc", "namespace": "default"}});
     let app = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "kept"}, "spec": spec});
@@ -304,7 +591,11 @@ fn what_is_installed_can_be_deleted_without_the_applications() {
     let installed = output_of(&program(), &["install", "--kubeconfig", &kubeconfig]);
     assert_eq!(installed.code, Some(0), "{installed:?}");
     let printed = output_of(&program(), &["install", "--print", "--without-crds"]);
-    let documents = tiphys_gocompat::yaml::parse_documents(&printed.stdout, &tiphys_gocompat::yaml::Limits::default()).expect("YAML");
+    let documents = tiphys_gocompat::yaml::parse_documents(
+        &printed.stdout,
+        &tiphys_gocompat::yaml::Limits::default(),
+    )
+    .expect("YAML");
     assert!(documents.len() >= 6, "{printed:?}");
     for document in documents {
         let object = document.value;
@@ -315,26 +606,47 @@ fn what_is_installed_can_be_deleted_without_the_applications() {
             "Deployment" => namespaced("apps/v1", "argocd", "deployments"),
             "NetworkPolicy" => namespaced("networking.k8s.io/v1", "argocd", "networkpolicies"),
             "ClusterRole" => "/apis/rbac.authorization.k8s.io/v1/clusterroles".to_owned(),
-            "ClusterRoleBinding" => "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings".to_owned(),
+            "ClusterRoleBinding" => {
+                "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings".to_owned()
+            }
             other => panic!("deleting a {other} deletes Applications"),
         };
-        assert!(kube.find(&format!("{collection}/{name}")).is_some(), "{name} was installed");
+        assert!(
+            kube.find(&format!("{collection}/{name}")).is_some(),
+            "{name} was installed"
+        );
         kube.delete(&format!("{collection}/{name}"));
     }
-    let kept = kube.find(&format!("{}/kept", tiphys_testkit::apps_path())).expect("the Application is there");
+    let kept = kube
+        .find(&format!("{}/kept", tiphys_testkit::apps_path()))
+        .expect("the Application is there");
     assert!(kept["metadata"]["deletionTimestamp"].is_null(), "{kept}");
     let whole = output_of(&program(), &["install", "--print"]);
-    assert!(whole.stdout.starts_with("# To uninstall, do not `kubectl delete` this file"), "{whole:?}");
+    assert!(
+        whole
+            .stdout
+            .starts_with("# To uninstall, do not `kubectl delete` this file"),
+        "{whole:?}"
+    );
 }
 
 #[test]
 fn the_first_password_is_found_where_up_runs() {
     let home = TempDir::new().expect("a folder");
     let data = Some(home.path().join("tiphys"));
-    let tiphys = Tiphys::start(&Options { program: program(), data, ..Options::default() });
+    let tiphys = Tiphys::start(&Options {
+        program: program(),
+        data,
+        ..Options::default()
+    });
     let line = eventually(PATIENCE, "the login is printed", || {
         let out = tiphys.stdout();
-        out.lines().find_map(|l| l.split_once("admin / ").map(|(_, password)| password.trim().to_owned())).ok_or(out)
+        out.lines()
+            .find_map(|l| {
+                l.split_once("admin / ")
+                    .map(|(_, password)| password.trim().to_owned())
+            })
+            .ok_or(out)
     });
     let asked = Command::new(program())
         .args(["admin", "initial-password"])
@@ -345,16 +657,23 @@ fn the_first_password_is_found_where_up_runs() {
         .expect("it runs");
     let out = String::from_utf8_lossy(&asked.stdout);
     assert_eq!(out.lines().next(), Some(line.as_str()), "{asked:?}");
-    assert!(String::from_utf8_lossy(&asked.stderr).contains("tiphys up"), "{asked:?}");
+    assert!(
+        String::from_utf8_lossy(&asked.stderr).contains("tiphys up"),
+        "{asked:?}"
+    );
 }
 
 #[test]
 fn applications_of_a_selector_are_synced_together_and_all_to_their_end() {
     let repo = Repo::with(&[("app/cm.yaml", crate::world::config_map("a", "1").as_str())]);
-    let (tiphys, kube) = Tiphys::ready(&Options { program: program(), ..Options::default() });
+    let (tiphys, kube) = Tiphys::ready(&Options {
+        program: program(),
+        ..Options::default()
+    });
     for n in 0..6 {
         let source = json!({"repoURL": repo.url(), "path": if n == 0 { "absent" } else { "app" }, "targetRevision": "HEAD"});
-        let destination = json!({"server": "https://kubernetes.default.svc", "namespace": format!("n-{n}")});
+        let destination =
+            json!({"server": "https://kubernetes.default.svc", "namespace": format!("n-{n}")});
         let spec = json!({"project": "default", "source": source, "destination": destination, "syncPolicy": {"syncOptions": ["CreateNamespace=true"]}});
         let metadata = json!({"name": format!("app-{n}"), "labels": {"team": "a"}});
         kube.create(
@@ -362,27 +681,63 @@ fn applications_of_a_selector_are_synced_together_and_all_to_their_end() {
             &json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata, "spec": spec}),
         );
     }
-    let password = tiphys.stdout().lines().find_map(|l| l.split_once("admin / ").map(|(_, p)| p.trim().to_owned())).expect("a login");
+    let password = tiphys
+        .stdout()
+        .lines()
+        .find_map(|l| l.split_once("admin / ").map(|(_, p)| p.trim().to_owned()))
+        .expect("a login");
     let folder = TempDir::new().expect("a folder");
     let config = folder.path().join("config");
-    let run = |arguments: &[&str]| output_of(&program(), &[arguments, &["--config", shown(&config)]].concat());
+    let run = |arguments: &[&str]| {
+        output_of(
+            &program(),
+            &[arguments, &["--config", shown(&config)]].concat(),
+        )
+    };
     let address = tiphys.url.trim_start_matches("http://");
-    let login = run(&["login", address, "--plaintext", "--username", "admin", "--password", &password]);
+    let login = run(&[
+        "login",
+        address,
+        "--plaintext",
+        "--username",
+        "admin",
+        "--password",
+        &password,
+    ]);
     assert_eq!(login.code, Some(0), "{login:?}");
     let synced = run(&["app", "sync", "-l", "team=a", "--timeout", "100"]);
     assert_eq!(synced.code, Some(1), "{synced:?}");
-    assert!(synced.stdout.contains("6 applications: 5 succeeded, 1 failed"), "{synced:?}");
-    assert!(synced.stdout.lines().filter(|l| l.starts_with("argocd/app-") && l.contains("Succeeded")).count() == 5, "{synced:?}");
+    assert!(
+        synced
+            .stdout
+            .contains("6 applications: 5 succeeded, 1 failed"),
+        "{synced:?}"
+    );
+    assert!(
+        synced
+            .stdout
+            .lines()
+            .filter(|l| l.starts_with("argocd/app-") && l.contains("Succeeded"))
+            .count()
+            == 5,
+        "{synced:?}"
+    );
     let missing = output_of(&program(), &["app", "logs", "web"]);
     assert!(
-        missing.code == Some(1) && missing.stderr.contains("argocd app logs does not exist in tiphys. Instead: kubectl logs"),
+        missing.code == Some(1)
+            && missing
+                .stderr
+                .contains("argocd app logs does not exist in tiphys. Instead: kubectl logs"),
         "{missing:?}"
     );
 }
 
 #[test]
 fn the_temporary_folder_of_repositories_goes_with_the_process() {
-    let (tiphys, _kube) = Tiphys::ready(&Options { program: program(), ..Options::default() });
+    let (tiphys, _kube) = Tiphys::ready(&Options {
+        program: program(),
+        ..Options::default()
+    });
     let temporary = TempDir::new().expect("a folder");
     let kubeconfig = shown(tiphys.kubeconfig().expect("a data folder")).to_owned();
     let port = tiphys_testkit::free_port().to_string();
@@ -402,16 +757,42 @@ fn the_temporary_folder_of_repositories_goes_with_the_process() {
         .env("TMPDIR", temporary.path())
         .spawn()
         .expect("it starts");
-    let folders = || fs::read_dir(temporary.path()).expect("a folder").filter_map(Result::ok).map(|e| e.file_name()).collect::<Vec<_>>();
-    eventually(PATIENCE, "the folder is made", || if folders().is_empty() { Err("none".to_owned()) } else { Ok(()) });
+    let folders = || {
+        fs::read_dir(temporary.path())
+            .expect("a folder")
+            .filter_map(Result::ok)
+            .map(|e| e.file_name())
+            .collect::<Vec<_>>()
+    };
+    eventually(PATIENCE, "the folder is made", || {
+        if folders().is_empty() {
+            Err("none".to_owned())
+        } else {
+            Ok(())
+        }
+    });
     // It listens to signals once it serves.
     let api = tiphys_testkit::Api::plain(&format!("http://127.0.0.1:{port}"));
     eventually(PATIENCE, "it serves", || {
-        api.get("/api/version").map_err(|e| e.0).and_then(|a| if a.status == 200 { Ok(()) } else { Err(a.status.to_string()) })
+        api.get("/api/version").map_err(|e| e.0).and_then(|a| {
+            if a.status == 200 {
+                Ok(())
+            } else {
+                Err(a.status.to_string())
+            }
+        })
     });
-    let done = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill is installed");
+    let done = Command::new("kill")
+        .args(["-TERM", &child.id().to_string()])
+        .status()
+        .expect("kill is installed");
     assert!(done.success());
-    let ended = eventually(PATIENCE, "it ends", || child.try_wait().expect("our child").ok_or_else(|| "it runs".to_owned()));
+    let ended = eventually(PATIENCE, "it ends", || {
+        child
+            .try_wait()
+            .expect("our child")
+            .ok_or_else(|| "it runs".to_owned())
+    });
     assert!(ended.success(), "{ended:?}");
     assert!(folders().is_empty(), "{:?} is left behind", folders());
 }
@@ -422,25 +803,68 @@ fn what_keeps_a_resource_from_being_healthy_is_said() {
         "metadata": {"labels": {"app": "web"}, "annotations": {"sim.tiphys.dev/behaviour": "image-pull-error"}},
         "spec": {"containers": [{"name": "web", "image": "registry.example.test/web:nope"}]}
     });
-    let spec = json!({"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template});
+    let spec =
+        json!({"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template});
     let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec});
     let repo = Repo::with(&[("app/web.json", deployment.to_string().as_str())]);
-    let arguments = ["--repo", &repo.url(), "--path", "app"].map(Into::into).to_vec();
-    let (tiphys, _kube) = Tiphys::ready(&Options { program: program(), examples: true, arguments, ..Options::default() });
-    let is_reason = |line: &str| line.contains("Deployment web 0/1: pod web-") && line.ends_with(" ImagePullBackOff");
+    let arguments = ["--repo", &repo.url(), "--path", "app"]
+        .map(Into::into)
+        .to_vec();
+    let (tiphys, _kube) = Tiphys::ready(&Options {
+        program: program(),
+        examples: true,
+        arguments,
+        ..Options::default()
+    });
+    let is_reason = |line: &str| {
+        line.contains("Deployment web 0/1: pod web-") && line.ends_with(" ImagePullBackOff")
+    };
     eventually(PATIENCE, "up says why", || {
         let out = tiphys.stdout();
-        if out.lines().any(|l| l.starts_with("app: Synced Progressing") && is_reason(l)) { Ok(()) } else { Err(out) }
+        if out
+            .lines()
+            .any(|l| l.starts_with("app: Synced Progressing") && is_reason(l))
+        {
+            Ok(())
+        } else {
+            Err(out)
+        }
     });
-    let password = tiphys.stdout().lines().find_map(|l| l.split_once("admin / ").map(|(_, p)| p.trim().to_owned())).expect("a login");
+    let password = tiphys
+        .stdout()
+        .lines()
+        .find_map(|l| l.split_once("admin / ").map(|(_, p)| p.trim().to_owned()))
+        .expect("a login");
     let folder = TempDir::new().expect("a folder");
     let config = folder.path().join("config");
-    let run = |arguments: &[&str]| output_of(&program(), &[arguments, &["--config", shown(&config)]].concat());
+    let run = |arguments: &[&str]| {
+        output_of(
+            &program(),
+            &[arguments, &["--config", shown(&config)]].concat(),
+        )
+    };
     let address = tiphys.url.trim_start_matches("http://");
-    assert_eq!(run(&["login", address, "--plaintext", "--username", "admin", "--password", &password]).code, Some(0));
-    for command in [&["app", "get", "app"][..], &["app", "wait", "app", "--health", "--timeout", "1"]] {
+    assert_eq!(
+        run(&[
+            "login",
+            address,
+            "--plaintext",
+            "--username",
+            "admin",
+            "--password",
+            &password
+        ])
+        .code,
+        Some(0)
+    );
+    for command in [
+        &["app", "get", "app"][..],
+        &["app", "wait", "app", "--health", "--timeout", "1"],
+    ] {
         let out = run(command).stdout;
-        let (_, reasons) = out.split_once("\nNot healthy:\n").unwrap_or_else(|| panic!("{command:?}: {out}"));
+        let (_, reasons) = out
+            .split_once("\nNot healthy:\n")
+            .unwrap_or_else(|| panic!("{command:?}: {out}"));
         assert!(reasons.lines().any(is_reason), "{command:?}: {out}");
     }
 }

@@ -45,22 +45,59 @@ impl Ground<'_> {
     fn start(&self, pod: &str) -> Plane {
         let metrics = free_port();
         let mut command = Command::new(program());
-        command.args(["control-plane", "--bootstrap", "--address", "127.0.0.1", "--namespace", &self.place, "--pod-name", pod]);
-        command.args(["--port", &free_port().to_string(), "--api-metrics-port", "0", "--metrics-port", &metrics.to_string()]);
-        command.args(["--repo-server", &self.repo_server, "--repo-server-plaintext"]);
-        command.arg("--kubeconfig").arg(self.world.kubeconfig()).arg("--repositories").arg(self.folder.path().join(pod));
+        command.args([
+            "control-plane",
+            "--bootstrap",
+            "--address",
+            "127.0.0.1",
+            "--namespace",
+            &self.place,
+            "--pod-name",
+            pod,
+        ]);
+        command.args([
+            "--port",
+            &free_port().to_string(),
+            "--api-metrics-port",
+            "0",
+            "--metrics-port",
+            &metrics.to_string(),
+        ]);
+        command.args([
+            "--repo-server",
+            &self.repo_server,
+            "--repo-server-plaintext",
+        ]);
+        command
+            .arg("--kubeconfig")
+            .arg(self.world.kubeconfig())
+            .arg("--repositories")
+            .arg(self.folder.path().join(pod));
         let log = File::create(self.folder.path().join(format!("{pod}.log"))).expect("a file");
-        let plane = Plane(command.stdin(Stdio::null()).stdout(log.try_clone().expect("a file")).stderr(log).spawn().expect("it starts"));
+        let plane = Plane(
+            command
+                .stdin(Stdio::null())
+                .stdout(log.try_clone().expect("a file"))
+                .stderr(log)
+                .spawn()
+                .expect("it starts"),
+        );
         eventually(PATIENCE, &format!("{pod} is there"), || {
-            let answers = std::net::TcpStream::connect(("127.0.0.1", metrics)).is_ok() && get(metrics, "/healthz").ends_with("ok\n");
+            let answers = std::net::TcpStream::connect(("127.0.0.1", metrics)).is_ok()
+                && get(metrics, "/healthz").ends_with("ok\n");
             if answers { Ok(()) } else { Err(self.said()) }
         });
         plane
     }
 
     fn said(&self) -> String {
-        let logs = fs::read_dir(self.folder.path()).expect("a folder").filter_map(Result::ok).map(|entry| entry.path());
-        logs.filter(|path| path.extension().is_some_and(|e| e == "log")).filter_map(|path| fs::read_to_string(path).ok()).collect()
+        let logs = fs::read_dir(self.folder.path())
+            .expect("a folder")
+            .filter_map(Result::ok)
+            .map(|entry| entry.path());
+        logs.filter(|path| path.extension().is_some_and(|e| e == "log"))
+            .filter_map(|path| fs::read_to_string(path).ok())
+            .collect()
     }
 
     fn path(&self) -> String {
@@ -72,7 +109,10 @@ impl Ground<'_> {
     }
 
     fn lease_is_of(&self, pod: &str) {
-        let lease = format!("{}/tiphys-application-controller-0", namespaced("coordination.k8s.io/v1", &self.place, "leases"));
+        let lease = format!(
+            "{}/tiphys-application-controller-0",
+            namespaced("coordination.k8s.io/v1", &self.place, "leases")
+        );
         eventually(PATIENCE, &format!("{pod} has the lease"), || {
             let found = self.world.kube.find(&lease).unwrap_or_default();
             if text(&found, "/spec/holderIdentity").starts_with(&format!("{pod}_")) {
@@ -85,20 +125,36 @@ impl Ground<'_> {
 
     /// Waits until hooks run; when the operations began that are under way then.
     fn in_mid_sync(&self, which: usize) -> BTreeMap<String, String> {
-        let operations =
-            |app: &Value| app["status"]["history"].as_array().map_or(0, Vec::len) + 1 == which && app.get("operation").is_some();
+        let operations = |app: &Value| {
+            app["status"]["history"].as_array().map_or(0, Vec::len) + 1 == which
+                && app.get("operation").is_some()
+        };
         eventually(PATIENCE, "operations wait for their hooks", || {
             let jobs = self.jobs().len();
             let apps = self.apps();
-            let running = apps.iter().filter(|app| operations(app) && text(app, "/status/operationState/phase") == "Running");
-            let began: BTreeMap<_, _> =
-                running.map(|app| (text(app, "/metadata/name"), text(app, "/status/operationState/startedAt"))).collect();
-            if jobs > (which - 1) * APPS && !began.is_empty() { Ok(began) } else { Err(format!("{jobs} hooks\n{}", self.said())) }
+            let running = apps.iter().filter(|app| {
+                operations(app) && text(app, "/status/operationState/phase") == "Running"
+            });
+            let began: BTreeMap<_, _> = running
+                .map(|app| {
+                    (
+                        text(app, "/metadata/name"),
+                        text(app, "/status/operationState/startedAt"),
+                    )
+                })
+                .collect();
+            if jobs > (which - 1) * APPS && !began.is_empty() {
+                Ok(began)
+            } else {
+                Err(format!("{jobs} hooks\n{}", self.said()))
+            }
         })
     }
 
     fn jobs(&self) -> Vec<Value> {
-        self.world.kube.list(&namespaced("batch/v1", &self.world.namespace, "jobs"))
+        self.world
+            .kube
+            .list(&namespaced("batch/v1", &self.world.namespace, "jobs"))
     }
 
     /// Waits until all have been synced so many times, and looks whether each did what was to be done once.
@@ -107,31 +163,65 @@ impl Ground<'_> {
             text(app, "/status/sync/status") == "Synced"
                 && text(app, "/status/operationState/phase") == "Succeeded"
                 && app.get("operation").is_none()
-                && app["status"]["history"].as_array().is_some_and(|h| h.len() >= times)
+                && app["status"]["history"]
+                    .as_array()
+                    .is_some_and(|h| h.len() >= times)
         };
         let apps = eventually(PATIENCE, &format!("all were synced {times} times"), || {
             let apps = self.apps();
-            let bad: Vec<_> = apps.iter().filter(|app| !is_well(app)).map(|app| app["status"].to_string()).collect();
-            if bad.is_empty() && apps.len() == APPS { Ok(apps) } else { Err(format!("{bad:?}\n{}", self.said())) }
+            let bad: Vec<_> = apps
+                .iter()
+                .filter(|app| !is_well(app))
+                .map(|app| app["status"].to_string())
+                .collect();
+            if bad.is_empty() && apps.len() == APPS {
+                Ok(apps)
+            } else {
+                Err(format!("{bad:?}\n{}", self.said()))
+            }
         });
         for app in &apps {
             let name = text(app, "/metadata/name");
-            assert_eq!(app["status"]["history"].as_array().map(Vec::len), Some(times), "{name} was synced more often than asked for");
-            assert_eq!(app.pointer("/status/operationState/retryCount"), None, "{name}: a death is no failure");
+            assert_eq!(
+                app["status"]["history"].as_array().map(Vec::len),
+                Some(times),
+                "{name} was synced more often than asked for"
+            );
+            assert_eq!(
+                app.pointer("/status/operationState/retryCount"),
+                None,
+                "{name}: a death is no failure"
+            );
             if let Some(began) = began.get(&name) {
-                assert_eq!(*began, text(app, "/status/operationState/startedAt"), "{name}: the operation goes on, it does not begin again");
+                assert_eq!(
+                    *began,
+                    text(app, "/status/operationState/startedAt"),
+                    "{name}: the operation goes on, it does not begin again"
+                );
             }
         }
         let mut hooks: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for job in self.jobs() {
-            hooks.entry(text(&job, "/metadata/annotations/tiphys.dev~1operation-id")).or_default().insert(text(&job, "/metadata/uid"));
+            hooks
+                .entry(text(&job, "/metadata/annotations/tiphys.dev~1operation-id"))
+                .or_default()
+                .insert(text(&job, "/metadata/uid"));
         }
-        assert!(hooks.values().all(|ran| ran.len() == 1), "a hook ran twice: {hooks:?}");
+        assert!(
+            hooks.values().all(|ran| ran.len() == 1),
+            "a hook ran twice: {hooks:?}"
+        );
         assert_eq!(hooks.len(), times * APPS, "each operation had its hook");
     }
 
     fn signal(&self, plane: &Plane, signal: &str) {
-        assert!(Command::new("kill").args([signal, &plane.0.id().to_string()]).status().expect("kill is installed").success());
+        assert!(
+            Command::new("kill")
+                .args([signal, &plane.0.id().to_string()])
+                .status()
+                .expect("kill is installed")
+                .success()
+        );
     }
 }
 
@@ -140,12 +230,22 @@ pub fn a_replica_that_dies_is_taken_over(world: &mut World) {
     drop(installation(world, &place));
     world.kube.namespace(&world.namespace);
     let (_renderer, repo_server) = repo_server(manifests);
-    let ground = Ground { world, place, repo_server, folder: TempDir::new().expect("a folder") };
+    let ground = Ground {
+        world,
+        place,
+        repo_server,
+        folder: TempDir::new().expect("a folder"),
+    };
     let first = ground.start("first");
     ground.lease_is_of("first");
     let second = ground.start("second");
     for number in 0..APPS {
-        let mut app = world.application(&format!("a-{number}"), "https://git.example.test/kustomized.git", "app", &json!({}));
+        let mut app = world.application(
+            &format!("a-{number}"),
+            "https://git.example.test/kustomized.git",
+            "app",
+            &json!({}),
+        );
         app["metadata"]["finalizers"] = Value::Null;
         world.kube.create(&ground.path(), &app);
     }
@@ -153,24 +253,42 @@ pub fn a_replica_that_dies_is_taken_over(world: &mut World) {
     ground.signal(&first, "-KILL");
     let killed = Instant::now();
     ground.lease_is_of("second");
-    eprintln!("killed with {} operations under way; taken over after {:.1} s", began.len(), killed.elapsed().as_secs_f64());
+    eprintln!(
+        "killed with {} operations under way; taken over after {:.1} s",
+        began.len(),
+        killed.elapsed().as_secs_f64()
+    );
     ground.all_are_well(1, &began);
 
     // One that sleeps is no better than a dead one, and when it wakes up it writes nothing.
     let _third = ground.start("third");
     let sync = json!({"operation": {"initiatedBy": {"username": "test"}, "sync": {}}});
     for app in ground.apps() {
-        world.kube.patch(&format!("{}/{}", ground.path(), text(&app, "/metadata/name")), &sync);
+        world.kube.patch(
+            &format!("{}/{}", ground.path(), text(&app, "/metadata/name")),
+            &sync,
+        );
     }
     let began = ground.in_mid_sync(2);
     ground.signal(&second, "-STOP");
     ground.lease_is_of("third");
     ground.all_are_well(2, &began);
-    let versions = || ground.apps().iter().map(|app| text(app, "/metadata/resourceVersion")).collect::<Vec<_>>();
+    let versions = || {
+        ground
+            .apps()
+            .iter()
+            .map(|app| text(app, "/metadata/resourceVersion"))
+            .collect::<Vec<_>>()
+    };
     let before = versions();
     ground.signal(&second, "-CONT");
     thread::sleep(Duration::from_secs(2));
-    assert_eq!(versions(), before, "nobody had a reason to write\n{}", ground.said());
+    assert_eq!(
+        versions(),
+        before,
+        "nobody had a reason to write\n{}",
+        ground.said()
+    );
     ground.all_are_well(2, &began);
     ground.lease_is_of("third");
     remove(world, &ground.place);

@@ -12,7 +12,8 @@ static TURN: Mutex<()> = Mutex::new(());
 
 /// The binary under test: `TIPHYS_BIN`, or the one of this build.
 pub fn program() -> PathBuf {
-    std::env::var_os("TIPHYS_BIN").map_or_else(|| env!("CARGO_BIN_EXE_tiphys").into(), PathBuf::from)
+    std::env::var_os("TIPHYS_BIN")
+        .map_or_else(|| env!("CARGO_BIN_EXE_tiphys").into(), PathBuf::from)
 }
 
 /// A running control plane and the client for its cluster.
@@ -26,7 +27,14 @@ pub struct World {
 
 impl World {
     pub fn embedded(scenario: &str) -> Option<Self> {
-        Some(Self::start(scenario, Options { program: program(), ..Options::default() }, None))
+        Some(Self::start(
+            scenario,
+            Options {
+                program: program(),
+                ..Options::default()
+            },
+            None,
+        ))
     }
 
     /// `None` unless `TIPHYS_TEST_REAL=1`; then `KUBECONFIG` names the cluster (`scripts/test-real` sets both).
@@ -35,23 +43,39 @@ impl World {
             tiphys_testkit::skip("real", "it needs a real control plane: make test-real");
             return None;
         }
-        let kubeconfig = PathBuf::from(std::env::var_os("KUBECONFIG").expect("KUBECONFIG names the cluster"));
+        let kubeconfig =
+            PathBuf::from(std::env::var_os("KUBECONFIG").expect("KUBECONFIG names the cluster"));
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         clean(&Api::kubeconfig(&kubeconfig).expect("a kubeconfig"));
-        let options = Options { program: program(), kubeconfig: Some(kubeconfig), ..Options::default() };
+        let options = Options {
+            program: program(),
+            kubeconfig: Some(kubeconfig),
+            ..Options::default()
+        };
         Some(Self::start(scenario, options, Some(turn)))
     }
 
     fn start(scenario: &str, options: Options, real: Option<MutexGuard<'static, ()>>) -> Self {
         let examples = scenario.starts_with("examples");
-        let (tiphys, kube) = Tiphys::ready(&Options { examples, ..options });
+        let (tiphys, kube) = Tiphys::ready(&Options {
+            examples,
+            ..options
+        });
         let namespace = format!("{}-{}", scenario.replace('_', "-"), std::process::id());
-        Self { tiphys, kube, namespace, real }
+        Self {
+            tiphys,
+            kube,
+            namespace,
+            real,
+        }
     }
 
     /// How commands find the cluster.
     pub fn kubeconfig(&self) -> PathBuf {
-        self.tiphys.kubeconfig().expect("it has been found").to_owned()
+        self.tiphys
+            .kubeconfig()
+            .expect("it has been found")
+            .to_owned()
     }
 
     /// An Application with the destination and options that most scenarios want.
@@ -70,7 +94,8 @@ impl World {
     /// Creates it.
     #[track_caller]
     pub fn deploy(&self, name: &str, repo: &str, path: &str, automated: &Value) {
-        self.kube.create(&apps_path(), &self.application(name, repo, path, automated));
+        self.kube
+            .create(&apps_path(), &self.application(name, repo, path, automated));
     }
 
     #[track_caller]
@@ -87,13 +112,19 @@ impl World {
     /// Asks for a refresh, as `argocd app get --refresh` does.
     #[track_caller]
     pub fn refresh(&self, name: &str) {
-        self.change_app(name, &json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}}));
+        self.change_app(
+            name,
+            &json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}}),
+        );
     }
 
     /// Starts a manual sync.
     #[track_caller]
     pub fn sync(&self, name: &str, sync: &Value) {
-        self.change_app(name, &json!({"operation": {"initiatedBy": {"username": "test"}, "sync": sync}}));
+        self.change_app(
+            name,
+            &json!({"operation": {"initiatedBy": {"username": "test"}, "sync": sync}}),
+        );
     }
 
     /// Waits for a state of an Application.
@@ -101,14 +132,20 @@ impl World {
     pub fn until(&self, name: &str, what: &str, mut is: impl FnMut(&Value) -> bool) -> Value {
         eventually(PATIENCE, &format!("Application {name} is {what}"), || {
             let app = self.get_app(name).ok_or("there is none")?;
-            if is(&app) { Ok(app) } else { Err(summary(&app)) }
+            if is(&app) {
+                Ok(app)
+            } else {
+                Err(summary(&app))
+            }
         })
     }
 
     /// Waits until it is Synced to a revision and Healthy, and nothing runs.
     #[track_caller]
     pub fn until_well(&self, name: &str, sha: &str) -> Value {
-        self.until(name, &format!("Synced to {sha} and Healthy"), |app| is_well(app, sha))
+        self.until(name, &format!("Synced to {sha} and Healthy"), |app| {
+            is_well(app, sha)
+        })
     }
 
     fn path(&self, plural: &str, name: &str) -> String {
@@ -144,7 +181,9 @@ impl World {
     /// One value of a ConfigMap.
     #[track_caller]
     pub fn value(&self, name: &str, key: &str) -> Option<String> {
-        self.find("configmaps", name)?["data"][key].as_str().map(str::to_owned)
+        self.find("configmaps", name)?["data"][key]
+            .as_str()
+            .map(str::to_owned)
     }
 }
 
@@ -152,21 +191,34 @@ impl Drop for World {
     fn drop(&mut self) {
         if self.real.is_some() {
             clean(&self.kube);
-            let _ = self.kube.send("DELETE", &format!("/api/v1/namespaces/{}", self.namespace), "", None);
+            let _ = self.kube.send(
+                "DELETE",
+                &format!("/api/v1/namespaces/{}", self.namespace),
+                "",
+                None,
+            );
         }
     }
 }
 
 /// Removes every Application and project, without what they deployed.
 fn clean(kube: &Api) {
-    let items = |path: &str| kube.get(path).ok().and_then(|a| a.body["items"].as_array().cloned()).unwrap_or_default();
+    let items = |path: &str| {
+        kube.get(path)
+            .ok()
+            .and_then(|a| a.body["items"].as_array().cloned())
+            .unwrap_or_default()
+    };
     for plural in ["applications", "appprojects"] {
         let path = namespaced("argoproj.io/v1alpha1", "argocd", plural);
         for item in items(&path) {
             let name = text(&item, "/metadata/name");
             if plural == "applications" || name != "default" {
                 // Whoever else removes it meanwhile is welcome.
-                let _ = kube.merge(&format!("{path}/{name}"), &json!({"metadata": {"finalizers": null}}));
+                let _ = kube.merge(
+                    &format!("{path}/{name}"),
+                    &json!({"metadata": {"finalizers": null}}),
+                );
                 let _ = kube.send("DELETE", &format!("{path}/{name}"), "", None);
             }
         }
@@ -178,7 +230,11 @@ pub fn app_path(name: &str) -> String {
 }
 
 pub fn text(value: &Value, pointer: &str) -> String {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+    value
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// Synced to a revision, Healthy, and nothing runs.
@@ -206,5 +262,7 @@ pub fn summary(app: &Value) -> String {
 
 /// A ConfigMap of one value.
 pub fn config_map(name: &str, value: &str) -> String {
-    format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  value: \"{value}\"\n")
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  value: \"{value}\"\n"
+    )
 }

@@ -35,7 +35,13 @@ impl Applier {
             Ok(live) => live,
             Err(e) if e.is_not_found() => return self.create(item, modified).await,
             Err(e) => {
-                return Err(e.when(&format!("retrieving current configuration of:\n{}\nfrom server for:", item.describe()), &item.source));
+                return Err(e.when(
+                    &format!(
+                        "retrieving current configuration of:\n{}\nfrom server for:",
+                        item.describe()
+                    ),
+                    &item.source,
+                ));
             }
         };
         if live.annotation(last_applied::ANNOTATION).is_none() {
@@ -52,23 +58,52 @@ impl Applier {
         let done = self
             .patch(item, live, &modified)
             .await
-            .map_err(|(sent, e)| e.when(&format!("applying patch:\n{sent}\nto:\n{}\nfor:", item.describe()), &item.source))?;
-        let verb = if done.patch.is_some() { "configured" } else { "unchanged" };
-        Ok(Applied { verb, live: done.live, before, explanation: done.explanation })
+            .map_err(|(sent, e)| {
+                e.when(
+                    &format!("applying patch:\n{sent}\nto:\n{}\nfor:", item.describe()),
+                    &item.source,
+                )
+            })?;
+        let verb = if done.patch.is_some() {
+            "configured"
+        } else {
+            "unchanged"
+        };
+        Ok(Applied {
+            verb,
+            live: done.live,
+            before,
+            explanation: done.explanation,
+        })
     }
 
     async fn create(&self, item: &Item, mut object: Object) -> Result<Applied, Failure> {
         object.0.retain(|_, v| !v.is_null());
         object.0.values_mut().for_each(prune_nulls);
-        let explanation = self.settings.explain.then(|| Explanation::Created { object: object.clone() });
+        let explanation = self.settings.explain.then(|| Explanation::Created {
+            object: object.clone(),
+        });
         let live = match self.settings.dry_run {
             DryRun::Client => object,
-            _ => self.post(item, &object).await.map_err(|e| e.when("creating", &item.source))?,
+            _ => self
+                .post(item, &object)
+                .await
+                .map_err(|e| e.when("creating", &item.source))?,
         };
-        Ok(Applied { verb: "created", live, before: None, explanation })
+        Ok(Applied {
+            verb: "created",
+            live,
+            before: None,
+            explanation,
+        })
     }
 
-    async fn patch(&self, item: &Item, mut live: Object, modified: &Object) -> Result<Done, Refused> {
+    async fn patch(
+        &self,
+        item: &Item,
+        mut live: Object,
+        modified: &Object,
+    ) -> Result<Done, Refused> {
         let mut result = self.patch_once(item, &live, modified).await;
         for attempt in 1..=CONFLICTS {
             if !result.as_ref().is_err_and(|(_, e)| e.is("Conflict")) {
@@ -83,39 +118,87 @@ impl Applier {
         match result {
             Err((_, e)) if self.settings.force && (e.is("Conflict") || e.is("Invalid")) => {
                 let sent = || json::to_string(&Value::Object(modified.0.clone())) + "\n";
-                let live = self.delete_and_create(item, live, modified).await.map_err(|e| (sent(), e))?;
-                let explanation = self.settings.explain.then(|| Explanation::Recreated { object: modified.clone() });
-                Ok(Done { live, patch: Some(Value::Null), explanation })
+                let live = self
+                    .delete_and_create(item, live, modified)
+                    .await
+                    .map_err(|e| (sent(), e))?;
+                let explanation = self.settings.explain.then(|| Explanation::Recreated {
+                    object: modified.clone(),
+                });
+                Ok(Done {
+                    live,
+                    patch: Some(Value::Null),
+                    explanation,
+                })
             }
             result => result.map_err(|(sent, e)| (sent, e.when("patching", &item.source))),
         }
     }
 
-    async fn patch_once(&self, item: &Item, live: &Object, modified: &Object) -> Result<Done, Refused> {
-        let source = self.types.of(&self.discovery, &item.kind, self.settings.published_types).await;
+    async fn patch_once(
+        &self,
+        item: &Item,
+        live: &Object,
+        modified: &Object,
+    ) -> Result<Done, Refused> {
+        let source = self
+            .types
+            .of(&self.discovery, &item.kind, self.settings.published_types)
+            .await;
         let ty = source.type_of(&item.kind.gvk);
-        let three = patch::ThreeWay::new(live, modified).map_err(|e| (String::new(), Failure::text(e.to_string())))?;
-        let Some(patch) = three.patch(ty, self.settings.overwrite).map_err(|e| (String::new(), self.cannot_create(&three, &e)))? else {
-            let explanation = self.settings.explain.then(|| explanation(&three, &Value::Object(Default::default()), ty));
-            return Ok(Done { live: live.clone(), patch: None, explanation });
+        let three = patch::ThreeWay::new(live, modified)
+            .map_err(|e| (String::new(), Failure::text(e.to_string())))?;
+        let Some(patch) = three
+            .patch(ty, self.settings.overwrite)
+            .map_err(|e| (String::new(), self.cannot_create(&three, &e)))?
+        else {
+            let explanation = self
+                .settings
+                .explain
+                .then(|| explanation(&three, &Value::Object(Default::default()), ty));
+            return Ok(Done {
+                live: live.clone(),
+                patch: None,
+                explanation,
+            });
         };
-        let explanation = self.settings.explain.then(|| explanation(&three, &patch, ty));
+        let explanation = self
+            .settings
+            .explain
+            .then(|| explanation(&three, &patch, ty));
         let sent = json::to_string(&patch);
         let live = if self.settings.dry_run == DryRun::Client {
-            let patched =
-                three.apply_locally(&patch, ty).and_then(|v| Object::from_value(v).map_err(|e| PatchError::Invalid(e.to_string())));
-            patched.map_err(|e| (String::new(), Failure::text(format!("applying patch locally: {e}"))))?
+            let patched = three.apply_locally(&patch, ty).and_then(|v| {
+                Object::from_value(v).map_err(|e| PatchError::Invalid(e.to_string()))
+            });
+            patched.map_err(|e| {
+                (
+                    String::new(),
+                    Failure::text(format!("applying patch locally: {e}")),
+                )
+            })?
         } else {
             let path = self.path(item).map_err(|e| (String::new(), e))?;
             let call: Call = self.write(Method::PATCH, path, &self.settings.manager);
-            let answer = self.http.json(&call.with_body(patch::content_type(ty), sent.clone())).await;
+            let answer = self
+                .http
+                .json(&call.with_body(patch::content_type(ty), sent.clone()))
+                .await;
             answer.map_err(|e| (sent, Failure::from(e)))?
         };
-        Ok(Done { live, patch: Some(patch), explanation })
+        Ok(Done {
+            live,
+            patch: Some(patch),
+            explanation,
+        })
     }
 
     fn cannot_create(&self, three: &patch::ThreeWay, error: &PatchError) -> Failure {
-        let original = if three.original.is_null() { String::new() } else { json::to_string(&three.original) + "\n" };
+        let original = if three.original.is_null() {
+            String::new()
+        } else {
+            json::to_string(&three.original) + "\n"
+        };
         Failure::text(format!(
             "creating patch with:\noriginal:\n{original}\nmodified:\n{}\n\ncurrent:\n{}\n\nfor: {error}",
             json::to_string(&three.modified),
@@ -124,8 +207,14 @@ impl Applier {
     }
 
     /// Makes an object anew that cannot be patched; if that fails, puts back what was there.
-    async fn delete_and_create(&self, item: &Item, live: Object, modified: &Object) -> Result<Object, Failure> {
-        self.delete(&item.kind, item.namespace(), item.object.name()).await?;
+    async fn delete_and_create(
+        &self,
+        item: &Item,
+        live: Object,
+        modified: &Object,
+    ) -> Result<Object, Failure> {
+        self.delete(&item.kind, item.namespace(), item.object.name())
+            .await?;
         let deadline = Instant::now() + self.settings.timeout;
         while self.is_there(item).await? {
             if Instant::now() >= deadline {
@@ -157,8 +246,13 @@ impl Applier {
 
 fn explanation(three: &patch::ThreeWay, patch: &Value, ty: Option<TypeRef<'_>>) -> Explanation {
     // What cannot be explained has been refused already.
-    let changes = three_way::explain(&three.original, &three.modified, &three.current, ty).unwrap_or_default();
-    Explanation::Patch { strategic: ty.is_some(), patch: patch.clone(), changes }
+    let changes = three_way::explain(&three.original, &three.modified, &three.current, ty)
+        .unwrap_or_default();
+    Explanation::Patch {
+        strategic: ty.is_some(),
+        patch: patch.clone(),
+        changes,
+    }
 }
 
 /// Fields without a value are not sent when an object is made: a patch would not set them either.

@@ -22,9 +22,17 @@ pub enum Explanation {
     /// It was deleted and made anew, as it could not be patched.
     Recreated { object: Object },
     /// A three-way patch.
-    Patch { strategic: bool, patch: Value, changes: Vec<Change> },
+    Patch {
+        strategic: bool,
+        patch: Value,
+        changes: Vec<Change>,
+    },
     /// Server-side apply: what the manager gained and lost, and what changed.
-    Ownership { manager: String, created: bool, changes: Vec<FieldChange> },
+    Ownership {
+        manager: String,
+        created: bool,
+        changes: Vec<FieldChange>,
+    },
 }
 
 /// What happened to one field in a server-side apply.
@@ -73,7 +81,11 @@ impl Explanation {
     pub(super) fn ownership(before: Option<&Object>, after: &Object, settings: &Settings) -> Self {
         let manager = settings.manager.clone();
         let changes = ownership_changes(&manager, before, after);
-        Self::Ownership { manager, created: before.is_none(), changes }
+        Self::Ownership {
+            manager,
+            created: before.is_none(),
+            changes,
+        }
     }
 }
 
@@ -83,19 +95,34 @@ fn ownership_changes(manager: &str, before: Option<&Object>, after: &Object) -> 
     let (ours_before, ours_after) = (old.fields(is_ours), new.fields(is_ours));
     let mut changes = Vec::new();
     for path in leaves(&ours_after.union(&ours_before)) {
-        let (from, to) = (before.and_then(|b| value_at(&b.0, &path)), value_at(&after.0, &path));
+        let (from, to) = (
+            before.and_then(|b| value_at(&b.0, &path)),
+            value_at(&after.0, &path),
+        );
         let others_after = new.others(&path, is_ours);
-        let robbed: Vec<String> = old.others(&path, is_ours).difference(&others_after).cloned().collect();
+        let robbed: Vec<String> = old
+            .others(&path, is_ours)
+            .difference(&others_after)
+            .cloned()
+            .collect();
         let (effect, managers) = match (ours_before.contains(&path), ours_after.contains(&path)) {
             (true, true) if from == to => continue,
             (true, true) => (Effect::Changed, robbed),
             (false, true) if !robbed.is_empty() => (Effect::Taken, robbed),
-            (false, true) if !others_after.is_empty() => (Effect::Shared, others_after.into_iter().collect()),
+            (false, true) if !others_after.is_empty() => {
+                (Effect::Shared, others_after.into_iter().collect())
+            }
             (false, true) => (Effect::Gained, Vec::new()),
             _ if to.is_some() => (Effect::Lost, others_after.into_iter().collect()),
             _ => (Effect::Removed, Vec::new()),
         };
-        changes.push(FieldChange { path: path_text(&path), from, to, effect, managers });
+        changes.push(FieldChange {
+            path: path_text(&path),
+            from,
+            to,
+            effect,
+            managers,
+        });
     }
     changes
 }
@@ -112,11 +139,16 @@ struct Owners(BTreeMap<Who, FieldSet>);
 impl Owners {
     fn of(object: Option<&Object>) -> Self {
         let mut owners: BTreeMap<Who, FieldSet> = BTreeMap::new();
-        let entries = object.and_then(|o| o.metadata("managedFields")).and_then(Value::as_array);
+        let entries = object
+            .and_then(|o| o.metadata("managedFields"))
+            .and_then(Value::as_array);
         for entry in entries.into_iter().flatten() {
             let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
             if let Ok(fields) = FieldSet::from_json(entry.get("fieldsV1").unwrap_or(&Value::Null)) {
-                let who = Who { manager: text("manager").to_owned(), applies: text("operation") == "Apply" };
+                let who = Who {
+                    manager: text("manager").to_owned(),
+                    applies: text("operation") == "Apply",
+                };
                 owners.entry(who).or_default().extend(fields);
             }
         }
@@ -125,12 +157,18 @@ impl Owners {
 
     fn fields(&self, is: impl Fn(&Who) -> bool) -> FieldSet {
         let mut all = FieldSet::default();
-        self.0.iter().filter(|(who, _)| is(who)).for_each(|(_, fields)| all.extend(fields.clone()));
+        self.0
+            .iter()
+            .filter(|(who, _)| is(who))
+            .for_each(|(_, fields)| all.extend(fields.clone()));
         all
     }
 
     fn others(&self, path: &[PathElement], is_ours: impl Fn(&Who) -> bool) -> BTreeSet<String> {
-        let owners = self.0.iter().filter(|(who, fields)| !is_ours(who) && fields.contains(path));
+        let owners = self
+            .0
+            .iter()
+            .filter(|(who, fields)| !is_ours(who) && fields.contains(path));
         owners.map(|(who, _)| who.manager.clone()).collect()
     }
 }
@@ -138,7 +176,11 @@ impl Owners {
 /// The paths that no other path goes on from.
 fn leaves(set: &FieldSet) -> Vec<Vec<PathElement>> {
     fn walk(set: &FieldSet, path: &mut Vec<PathElement>, found: &mut Vec<Vec<PathElement>>) {
-        for step in set.members.iter().filter(|step| !set.children.contains_key(step)) {
+        for step in set
+            .members
+            .iter()
+            .filter(|step| !set.children.contains_key(step))
+        {
             found.push(path.iter().chain([step]).cloned().collect());
         }
         for (step, below) in &set.children {
@@ -154,8 +196,12 @@ fn leaves(set: &FieldSet) -> Vec<Vec<PathElement>> {
 }
 
 fn value_at(object: &serde_json::Map<String, Value>, path: &[PathElement]) -> Option<Value> {
-    let (PathElement::Field(first), rest) = path.split_first()? else { return None };
-    rest.iter().try_fold(object.get(first)?, |at, step| step.find(at)).cloned()
+    let (PathElement::Field(first), rest) = path.split_first()? else {
+        return None;
+    };
+    rest.iter()
+        .try_fold(object.get(first)?, |at, step| step.find(at))
+        .cloned()
 }
 
 #[cfg(test)]
@@ -168,7 +214,10 @@ mod tests {
             .iter()
             .map(|(manager, operation, fields)| json!({"manager": manager, "operation": operation, "fieldsV1": {"f:data": fields}}))
             .collect();
-        Object::from_value(json!({"metadata": {"name": "a", "managedFields": entries}, "data": data})).expect("a map")
+        Object::from_value(
+            json!({"metadata": {"name": "a", "managedFields": entries}, "data": data}),
+        )
+        .expect("a map")
     }
 
     #[test]
@@ -177,19 +226,38 @@ mod tests {
         let before = object(
             &json!({"same": "1", "changed": "1", "lost": "1", "gone": "1", "theirs": "1"}),
             &[
-                ("me", "Apply", json!({"f:same": field, "f:changed": field, "f:lost": field, "f:gone": field})),
-                ("other", "Update", json!({"f:lost": field, "f:theirs": field, "f:shared": field})),
+                (
+                    "me",
+                    "Apply",
+                    json!({"f:same": field, "f:changed": field, "f:lost": field, "f:gone": field}),
+                ),
+                (
+                    "other",
+                    "Update",
+                    json!({"f:lost": field, "f:theirs": field, "f:shared": field}),
+                ),
             ],
         );
         let after = object(
             &json!({"same": "1", "changed": "2", "lost": "1", "theirs": "2", "new": "1", "shared": "1"}),
             &[
-                ("me", "Apply", json!({"f:same": field, "f:changed": field, "f:theirs": field, "f:new": field, "f:shared": field})),
-                ("other", "Update", json!({"f:lost": field, "f:shared": field})),
+                (
+                    "me",
+                    "Apply",
+                    json!({"f:same": field, "f:changed": field, "f:theirs": field, "f:new": field, "f:shared": field}),
+                ),
+                (
+                    "other",
+                    "Update",
+                    json!({"f:lost": field, "f:shared": field}),
+                ),
             ],
         );
         let told: Vec<(String, Effect, Vec<String>)> =
-            ownership_changes("me", Some(&before), &after).into_iter().map(|c| (c.path, c.effect, c.managers)).collect();
+            ownership_changes("me", Some(&before), &after)
+                .into_iter()
+                .map(|c| (c.path, c.effect, c.managers))
+                .collect();
         let other = || vec!["other".to_owned()];
         assert_eq!(
             told,

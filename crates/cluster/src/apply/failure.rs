@@ -42,8 +42,14 @@ impl Failure {
         }
         let wrap = |message: &str| format!("error when {doing} {source:?}: {message}");
         match self {
-            Self::Api(e) => Self::Api(ApiError { message: wrap(&e.message), ..e }),
-            Self::Conflict { error, text } => Self::Conflict { error, text: wrap(&text) },
+            Self::Api(e) => Self::Api(ApiError {
+                message: wrap(&e.message),
+                ..e
+            }),
+            Self::Conflict { error, text } => Self::Conflict {
+                error,
+                text: wrap(&text),
+            },
             Self::Text(text) => Self::Text(wrap(&text)),
         }
     }
@@ -51,8 +57,14 @@ impl Failure {
     /// A refused server-side apply.
     pub(super) fn server_side(self) -> Self {
         match self {
-            Self::Api(e) if e.code == 415 => Self::Text(format!("Server-side apply not available on the server: ({})", e.message)),
-            Self::Api(e) if e.reason == "Conflict" => Self::Conflict { text: format!("{}\n{ADVICE}", e.message), error: Box::new(e) },
+            Self::Api(e) if e.code == 415 => Self::Text(format!(
+                "Server-side apply not available on the server: ({})",
+                e.message
+            )),
+            Self::Api(e) if e.reason == "Conflict" => Self::Conflict {
+                text: format!("{}\n{ADVICE}", e.message),
+                error: Box::new(e),
+            },
             other => other,
         }
     }

@@ -98,7 +98,11 @@ pub struct Item {
 
 impl Item {
     fn namespace(&self) -> &str {
-        if self.kind.namespaced { self.object.namespace() } else { "" }
+        if self.kind.namespaced {
+            self.object.namespace()
+        } else {
+            ""
+        }
     }
 
     /// What kubectl shows of an object in messages.
@@ -121,7 +125,11 @@ fn group_version(group: &str, version: &str) -> String {
 
 /// `apps/v1, Kind=Deployment`, and `/v1, Kind=Pod` for the core group.
 pub(crate) fn gvk_text(kind: &Kind) -> String {
-    format!("{}, Kind={}", group_version(&kind.gvk.group, &kind.gvk.version), kind.gvk.kind)
+    format!(
+        "{}, Kind={}",
+        group_version(&kind.gvk.group, &kind.gvk.version),
+        kind.gvk.kind
+    )
 }
 
 /// What became of an object.
@@ -146,8 +154,16 @@ pub struct Applier {
 
 impl Applier {
     pub fn new(discovery: Discovery, settings: Settings) -> Self {
-        let http = discovery.cluster().http().with_warnings(settings.on_warning.clone());
-        Self { discovery, http, settings, types: patch::Types::default() }
+        let http = discovery
+            .cluster()
+            .http()
+            .with_warnings(settings.on_warning.clone());
+        Self {
+            discovery,
+            http,
+            settings,
+            types: patch::Types::default(),
+        }
     }
 
     pub fn discovery(&self) -> &Discovery {
@@ -158,12 +174,21 @@ impl Applier {
     pub async fn apply(&self, item: &Item) -> Result<Applied, Failure> {
         let object = &item.object;
         if object.name().is_empty() && !object.generate_name().is_empty() {
-            return Err(Failure::text(format!("from {}: cannot use generate name with apply", object.generate_name())));
+            return Err(Failure::text(format!(
+                "from {}: cannot use generate name with apply",
+                object.generate_name()
+            )));
         }
-        let applied = if self.settings.server_side { self.server_side(item).await? } else { self.client_side(item).await? };
+        let applied = if self.settings.server_side {
+            self.server_side(item).await?
+        } else {
+            self.client_side(item).await?
+        };
         if applied.verb != "created" && applied.live.deletion_timestamp().is_some() {
             let name = applied.live.name();
-            self.warn(&format!("Detected changes to resource {name} which is currently being deleted."));
+            self.warn(&format!(
+                "Detected changes to resource {name} which is currently being deleted."
+            ));
         }
         Ok(applied)
     }
@@ -177,7 +202,11 @@ impl Applier {
             return Err(Failure::text("resource name may not be empty"));
         }
         let path = item.kind.object_path(item.namespace(), item.object.name());
-        Ok(if self.settings.subresource.is_empty() { path } else { format!("{path}/{}", self.settings.subresource) })
+        Ok(if self.settings.subresource.is_empty() {
+            path
+        } else {
+            format!("{path}/{}", self.settings.subresource)
+        })
     }
 
     async fn get(&self, item: &Item) -> Result<Object, Failure> {
@@ -186,8 +215,14 @@ impl Applier {
 
     /// What every write says: who writes, how strictly to check, and whether to pretend.
     fn write(&self, method: Method, path: String, manager: &str) -> Call {
-        let call = Call::new(method, path).query("fieldManager", manager).query("fieldValidation", self.settings.field_validation);
-        if self.settings.dry_run == DryRun::Server { call.query("dryRun", "All") } else { call }
+        let call = Call::new(method, path)
+            .query("fieldManager", manager)
+            .query("fieldValidation", self.settings.field_validation);
+        if self.settings.dry_run == DryRun::Server {
+            call.query("dryRun", "All")
+        } else {
+            call
+        }
     }
 
     async fn post(&self, item: &Item, object: &Object) -> Result<Object, Failure> {
@@ -195,8 +230,15 @@ impl Applier {
         if !object.resource_version().is_empty() {
             object.metadata_mut().remove("resourceVersion");
         }
-        let call = self.write(Method::POST, item.kind.collection_path(item.namespace()), &self.settings.manager);
-        Ok(self.http.json(&call.with_body(JSON, bytes(&object)?)).await?)
+        let call = self.write(
+            Method::POST,
+            item.kind.collection_path(item.namespace()),
+            &self.settings.manager,
+        );
+        Ok(self
+            .http
+            .json(&call.with_body(JSON, bytes(&object)?))
+            .await?)
     }
 
     async fn delete(&self, kind: &Kind, namespace: &str, name: &str) -> Result<(), Failure> {
@@ -208,7 +250,9 @@ impl Applier {
             options["dryRun"] = serde_json::json!(["All"]);
         }
         let call = Call::new(Method::DELETE, kind.object_path(namespace, name));
-        self.http.send(&call.with_body(JSON, options.to_string())).await?;
+        self.http
+            .send(&call.with_body(JSON, options.to_string()))
+            .await?;
         Ok(())
     }
 }

@@ -26,16 +26,28 @@ impl ThreeWay {
     /// `modified` is what is wanted, with the annotation that remembers it.
     pub fn new(live: &Object, modified: &Object) -> Result<Self, PatchError> {
         let original = last_applied::read(live)?.unwrap_or(Value::Null);
-        Ok(Self { original, modified: modified.clone().into_value(), current: live.clone().into_value() })
+        Ok(Self {
+            original,
+            modified: modified.clone().into_value(),
+            current: live.clone().into_value(),
+        })
     }
 
     /// The patch; `None` when there is nothing to do. Kinds without a type get a JSON merge patch.
-    pub fn patch(&self, ty: Option<TypeRef<'_>>, overwrite: bool) -> Result<Option<Value>, PatchError> {
-        let patch = three_way::create(&self.original, &self.modified, &self.current, ty, overwrite)?;
+    pub fn patch(
+        &self,
+        ty: Option<TypeRef<'_>>,
+        overwrite: bool,
+    ) -> Result<Option<Value>, PatchError> {
+        let patch =
+            three_way::create(&self.original, &self.modified, &self.current, ty, overwrite)?;
         if ty.is_none() {
             three_way::check_identity_unchanged(&patch)?;
         }
-        Ok(patch.as_object().is_some_and(|p| !p.is_empty()).then_some(patch))
+        Ok(patch
+            .as_object()
+            .is_some_and(|p| !p.is_empty())
+            .then_some(patch))
     }
 
     /// The patch of a sync, after which each item of a list that is wanted is there, also where kubectl's patch cannot tell items apart.
@@ -46,15 +58,27 @@ impl ThreeWay {
             None => Value::Object(Default::default()),
         };
         if let Some(ty) = ty {
-            keyed::complete(&mut patch, &self.original, &self.modified, &self.current, ty)?;
+            keyed::complete(
+                &mut patch,
+                &self.original,
+                &self.modified,
+                &self.current,
+                ty,
+            )?;
         }
-        Ok(patch.as_object().is_some_and(|p| !p.is_empty()).then_some(patch))
+        Ok(patch
+            .as_object()
+            .is_some_and(|p| !p.is_empty())
+            .then_some(patch))
     }
 
     /// What was applied through a Secret's `stringData` is in its `data`, where keys that are not wanted any more have to go.
     pub fn fold_string_data(&mut self) {
         let original = Object::from_value(self.original.clone()).unwrap_or_default();
-        if original.kind() == "Secret" && original.group().is_empty() && original.0.contains_key("stringData") {
+        if original.kind() == "Secret"
+            && original.group().is_empty()
+            && original.0.contains_key("stringData")
+        {
             let mut folded = original;
             diff::fold_string_data(&mut folded);
             self.original = folded.into_value();
@@ -62,7 +86,11 @@ impl ThreeWay {
     }
 
     /// What the server would make of the patch.
-    pub fn apply_locally(&self, patch: &Value, ty: Option<TypeRef<'_>>) -> Result<Value, PatchError> {
+    pub fn apply_locally(
+        &self,
+        patch: &Value,
+        ty: Option<TypeRef<'_>>,
+    ) -> Result<Value, PatchError> {
         match ty {
             Some(ty) => strategic::apply(&self.current, patch, ty),
             None => json_merge::apply(&self.current, patch),
@@ -72,7 +100,11 @@ impl ThreeWay {
 
 /// How a patch for this type is sent.
 pub(crate) fn content_type(ty: Option<TypeRef<'_>>) -> &'static str {
-    if ty.is_some() { STRATEGIC_MERGE_PATCH } else { MERGE_PATCH }
+    if ty.is_some() {
+        STRATEGIC_MERGE_PATCH
+    } else {
+        MERGE_PATCH
+    }
 }
 
 /// Where the type of a kind comes from.
@@ -110,16 +142,24 @@ struct Published {
 impl Types {
     /// Built-in types of our own version are at hand; those of other versions, and of aggregated API servers, are the cluster's.
     pub async fn of(&self, discovery: &Discovery, kind: &Kind, published: bool) -> TypeSource {
-        let built_in = schema::builtin().type_for(&kind.gvk).is_some() && schema::find_resource(&kind.gvk).is_some();
+        let built_in = schema::builtin().type_for(&kind.gvk).is_some()
+            && schema::find_resource(&kind.gvk).is_some();
         let version = discovery.cluster().version().short();
-        if built_in && (version.len() < 2 || KUBERNETES_VERSION.starts_with(&format!("{version}."))) {
+        if built_in && (version.len() < 2 || KUBERNETES_VERSION.starts_with(&format!("{version}.")))
+        {
             return TypeSource::BuiltIn;
         }
         if !published {
-            return if built_in { TypeSource::BuiltIn } else { TypeSource::Unknown };
+            return if built_in {
+                TypeSource::BuiltIn
+            } else {
+                TypeSource::Unknown
+            };
         }
         match self.published(discovery, &kind.gvk).await {
-            Some(found) if found.strategic.contains(&kind.gvk) => TypeSource::Published(found.schema.clone()),
+            Some(found) if found.strategic.contains(&kind.gvk) => {
+                TypeSource::Published(found.schema.clone())
+            }
             Some(_) => TypeSource::Unknown,
             None if built_in => TypeSource::BuiltIn,
             None => TypeSource::Unknown,
@@ -138,8 +178,15 @@ impl Types {
         let found = document.and_then(|d| {
             let strategic = strategic_kinds(&d);
             // The schema is large; without a kind that needs it there is no reason to read it.
-            let schema = if strategic.is_empty() { Schema::default() } else { Schema::from_openapi_v3(&d).ok()? };
-            Some(Arc::new(Published { schema: Arc::new(schema), strategic }))
+            let schema = if strategic.is_empty() {
+                Schema::default()
+            } else {
+                Schema::from_openapi_v3(&d).ok()?
+            };
+            Some(Arc::new(Published {
+                schema: Arc::new(schema),
+                strategic,
+            }))
         });
         known.insert(group_version, found.clone());
         found
@@ -149,9 +196,17 @@ impl Types {
 /// The kinds whose PATCH takes a strategic merge patch.
 fn strategic_kinds(document: &Value) -> Vec<Gvk> {
     let paths = document.get("paths").and_then(Value::as_object);
-    let patches = paths.into_iter().flatten().filter_map(|(_, path)| path.get("patch"));
+    let patches = paths
+        .into_iter()
+        .flatten()
+        .filter_map(|(_, path)| path.get("patch"));
     patches
-        .filter(|patch| patch.get("requestBody").and_then(|b| b.get("content")?.get(STRATEGIC_MERGE_PATCH)).is_some())
+        .filter(|patch| {
+            patch
+                .get("requestBody")
+                .and_then(|b| b.get("content")?.get(STRATEGIC_MERGE_PATCH))
+                .is_some()
+        })
         .filter_map(|patch| {
             let gvk = patch.get("x-kubernetes-group-version-kind")?;
             let text = |field: &str| gvk.get(field).and_then(Value::as_str).unwrap_or_default();
@@ -168,7 +223,8 @@ mod tests {
     #[test]
     fn only_kinds_that_say_so_take_strategic_merge_patches() {
         let patch = |kind: &str, types: &[&str]| {
-            let content: serde_json::Map<_, _> = types.iter().map(|t| ((*t).to_owned(), json!({}))).collect();
+            let content: serde_json::Map<_, _> =
+                types.iter().map(|t| ((*t).to_owned(), json!({}))).collect();
             json!({"patch": {"requestBody": {"content": content},
                 "x-kubernetes-group-version-kind": {"group": "g", "version": "v1", "kind": kind}}})
         };

@@ -31,7 +31,8 @@ const NAMESPACED: &[(&str, &str, &str)] = &[
     ("apps", "v1", "ReplicaSet"),
     ("apps", "v1", "StatefulSet"),
 ];
-const CLUSTER_SCOPED: &[(&str, &str, &str)] = &[("", "v1", "Namespace"), ("", "v1", "PersistentVolume")];
+const CLUSTER_SCOPED: &[(&str, &str, &str)] =
+    &[("", "v1", "Namespace"), ("", "v1", "PersistentVolume")];
 
 /// Where to look for what has to go.
 pub struct Scope {
@@ -42,11 +43,17 @@ pub struct Scope {
 
 impl Scope {
     /// `allowed` is a list of `group/version/kind`; empty = kubectl's default.
-    pub async fn new(discovery: &Discovery, allowed: &[String], selector: &str) -> Result<Self, Failure> {
+    pub async fn new(
+        discovery: &Discovery,
+        allowed: &[String],
+        selector: &str,
+    ) -> Result<Self, Failure> {
         let mut kinds = Vec::new();
         for text in allowed {
             let [group, version, kind] = text.split('/').collect::<Vec<_>>()[..] else {
-                return Err(Failure::text(format!("invalid GroupVersionKind format: {text}, please follow <group/version/kind>")));
+                return Err(Failure::text(format!(
+                    "invalid GroupVersionKind format: {text}, please follow <group/version/kind>"
+                )));
             };
             let gvk = Gvk::new(if group == "core" { "" } else { group }, version, kind);
             kinds.push(discovery.resolve(&gvk).await?);
@@ -59,7 +66,11 @@ impl Scope {
                 }
             }
         }
-        Ok(Self { kinds, namespaces: BTreeSet::new(), selector: selector.to_owned() })
+        Ok(Self {
+            kinds,
+            namespaces: BTreeSet::new(),
+            selector: selector.to_owned(),
+        })
     }
 }
 
@@ -79,8 +90,18 @@ struct ListMeta {
 
 impl Applier {
     /// Deletes what was applied, is in the scope and was not seen now; `pruned` is told each, in order.
-    pub async fn prune(&self, scope: &Scope, seen: &HashSet<String>, pruned: &mut (dyn FnMut(&Object) + Send)) -> Result<(), Failure> {
-        let failed = |what: &str, kind: &Kind, e: Failure| Failure::text(format!("error pruning {what} object {}: {e}", gvk_text(kind)));
+    pub async fn prune(
+        &self,
+        scope: &Scope,
+        seen: &HashSet<String>,
+        pruned: &mut (dyn FnMut(&Object) + Send),
+    ) -> Result<(), Failure> {
+        let failed = |what: &str, kind: &Kind, e: Failure| {
+            Failure::text(format!(
+                "error pruning {what} object {}: {e}",
+                gvk_text(kind)
+            ))
+        };
         for namespace in &scope.namespaces {
             for kind in scope.kinds.iter().filter(|k| k.namespaced) {
                 let result = self.prune_kind(kind, namespace, scope, seen, pruned).await;
@@ -88,7 +109,9 @@ impl Applier {
             }
         }
         for kind in scope.kinds.iter().filter(|k| !k.namespaced) {
-            self.prune_kind(kind, "", scope, seen, pruned).await.map_err(|e| failed("nonNamespaced", kind, e))?;
+            self.prune_kind(kind, "", scope, seen, pruned)
+                .await
+                .map_err(|e| failed("nonNamespaced", kind, e))?;
         }
         Ok(())
     }
@@ -103,7 +126,8 @@ impl Applier {
     ) -> Result<(), Failure> {
         for object in self.list(kind, namespace, &scope.selector).await? {
             // What was not made by applying is not ours to delete.
-            if object.annotation(last_applied::ANNOTATION).is_some() && !seen.contains(object.uid()) {
+            if object.annotation(last_applied::ANNOTATION).is_some() && !seen.contains(object.uid())
+            {
                 self.prune_one(kind, namespace, &object, pruned).await?;
             }
         }
@@ -124,16 +148,29 @@ impl Applier {
         Ok(())
     }
 
-    pub(super) async fn list(&self, kind: &Kind, namespace: &str, selector: &str) -> Result<Vec<Object>, Failure> {
+    pub(super) async fn list(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        selector: &str,
+    ) -> Result<Vec<Object>, Failure> {
         let mut found = Vec::new();
         let mut next = String::new();
         loop {
-            let call = Call::get(kind.collection_path(namespace)).query("labelSelector", selector).query("limit", PAGE);
+            let call = Call::get(kind.collection_path(namespace))
+                .query("labelSelector", selector)
+                .query("limit", PAGE);
             let page: ObjectList = self.http.json(&call.query("continue", &next)).await?;
             for mut object in page.items {
                 // The elements of a list of built-in kinds may leave out what they are.
-                object.0.entry("apiVersion").or_insert_with(|| kind.gvk.api_version().into());
-                object.0.entry("kind").or_insert_with(|| kind.gvk.kind.clone().into());
+                object
+                    .0
+                    .entry("apiVersion")
+                    .or_insert_with(|| kind.gvk.api_version().into());
+                object
+                    .0
+                    .entry("kind")
+                    .or_insert_with(|| kind.gvk.kind.clone().into());
                 found.push(object);
             }
             next = page.metadata.next;

@@ -18,7 +18,10 @@ impl Applier {
             false => None,
         };
         let force = Some(self.settings.force_conflicts);
-        let mut live = self.apply_patch(item, &item.object, &self.settings.manager, force).await.map_err(Failure::server_side)?;
+        let mut live = self
+            .apply_patch(item, &item.object, &self.settings.manager, force)
+            .await
+            .map_err(Failure::server_side)?;
         match self.keep_last_applied(item, &mut live).await {
             Err(e) => self.warn(&format!(
                 "failed to migrate {} for Server-Side Apply. This is non-fatal and will be retried next time you apply. Error: {e}",
@@ -40,27 +43,50 @@ impl Applier {
                 Ok(false) => {}
             },
         }
-        let explanation = self.settings.explain.then(|| Explanation::ownership(before.as_ref(), &live, &self.settings));
-        Ok(Applied { verb: "serverside-applied", live, before, explanation })
+        let explanation = self
+            .settings
+            .explain
+            .then(|| Explanation::ownership(before.as_ref(), &live, &self.settings));
+        Ok(Applied {
+            verb: "serverside-applied",
+            live,
+            before,
+            explanation,
+        })
     }
 
-    async fn apply_patch(&self, item: &Item, object: &Object, manager: &str, force: Option<bool>) -> Result<Object, Failure> {
+    async fn apply_patch(
+        &self,
+        item: &Item,
+        object: &Object,
+        manager: &str,
+        force: Option<bool>,
+    ) -> Result<Object, Failure> {
         let mut call = self.write(Method::PATCH, self.path(item)?, manager);
         if let Some(force) = force {
             call = call.query("force", if force { "true" } else { "false" });
         }
-        Ok(self.http.json(&call.with_body(APPLY_PATCH, super::bytes(object)?)).await?)
+        Ok(self
+            .http
+            .json(&call.with_body(APPLY_PATCH, super::bytes(object)?))
+            .await?)
     }
 
     /// Gives the annotation of client-side apply a manager of its own, so that going back stays possible.
     async fn keep_last_applied(&self, item: &Item, live: &mut Object) -> Result<(), Failure> {
-        let Some(text) = live.annotation(last_applied::ANNOTATION) else { return Ok(()) };
-        if self.settings.manager != SERVER_SIDE_MANAGER || !migrate::owners(live, "Apply", &migrate::last_applied_field()).is_empty() {
+        let Some(text) = live.annotation(last_applied::ANNOTATION) else {
+            return Ok(());
+        };
+        if self.settings.manager != SERVER_SIDE_MANAGER
+            || !migrate::owners(live, "Apply", &migrate::last_applied_field()).is_empty()
+        {
             return Ok(());
         }
         let mut only = Object::skeleton(&item.kind.gvk, live.namespace(), live.name());
         only.set_annotation(last_applied::ANNOTATION, text);
-        *live = self.apply_patch(item, &only, migrate::LAST_APPLIED_MANAGER, None).await?;
+        *live = self
+            .apply_patch(item, &only, migrate::LAST_APPLIED_MANAGER, None)
+            .await?;
         Ok(())
     }
 
@@ -69,10 +95,16 @@ impl Applier {
         let clients = migrate::owners(live, "Update", &migrate::last_applied_field());
         let mut last = None;
         for _ in 0..CONFLICTS {
-            let patch = migrate::json_patch(live, &clients, &self.settings.manager, "").map_err(|e| Failure::text(e.to_string()))?;
+            let patch = migrate::json_patch(live, &clients, &self.settings.manager, "")
+                .map_err(|e| Failure::text(e.to_string()))?;
             let Some(patch) = patch else { return Ok(false) };
             let call = self.write(Method::PATCH, self.path(item)?, &self.settings.manager);
-            match self.http.json(&call.with_body(JSON_PATCH, patch.to_string())).await.map_err(Failure::from) {
+            match self
+                .http
+                .json(&call.with_body(JSON_PATCH, patch.to_string()))
+                .await
+                .map_err(Failure::from)
+            {
                 Ok(moved) => {
                     *live = moved;
                     return Ok(true);

@@ -23,7 +23,9 @@ use tokio::time::Instant;
 const BATCH: usize = 64;
 
 /// Seconds, as Argo CD has them; the first ones are for what is faster than it.
-const PROCESSING: &[f64] = &[0.000_01, 0.000_1, 0.001, 0.01, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0];
+const PROCESSING: &[f64] = &[
+    0.000_01, 0.000_1, 0.001, 0.01, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0,
+];
 
 /// The namespaces whose objects one watch of a kind is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,12 +46,22 @@ impl Scope {
 
     /// For the path of a collection: empty is every namespace.
     pub fn namespace(&self) -> &str {
-        if let Self::In(namespace) = self { namespace } else { "" }
+        if let Self::In(namespace) = self {
+            namespace
+        } else {
+            ""
+        }
     }
 
     pub fn field_selector(&self) -> String {
-        let Self::AllBut(others) = self else { return String::new() };
-        others.iter().map(|namespace| format!("metadata.namespace!={namespace}")).collect::<Vec<_>>().join(",")
+        let Self::AllBut(others) = self else {
+            return String::new();
+        };
+        others
+            .iter()
+            .map(|namespace| format!("metadata.namespace!={namespace}"))
+            .collect::<Vec<_>>()
+            .join(",")
     }
 }
 
@@ -65,12 +77,26 @@ pub(super) struct Feed {
 
 impl Feed {
     pub fn new(shared: &Arc<Shared>, kind: Arc<Kind>, slot: KindId, scope: Scope) -> Self {
-        Self { shared: Arc::downgrade(shared), kind, slot, scope, listed: HashSet::new(), reported: false }
+        Self {
+            shared: Arc::downgrade(shared),
+            kind,
+            slot,
+            scope,
+            listed: HashSet::new(),
+            reported: false,
+        }
     }
 
     fn parse(&self, shared: &Shared, raw: &RawValue) -> Option<Parsed> {
-        let keep = |namespace: &str, name: &str| shared.read().is_pinned(&self.kind, namespace, name);
-        match parse::parse(raw.get(), &self.kind, &shared.options.tracking, &shared.customizations(), keep) {
+        let keep =
+            |namespace: &str, name: &str| shared.read().is_pinned(&self.kind, namespace, name);
+        match parse::parse(
+            raw.get(),
+            &self.kind,
+            &shared.options.tracking,
+            &shared.customizations(),
+            keep,
+        ) {
             Ok(parsed) => Some(parsed),
             Err(error) => {
                 tracing::warn!(kind = %self.kind.gvk, %error, "an object was left out: it cannot be read");
@@ -102,19 +128,31 @@ impl Sink for Feed {
     }
 
     fn page(&mut self, items: &[&RawValue]) {
-        let Some(shared) = self.shared.upgrade() else { return };
+        let Some(shared) = self.shared.upgrade() else {
+            return;
+        };
         for batch in items.chunks(BATCH) {
-            let parsed: Vec<Parsed> = batch.iter().filter_map(|raw| self.parse(&shared, raw)).collect();
+            let parsed: Vec<Parsed> = batch
+                .iter()
+                .filter_map(|raw| self.parse(&shared, raw))
+                .collect();
             self.listed.extend(parsed.iter().map(|p| p.uid));
             let mut store = shared.write();
-            let effects: Vec<Effect> = parsed.into_iter().filter_map(|p| store.upsert(self.slot, p, News::List)).collect();
+            let effects: Vec<Effect> = parsed
+                .into_iter()
+                .filter_map(|p| store.upsert(self.slot, p, News::List))
+                .collect();
             drop(store);
-            effects.into_iter().for_each(|e| shared.publish(&self.kind, e));
+            effects
+                .into_iter()
+                .for_each(|e| shared.publish(&self.kind, e));
         }
     }
 
     fn list_done(&mut self, resource_version: &str) {
-        let Some(shared) = self.shared.upgrade() else { return };
+        let Some(shared) = self.shared.upgrade() else {
+            return;
+        };
         let version = resource_version.parse().unwrap_or(0);
         let mut store = shared.write();
         let effects = store.retain_listed(self.slot, &self.scope, &self.listed, version);
@@ -123,21 +161,36 @@ impl Sink for Feed {
         slot.position = slot.position.max(version);
         drop(store);
         self.listed = HashSet::new();
-        effects.into_iter().for_each(|e| shared.publish(&self.kind, e));
+        effects
+            .into_iter()
+            .for_each(|e| shared.publish(&self.kind, e));
         self.report(&shared);
     }
 
     fn event(&mut self, kind: EventKind, object: &RawValue) {
-        let Some(shared) = self.shared.upgrade() else { return };
+        let Some(shared) = self.shared.upgrade() else {
+            return;
+        };
         let begun = Instant::now();
-        let Some(parsed) = self.parse(&shared, object) else { return };
+        let Some(parsed) = self.parse(&shared, object) else {
+            return;
+        };
         let mut store = shared.write();
         store.slot_mut(self.slot).events += 1;
         let effect = match kind {
-            EventKind::Deleted => store.remove(self.slot, &parsed.namespace, &parsed.name, parsed.uid, parsed.version),
+            EventKind::Deleted => store.remove(
+                self.slot,
+                &parsed.namespace,
+                &parsed.name,
+                parsed.uid,
+                parsed.version,
+            ),
             EventKind::Added | EventKind::Modified => store.upsert(self.slot, parsed, News::Watch),
         };
-        store.processing.get_or_insert_with(|| Histogram::new(PROCESSING)).observe(begun.elapsed().as_secs_f64());
+        store
+            .processing
+            .get_or_insert_with(|| Histogram::new(PROCESSING))
+            .observe(begun.elapsed().as_secs_f64());
         drop(store);
         if let Some(effect) = effect {
             shared.publish(&self.kind, effect);
@@ -145,7 +198,10 @@ impl Sink for Feed {
     }
 
     fn position(&mut self, resource_version: &str) {
-        let (Some(shared), Ok(version)) = (self.shared.upgrade(), resource_version.parse::<u64>()) else { return };
+        let (Some(shared), Ok(version)) = (self.shared.upgrade(), resource_version.parse::<u64>())
+        else {
+            return;
+        };
         let mut store = shared.write();
         let slot = store.slot_mut(self.slot);
         slot.readings.goes_on(&self.scope);
@@ -156,9 +212,15 @@ impl Sink for Feed {
     }
 
     fn failed(&mut self, error: &Error) {
-        let Some(shared) = self.shared.upgrade() else { return };
+        let Some(shared) = self.shared.upgrade() else {
+            return;
+        };
         tracing::warn!(kind = %self.kind.gvk, %error, "cannot follow this kind; trying again");
-        shared.write().slot_mut(self.slot).readings.failed(&self.scope, error);
+        shared
+            .write()
+            .slot_mut(self.slot)
+            .readings
+            .failed(&self.scope, error);
         self.report(&shared);
     }
 }

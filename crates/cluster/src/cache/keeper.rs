@@ -21,7 +21,12 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// After a CRD or API service changed, discovery is asked at these distances: the server needs a moment to serve a new kind.
-const ASK_AGAIN: [Duration; 4] = [Duration::from_millis(50), Duration::from_millis(400), Duration::from_secs(2), Duration::from_secs(8)];
+const ASK_AGAIN: [Duration; 4] = [
+    Duration::from_millis(50),
+    Duration::from_millis(400),
+    Duration::from_secs(2),
+    Duration::from_secs(8),
+];
 /// While something could not be asked, the first pause and how often it doubles: what is not known cannot be applied.
 const ASK_THE_REST: (Duration, u32) = (Duration::from_secs(1), 6);
 /// And without any reason this often.
@@ -39,7 +44,12 @@ pub(super) fn is_followed(shared: &Shared, kind: &Kind) -> bool {
     kind.can("list")
         && kind.can("watch")
         && (kind.namespaced || options.namespaces.is_empty() || options.cluster_resources)
-        && !permit::excluded(&options.exclusions, &options.inclusions, &kind.gvk.group_kind(), shared.discovery.cluster().server())
+        && !permit::excluded(
+            &options.exclusions,
+            &options.inclusions,
+            &kind.gvk.group_kind(),
+            shared.discovery.cluster().server(),
+        )
 }
 
 /// Starts what is to be followed now; returns the running watches for [`keep`].
@@ -50,16 +60,26 @@ pub(super) struct Keeper {
 
 impl Keeper {
     pub fn new(cancel: CancellationToken) -> Self {
-        Self { running: HashMap::new(), cancel }
+        Self {
+            running: HashMap::new(),
+            cancel,
+        }
     }
 
     /// Makes the watches equal to the kinds.
     pub fn adjust(&mut self, shared: &Arc<Shared>) {
         let kinds = shared.discovery.kinds();
-        let wanted: HashMap<GroupKind, Arc<Kind>> =
-            kinds.preferred_kinds().filter(|k| is_followed(shared, k)).map(|k| (k.gvk.group_kind(), k.clone())).collect();
-        let stop: Vec<GroupKind> =
-            self.running.iter().filter(|(gk, r)| wanted.get(*gk).is_none_or(|k| k.gvk != r.kind.gvk)).map(|(gk, _)| gk.clone()).collect();
+        let wanted: HashMap<GroupKind, Arc<Kind>> = kinds
+            .preferred_kinds()
+            .filter(|k| is_followed(shared, k))
+            .map(|k| (k.gvk.group_kind(), k.clone()))
+            .collect();
+        let stop: Vec<GroupKind> = self
+            .running
+            .iter()
+            .filter(|(gk, r)| wanted.get(*gk).is_none_or(|k| k.gvk != r.kind.gvk))
+            .map(|(gk, _)| gk.clone())
+            .collect();
         for gk in stop {
             if let Some(running) = self.running.remove(&gk) {
                 running.cancel.cancel();
@@ -69,7 +89,9 @@ impl Keeper {
                     let slot = store.slot_for(&running.kind);
                     let effects = store.drop_kind(slot);
                     drop(store);
-                    effects.into_iter().for_each(|e| shared.publish(&running.kind, e));
+                    effects
+                        .into_iter()
+                        .for_each(|e| shared.publish(&running.kind, e));
                 }
             }
         }
@@ -101,10 +123,22 @@ fn start(shared: &Arc<Shared>, kind: &Arc<Kind>, cancel: &CancellationToken) {
             tap: None,
         };
         let is_whole = !matches!(scope, Scope::AllBut(_));
-        let listener = is_whole.then(|| cluster.taps().listen(&kind.collection_path(""), scope.namespace())).flatten();
+        let listener = is_whole
+            .then(|| {
+                cluster
+                    .taps()
+                    .listen(&kind.collection_path(""), scope.namespace())
+            })
+            .flatten();
         let feed = Feed::new(shared, kind.clone(), slot, scope);
         match listener {
-            Some(listener) => tokio::spawn(listen(cluster.clone(), target, listener, feed, cancel.clone())),
+            Some(listener) => tokio::spawn(listen(
+                cluster.clone(),
+                target,
+                listener,
+                feed,
+                cancel.clone(),
+            )),
             None => tokio::spawn(follow(cluster.clone(), target, feed, cancel.clone())),
         };
     }
@@ -116,23 +150,43 @@ fn scopes(shared: &Shared, kind: &Kind) -> Vec<Scope> {
     if kind.namespaced && !only.is_empty() {
         return only.iter().cloned().map(Scope::In).collect();
     }
-    let watched = shared.discovery.cluster().taps().namespaces(&kind.collection_path(""));
+    let watched = shared
+        .discovery
+        .cluster()
+        .taps()
+        .namespaces(&kind.collection_path(""));
     if watched.iter().all(|namespace| !namespace.is_empty()) && !watched.is_empty() {
-        return watched.iter().cloned().map(Scope::In).chain([Scope::AllBut(watched.clone())]).collect();
+        return watched
+            .iter()
+            .cloned()
+            .map(Scope::In)
+            .chain([Scope::AllBut(watched.clone())])
+            .collect();
     }
     vec![Scope::All]
 }
 
 /// Runs until cancelled or until nobody holds the cache.
-pub(super) async fn keep(shared: Weak<Shared>, mut keeper: Keeper, mut changed: watch::Receiver<u64>, cancel: CancellationToken) {
+pub(super) async fn keep(
+    shared: Weak<Shared>,
+    mut keeper: Keeper,
+    mut changed: watch::Receiver<u64>,
+    cancel: CancellationToken,
+) {
     let (definitions, discovery) = {
-        let Some(strong) = shared.upgrade() else { return };
+        let Some(strong) = shared.upgrade() else {
+            return;
+        };
         (strong.definitions.clone(), strong.discovery.clone())
     };
     let (mut asked, mut in_vain) = (ASK_AGAIN.len(), 0);
     loop {
         let incomplete = in_vain > 0 || !discovery.kinds().failures.is_empty();
-        let anyway = if incomplete { ASK_THE_REST.0 * (1 << in_vain.min(ASK_THE_REST.1)) } else { ASK_ANYWAY };
+        let anyway = if incomplete {
+            ASK_THE_REST.0 * (1 << in_vain.min(ASK_THE_REST.1))
+        } else {
+            ASK_ANYWAY
+        };
         let pause = ASK_AGAIN.get(asked).copied().unwrap_or(anyway);
         tokio::select! {
             () = cancel.cancelled() => return,

@@ -113,8 +113,14 @@ pub fn default_exclusions() -> Vec<ExclusionRule> {
         rule(&["authentication.k8s.io", "authorization.k8s.io"], &reviews),
         rule(&["certificates.k8s.io"], &["CertificateSigningRequest"]),
         rule(&["cert-manager.io"], &["CertificateRequest"]),
-        rule(&["cilium.io"], &["CiliumIdentity", "CiliumEndpoint", "CiliumEndpointSlice"]),
-        rule(&["kyverno.io", "reports.kyverno.io", "wgpolicyk8s.io"], &kyverno),
+        rule(
+            &["cilium.io"],
+            &["CiliumIdentity", "CiliumEndpoint", "CiliumEndpointSlice"],
+        ),
+        rule(
+            &["kyverno.io", "reports.kyverno.io", "wgpolicyk8s.io"],
+            &kyverno,
+        ),
     ]
 }
 
@@ -142,10 +148,22 @@ pub struct Live {
 impl Live {
     /// As a node of a resource tree, without parents.
     pub fn node(&self) -> ResourceNode {
-        let Gvk { group, version, kind } = self.gvk.clone();
-        let reference =
-            ResourceRef { group, version, kind, namespace: self.key.namespace.clone(), name: self.key.name.clone(), uid: self.uid.clone() };
-        let created = (self.created > 0).then(|| jiff::Timestamp::from_second(self.created).ok()).flatten();
+        let Gvk {
+            group,
+            version,
+            kind,
+        } = self.gvk.clone();
+        let reference = ResourceRef {
+            group,
+            version,
+            kind,
+            namespace: self.key.namespace.clone(),
+            name: self.key.name.clone(),
+            uid: self.uid.clone(),
+        };
+        let created = (self.created > 0)
+            .then(|| jiff::Timestamp::from_second(self.created).ok())
+            .flatten();
         let details = self.details.as_deref();
         tree::node_of(
             reference,
@@ -220,19 +238,38 @@ impl Shared {
     }
 
     fn customizations(&self) -> Arc<Customizations> {
-        self.customizations.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.customizations
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn publish(&self, kind: &Kind, effect: Effect) {
         if matches!(
             (kind.gvk.group.as_str(), kind.gvk.kind.as_str()),
-            ("apiextensions.k8s.io", "CustomResourceDefinition") | ("apiregistration.k8s.io", "APIService")
+            ("apiextensions.k8s.io", "CustomResourceDefinition")
+                | ("apiregistration.k8s.io", "APIService")
         ) {
             self.definitions.notify_one();
         }
-        let Effect { deed, key, apps, managed, spec, version } = effect;
+        let Effect {
+            deed,
+            key,
+            apps,
+            managed,
+            spec,
+            version,
+        } = effect;
         if !apps.is_empty() {
-            let change = Change { key, gvk: kind.gvk.clone(), deed, apps, managed, spec, resource_version: version };
+            let change = Change {
+                key,
+                gvk: kind.gvk.clone(),
+                deed,
+                apps,
+                managed,
+                spec,
+                resource_version: version,
+            };
             // Nobody listening is fine.
             let _ = self.changes.send(Arc::new(change));
         }
@@ -245,7 +282,11 @@ impl Shared {
             gvk: kind.gvk.clone(),
             resource: kind.resource.clone(),
             uid: store.uid_text(entry.uid),
-            resource_version: if entry.version == 0 { String::new() } else { entry.version.to_string() },
+            resource_version: if entry.version == 0 {
+                String::new()
+            } else {
+                entry.version.to_string()
+            },
             created: i64::from(entry.created),
             deleting: entry.deleting,
             owners: entry.owners.iter().map(|o| store.uid_text(*o)).collect(),
@@ -274,8 +315,16 @@ impl LiveCache {
         let changed = shared.discovery.changed();
         let mut keeper = keeper::Keeper::new(cancel.clone());
         keeper.adjust(&shared);
-        tokio::spawn(keeper::keep(Arc::downgrade(&shared), keeper, changed, cancel.clone()));
-        Self { shared, _guard: Arc::new(cancel.drop_guard()) }
+        tokio::spawn(keeper::keep(
+            Arc::downgrade(&shared),
+            keeper,
+            changed,
+            cancel.clone(),
+        ));
+        Self {
+            shared,
+            _guard: Arc::new(cancel.drop_guard()),
+        }
     }
 
     pub fn discovery(&self) -> &Discovery {
@@ -300,13 +349,22 @@ impl LiveCache {
     /// Kinds that cannot be followed at the moment, and why. What was known of them before is kept.
     pub fn failures(&self) -> Vec<(GroupKind, String)> {
         let store = self.shared.read();
-        store.slots().iter().filter_map(|s| Some((s.kind.gvk.group_kind(), s.readings.error()?.to_owned()))).collect()
+        store
+            .slots()
+            .iter()
+            .filter_map(|s| Some((s.kind.gvk.group_kind(), s.readings.error()?.to_owned())))
+            .collect()
     }
 
     /// How many events of watches there were of each kind that had any.
     pub fn events(&self) -> Vec<(GroupKind, u64)> {
         let store = self.shared.read();
-        store.slots().iter().filter(|s| s.events > 0).map(|s| (s.kind.gvk.group_kind(), s.events)).collect()
+        store
+            .slots()
+            .iter()
+            .filter(|s| s.events > 0)
+            .map(|s| (s.kind.gvk.group_kind(), s.events))
+            .collect()
     }
 
     /// Seconds that events took until readers saw them; none when there were none.
@@ -317,12 +375,20 @@ impl LiveCache {
     pub fn stats(&self) -> Stats {
         let store = self.shared.read();
         Stats {
-            kinds: store.slots().iter().filter(|s| s.readings.is_listed()).count(),
+            kinds: store
+                .slots()
+                .iter()
+                .filter(|s| s.readings.is_listed())
+                .count(),
             objects: store.slots().iter().map(|s| s.objects).sum(),
             managed: store.entries().filter(|e| e.body.is_some()).count(),
             body_bytes: store.body_bytes(),
             record_bytes: store.record_bytes(),
-            failed_kinds: store.slots().iter().filter(|s| s.readings.error().is_some()).count(),
+            failed_kinds: store
+                .slots()
+                .iter()
+                .filter(|s| s.readings.error().is_some())
+                .count(),
         }
     }
 
@@ -332,13 +398,19 @@ impl LiveCache {
     ///
     /// # Errors
     /// A kind of `also` or `known`, or one of which something is marked, could not be read: there may be more than what can be seen.
-    pub async fn managed(&self, app: &str, also: &[ResourceKey], known: &Known) -> Result<BTreeMap<ResourceKey, Arc<Kept>>, Unreadable> {
+    pub async fn managed(
+        &self,
+        app: &str,
+        also: &[ResourceKey],
+        known: &Known,
+    ) -> Result<BTreeMap<ResourceKey, Arc<Kept>>, Unreadable> {
         let mut bodies: Vec<(ResourceKey, Arc<Body>)> = Vec::new();
         let mut missing = Vec::new();
         self.await_lists(app, also, known).await;
         let mut unreadable = {
             let mut store = self.shared.write();
-            let unmarked = |key: &&ResourceKey| store.find(key).is_none_or(|e| store.name(e.app) != app);
+            let unmarked =
+                |key: &&ResourceKey| store.find(key).is_none_or(|e| store.name(e.app) != app);
             let wanted: Vec<ResourceKey> = also.iter().filter(unmarked).cloned().collect();
             store.pin(app, wanted.clone());
             let unreadable = self.unreadable(&store, app, also, known);
@@ -350,7 +422,12 @@ impl LiveCache {
             }
             for key in wanted {
                 match (store.find(&key), store.find_slot(&key.group_kind())) {
-                    (Some(Entry { body: Some(body), .. }), _) => bodies.push((key, body.clone())),
+                    (
+                        Some(Entry {
+                            body: Some(body), ..
+                        }),
+                        _,
+                    ) => bodies.push((key, body.clone())),
                     // Followed, listed and not there: it does not exist.
                     (None, Some((_, slot))) if slot.readings.is_listed() && self.covers(&key) => {}
                     _ => missing.push(key),
@@ -362,11 +439,18 @@ impl LiveCache {
         if unreadable.kinds().next().is_some() {
             return unreadable.or(BTreeMap::new());
         }
-        let mut found: BTreeMap<_, _> = bodies.into_iter().map(|(key, body)| (key, body.kept.clone())).collect();
-        let mut fetched = stream::iter(missing).map(|key| async move { (self.fetch_now(&key).await, key) }).buffer_unordered(FETCHES);
+        let mut found: BTreeMap<_, _> = bodies
+            .into_iter()
+            .map(|(key, body)| (key, body.kept.clone()))
+            .collect();
+        let mut fetched = stream::iter(missing)
+            .map(|key| async move { (self.fetch_now(&key).await, key) })
+            .buffer_unordered(FETCHES);
         while let Some((object, key)) = fetched.next().await {
             match object {
-                Ok(object) => found.extend(object.map(|object| (key, Arc::new(Kept::from(object))))),
+                Ok(object) => {
+                    found.extend(object.map(|object| (key, Arc::new(Kept::from(object)))))
+                }
                 Err(error) => unreadable.add(key.group_kind(), error.to_string()),
             }
         }
@@ -379,11 +463,19 @@ impl LiveCache {
     }
 
     /// What cannot be read of the kinds that are needed to have everything of an Application.
-    fn unreadable(&self, store: &Store, app: &str, also: &[ResourceKey], known: &Known) -> Unreadable {
+    fn unreadable(
+        &self,
+        store: &Store,
+        app: &str,
+        also: &[ResourceKey],
+        known: &Known,
+    ) -> Unreadable {
         let mut unreadable = Unreadable::none();
         let kinds = self.kinds();
         for (kind, within) in needed(store, app, also, known) {
-            let why = store.find_slot(&kind).and_then(|(_, slot)| slot.readings.unreadable(&within));
+            let why = store
+                .find_slot(&kind)
+                .and_then(|(_, slot)| slot.readings.unreadable(&within));
             // Its group could not be asked what it has.
             if let Some(why) = why.or_else(|| kinds.failure(&kind)) {
                 unreadable.add(kind, why);
@@ -408,19 +500,38 @@ impl LiveCache {
     /// # Errors
     /// Something is defined in the group of such a kind that is not served.
     pub fn truly_gone(&self, known: &Known) -> Result<(), Unreadable> {
-        let Known::Resources(keys) = known else { return Ok(()) };
+        let Known::Resources(keys) = known else {
+            return Ok(());
+        };
         let (kinds, store) = (self.kinds(), self.shared.read());
         let mut unreadable = Unreadable::none();
-        for key in keys.iter().filter(|key| kinds.preferred(&key.group_kind()).is_none()) {
-            let served: Vec<&str> = kinds.all().iter().filter(|k| k.gvk.group == key.group).map(|k| k.resource.as_str()).collect();
+        for key in keys
+            .iter()
+            .filter(|key| kinds.preferred(&key.group_kind()).is_none())
+        {
+            let served: Vec<&str> = kinds
+                .all()
+                .iter()
+                .filter(|k| k.gvk.group == key.group)
+                .map(|k| k.resource.as_str())
+                .collect();
             let of = |group: &str, kind: &str| -> Vec<&str> {
-                let Some((id, _)) = store.find_slot(&GroupKind::new(group, kind)) else { return Vec::new() };
-                store.entries().filter(|e| e.kind == id).map(|e| &*e.name).collect()
+                let Some((id, _)) = store.find_slot(&GroupKind::new(group, kind)) else {
+                    return Vec::new();
+                };
+                store
+                    .entries()
+                    .filter(|e| e.kind == id)
+                    .map(|e| &*e.name)
+                    .collect()
             };
             let crds = of("apiextensions.k8s.io", "CustomResourceDefinition");
             let services = of("apiregistration.k8s.io", "APIService");
             if let Some(name) = readable::unserved(&key.group, &served, &crds, &services) {
-                unreadable.add(key.group_kind(), format!("{name} is there, but what it defines is not served"));
+                unreadable.add(
+                    key.group_kind(),
+                    format!("{name} is there, but what it defines is not served"),
+                );
             }
         }
         unreadable.or(())
@@ -430,9 +541,16 @@ impl LiveCache {
     async fn await_lists(&self, app: &str, also: &[ResourceKey], known: &Known) {
         let is_unsettled = || {
             let store = self.shared.read();
-            let of = |(kind, within): (GroupKind, Within)| store.find_slot(&kind).is_some_and(|(_, s)| s.readings.is_unsettled(&within));
+            let of = |(kind, within): (GroupKind, Within)| {
+                store
+                    .find_slot(&kind)
+                    .is_some_and(|(_, s)| s.readings.is_unsettled(&within))
+            };
             match known {
-                Known::Nothing => store.slots().iter().any(|s| s.readings.is_unsettled(&Within::All)),
+                Known::Nothing => store
+                    .slots()
+                    .iter()
+                    .any(|s| s.readings.is_unsettled(&Within::All)),
                 Known::Resources(_) => needed(&store, app, also, known).into_iter().any(of),
             }
         };
@@ -451,7 +569,9 @@ impl LiveCache {
 
     /// Reads from the server and takes the answer into the cache.
     async fn fetch_now(&self, key: &ResourceKey) -> Result<Option<Object>, Error> {
-        let Some(kind) = self.kinds().preferred(&key.group_kind()).cloned() else { return Ok(None) };
+        let Some(kind) = self.kinds().preferred(&key.group_kind()).cloned() else {
+            return Ok(None);
+        };
         let object = self.get_as(&kind.gvk, &key.namespace, &key.name).await?;
         if let Some(object) = &object {
             self.observe(object);
@@ -468,10 +588,22 @@ impl LiveCache {
     }
 
     /// The object from the server in this version; `None`: it does not exist.
-    pub async fn get_as(&self, gvk: &Gvk, namespace: &str, name: &str) -> Result<Option<Object>, Error> {
+    pub async fn get_as(
+        &self,
+        gvk: &Gvk,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Object>, Error> {
         let kind = self.shared.discovery.resolve(gvk).await?;
         let call = Call::get(kind.object_path(namespace, name)).timeout(Duration::from_secs(30));
-        match self.shared.discovery.cluster().http().json::<Object>(&call).await {
+        match self
+            .shared
+            .discovery
+            .cluster()
+            .http()
+            .json::<Object>(&call)
+            .await
+        {
             Ok(object) => Ok(Some(object)),
             Err(e) if e.is_not_found() => Ok(None),
             Err(e) => Err(e),
@@ -486,7 +618,9 @@ impl LiveCache {
 
     pub fn get_by_uid(&self, uid: &str) -> Option<Live> {
         let store = self.shared.read();
-        store.find_uid(Uid::parse(uid)).map(|e| self.shared.live(&store, e))
+        store
+            .find_uid(Uid::parse(uid))
+            .map(|e| self.shared.live(&store, e))
     }
 
     /// The whole object, when its body is kept.
@@ -500,8 +634,13 @@ impl LiveCache {
         let uid = Uid::parse(uid);
         let (mut children, stateful_set) = {
             let store = self.shared.read();
-            let of_stateful_set = store.find_uid(uid).filter(|e| store.slot(e.kind).kind.gvk.kind == "StatefulSet");
-            let children: Vec<Live> = store.children(uid).map(|e| self.shared.live(&store, e)).collect();
+            let of_stateful_set = store
+                .find_uid(uid)
+                .filter(|e| store.slot(e.kind).kind.gvk.kind == "StatefulSet");
+            let children: Vec<Live> = store
+                .children(uid)
+                .map(|e| self.shared.live(&store, e))
+                .collect();
             (children, of_stateful_set.and_then(|e| e.body.clone()))
         };
         if let Some(body) = stateful_set {
@@ -513,14 +652,26 @@ impl LiveCache {
 
     /// `<template>-<set>-<ordinal>`, also of Pods that are no more: their claims stay.
     fn claims(&self, set: &Object) -> Vec<Live> {
-        let templates = set.pointer("/spec/volumeClaimTemplates").and_then(serde_json::Value::as_array);
-        let names = templates.into_iter().flatten().filter_map(|t| t.pointer("/metadata/name")?.as_str());
-        let (start, replicas) =
-            (set.i64_at("/spec/ordinals/start").unwrap_or(0), set.i64_at("/spec/replicas").unwrap_or(1).min(MOST_REPLICAS));
+        let templates = set
+            .pointer("/spec/volumeClaimTemplates")
+            .and_then(serde_json::Value::as_array);
+        let names = templates
+            .into_iter()
+            .flatten()
+            .filter_map(|t| t.pointer("/metadata/name")?.as_str());
+        let (start, replicas) = (
+            set.i64_at("/spec/ordinals/start").unwrap_or(0),
+            set.i64_at("/spec/replicas").unwrap_or(1).min(MOST_REPLICAS),
+        );
         let mut claims = Vec::new();
         for template in names {
             for ordinal in start.. {
-                let key = ResourceKey::new("", "PersistentVolumeClaim", set.namespace(), &format!("{template}-{}-{ordinal}", set.name()));
+                let key = ResourceKey::new(
+                    "",
+                    "PersistentVolumeClaim",
+                    set.namespace(),
+                    &format!("{template}-{}-{ordinal}", set.name()),
+                );
                 match self.get(&key) {
                     Some(claim) => claims.push(claim),
                     None if ordinal - start >= replicas => break,
@@ -540,10 +691,18 @@ impl LiveCache {
     pub fn namespace_objects(&self, namespace: &str) -> (Vec<Live>, Result<(), Unreadable>) {
         let store = self.shared.read();
         let id = store.name_id(namespace);
-        let objects = store.entries().filter(|e| Some(e.namespace) == id).map(|e| self.shared.live(&store, e)).collect();
+        let objects = store
+            .entries()
+            .filter(|e| Some(e.namespace) == id)
+            .map(|e| self.shared.live(&store, e))
+            .collect();
         let mut unreadable = Unreadable::none();
         let within = Within::Namespaces(vec![namespace.to_owned()]);
-        for slot in store.slots().iter().filter(|s| s.kind.namespaced != namespace.is_empty()) {
+        for slot in store
+            .slots()
+            .iter()
+            .filter(|s| s.kind.namespaced != namespace.is_empty())
+        {
             if let Some(why) = slot.readings.unreadable(&within) {
                 unreadable.add(slot.kind.gvk.group_kind(), why);
             }
@@ -573,7 +732,11 @@ impl LiveCache {
 
     /// Whose scripts tell the health of objects that are seen from now on.
     pub fn customize(&self, customizations: &Arc<Customizations>) {
-        let mut own = self.shared.customizations.write().unwrap_or_else(PoisonError::into_inner);
+        let mut own = self
+            .shared
+            .customizations
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         if !Arc::ptr_eq(&own, customizations) {
             own.clone_from(customizations);
         }
@@ -588,27 +751,51 @@ impl LiveCache {
     pub fn observe(&self, object: &Object) {
         let gk = object.gvk().group_kind();
         let shared = &self.shared;
-        let Some((slot, kind)) = shared.read().find_slot(&gk).map(|(id, s)| (id, s.kind.clone())) else { return };
+        let Some((slot, kind)) = shared
+            .read()
+            .find_slot(&gk)
+            .map(|(id, s)| (id, s.kind.clone()))
+        else {
+            return;
+        };
         if !self.covers(&object.key()) || kind.gvk.version != object.gvk().version {
             return;
         }
         let keep = |namespace: &str, name: &str| shared.read().is_pinned(&kind, namespace, name);
-        match parse::parse_object(object, &kind, &shared.options.tracking, &shared.customizations(), keep) {
+        match parse::parse_object(
+            object,
+            &kind,
+            &shared.options.tracking,
+            &shared.customizations(),
+            keep,
+        ) {
             Ok(parsed) => {
                 let effect = shared.write().upsert(slot, parsed, News::Write);
                 if let Some(effect) = effect {
                     shared.publish(&kind, effect);
                 }
             }
-            Err(error) => tracing::warn!(key = %object.key(), %error, "the answer to a write cannot be read"),
+            Err(error) => {
+                tracing::warn!(key = %object.key(), %error, "the answer to a write cannot be read")
+            }
         }
     }
 
     /// Takes that a deletion of ours was done: the object with this uid is gone and stays gone.
     pub fn observe_deleted(&self, key: &ResourceKey, uid: &str) {
         let shared = &self.shared;
-        let Some((slot, kind)) = shared.read().find_slot(&key.group_kind()).map(|(id, s)| (id, s.kind.clone())) else { return };
-        let uid = if uid.is_empty() { Uid::NONE } else { Uid::parse(uid) };
+        let Some((slot, kind)) = shared
+            .read()
+            .find_slot(&key.group_kind())
+            .map(|(id, s)| (id, s.kind.clone()))
+        else {
+            return;
+        };
+        let uid = if uid.is_empty() {
+            Uid::NONE
+        } else {
+            Uid::parse(uid)
+        };
         let mut store = shared.write();
         store.remember_deletion(uid);
         let effect = store.remove(slot, &key.namespace, &key.name, uid, 0);
@@ -620,7 +807,12 @@ impl LiveCache {
 }
 
 /// What of each kind is needed to have everything of an Application: the kinds of what is marked, wanted and known.
-fn needed(store: &Store, app: &str, also: &[ResourceKey], known: &Known) -> BTreeMap<GroupKind, Within> {
+fn needed(
+    store: &Store,
+    app: &str,
+    also: &[ResourceKey],
+    known: &Known,
+) -> BTreeMap<GroupKind, Within> {
     // Thousands of objects are of few kinds and namespaces.
     let places: HashSet<_> = store.of_app(app).map(|e| (e.kind, e.namespace)).collect();
     let key = |(kind, namespace): (KindId, NameId)| {
@@ -628,6 +820,10 @@ fn needed(store: &Store, app: &str, also: &[ResourceKey], known: &Known) -> BTre
         ResourceKey::new(&gvk.group, &gvk.kind, store.name(namespace), "")
     };
     let marked: Vec<ResourceKey> = places.into_iter().map(key).collect();
-    let known: &[ResourceKey] = if let Known::Resources(keys) = known { keys } else { &[] };
+    let known: &[ResourceKey] = if let Known::Resources(keys) = known {
+        keys
+    } else {
+        &[]
+    };
     Within::of(marked.iter().chain(also).chain(known))
 }

@@ -86,20 +86,31 @@ pub(super) fn parse(
 ) -> Result<Parsed, serde_json::Error> {
     let head: Head<'_> = serde_json::from_str(raw)?;
     let m = head.metadata;
-    let owners: Box<[Uid]> = m.owner_references.iter().flatten().filter(|o| !o.uid.is_empty()).map(|o| Uid::parse(&o.uid)).collect();
+    let owners: Box<[Uid]> = m
+        .owner_references
+        .iter()
+        .flatten()
+        .filter(|o| !o.uid.is_empty())
+        .map(|o| Uid::parse(&o.uid))
+        .collect();
     // What has an owner is somebody's product, whatever marks were copied onto it.
-    let app = if owners.is_empty() { mark(m.annotations, m.labels, tracking) } else { None };
+    let app = if owners.is_empty() {
+        mark(m.annotations, m.labels, tracking)
+    } else {
+        None
+    };
     let namespace = m.namespace.unwrap_or_default().into_owned();
     let keep = app.is_some() || keep(&namespace, &m.name);
     let (details, body) = if keep || !owners.is_empty() {
         // That it is there is known all the same: whoever wants its body asks for it, and hears why it cannot be had.
-        let unread =
-            |error: &_| tracing::warn!(kind = %kind.gvk, name = &*m.name, namespace, %error, "the body of an object cannot be read");
-        whole(raw, head.api_version.is_some(), kind).inspect_err(unread).map_or((None, None), |object| {
-            let details = Details::of(&object, tracking, customizations);
-            let details = (keep || details != Details::default()).then(|| Arc::new(details));
-            (details, keep.then(|| Arc::new(Body::new(object))))
-        })
+        let unread = |error: &_| tracing::warn!(kind = %kind.gvk, name = &*m.name, namespace, %error, "the body of an object cannot be read");
+        whole(raw, head.api_version.is_some(), kind)
+            .inspect_err(unread)
+            .map_or((None, None), |object| {
+                let details = Details::of(&object, tracking, customizations);
+                let details = (keep || details != Details::default()).then(|| Arc::new(details));
+                (details, keep.then(|| Arc::new(Body::new(object))))
+            })
     } else {
         (None, None)
     };
@@ -107,7 +118,11 @@ pub(super) fn parse(
     Ok(Parsed {
         namespace,
         name: m.name.into_owned(),
-        uid: if uid.is_empty() { Uid::NONE } else { Uid::parse(&uid) },
+        uid: if uid.is_empty() {
+            Uid::NONE
+        } else {
+            Uid::parse(&uid)
+        },
         uid_text: (!uid.is_empty() && !Uid::is_exact(&uid)).then(|| uid.into_owned()),
         version: m.resource_version.and_then(|v| v.parse().ok()).unwrap_or(0),
         created: m
@@ -124,15 +139,25 @@ pub(super) fn parse(
 }
 
 /// The instance name an object is marked with. Most objects have none, which a search of the bytes shows without parsing them.
-fn mark(annotations: Option<&RawValue>, labels: Option<&RawValue>, tracking: &Tracking) -> Option<String> {
+fn mark(
+    annotations: Option<&RawValue>,
+    labels: Option<&RawValue>,
+    tracking: &Tracking,
+) -> Option<String> {
     let name = if tracking.method == TrackingMethod::Label {
         let labels = labels.filter(|l| contains(l.get(), &tracking.label_key))?;
-        let labels: HashMap<Cow<'_, str>, Cow<'_, str>> = serde_json::from_str(labels.get()).ok()?;
-        labels.get(tracking.label_key.as_str())?.clone().into_owned()
+        let labels: HashMap<Cow<'_, str>, Cow<'_, str>> =
+            serde_json::from_str(labels.get()).ok()?;
+        labels
+            .get(tracking.label_key.as_str())?
+            .clone()
+            .into_owned()
     } else {
         let annotations = annotations.filter(|a| contains(a.get(), track::TRACKING_ID))?;
         let marks: Marks<'_> = serde_json::from_str(annotations.get()).ok()?;
-        if !tracking.installation_id.is_empty() && marks.installation.as_deref() != Some(&tracking.installation_id) {
+        if !tracking.installation_id.is_empty()
+            && marks.installation.as_deref() != Some(&tracking.installation_id)
+        {
             return None;
         }
         TrackingId::parse(&marks.id?)?.app_name.to_owned()
@@ -149,8 +174,12 @@ fn contains(json: &str, key: &str) -> bool {
 fn whole(raw: &str, complete: bool, kind: &Kind) -> Result<Object, serde_json::Error> {
     let mut object: Object = serde_json::from_str(raw)?;
     if !complete {
-        object.0.insert("apiVersion".to_owned(), kind.gvk.api_version().into());
-        object.0.insert("kind".to_owned(), kind.gvk.kind.clone().into());
+        object
+            .0
+            .insert("apiVersion".to_owned(), kind.gvk.api_version().into());
+        object
+            .0
+            .insert("kind".to_owned(), kind.gvk.kind.clone().into());
     }
     Ok(object)
 }
@@ -163,7 +192,13 @@ pub(super) fn parse_object(
     customizations: &Customizations,
     keep: impl FnOnce(&str, &str) -> bool,
 ) -> Result<Parsed, serde_json::Error> {
-    parse(&serde_json::to_string(object)?, kind, tracking, customizations, keep)
+    parse(
+        &serde_json::to_string(object)?,
+        kind,
+        tracking,
+        customizations,
+        keep,
+    )
 }
 
 #[cfg(test)]
@@ -187,17 +222,34 @@ mod tests {
     #[test]
     fn an_object_whose_body_cannot_be_read_is_there_all_the_same() {
         let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
-        let meta = r#"{"name":"a","annotations":{"argocd.argoproj.io/tracking-id":"web:/Pod:ns/a"}}"#;
+        let meta =
+            r#"{"name":"a","annotations":{"argocd.argoproj.io/tracking-id":"web:/Pod:ns/a"}}"#;
         let raw = format!(r#"{{"metadata":{meta},"spec":{deep}}}"#);
-        let parsed = parse(&raw, &kind(), &Tracking::annotation(""), &Customizations::default(), |_, _| false).expect("it is there");
-        assert_eq!((parsed.app.as_deref(), parsed.body.is_some()), (Some("web"), false));
+        let parsed = parse(
+            &raw,
+            &kind(),
+            &Tracking::annotation(""),
+            &Customizations::default(),
+            |_, _| false,
+        )
+        .expect("it is there");
+        assert_eq!(
+            (parsed.app.as_deref(), parsed.body.is_some()),
+            (Some("web"), false)
+        );
     }
 
     #[test]
     fn marks_are_read_by_method_and_owned_objects_have_none() {
         let annotation = Tracking::annotation("");
-        let label = Tracking { method: TrackingMethod::Label, ..annotation.clone() };
-        let other = Tracking { installation_id: "two".into(), ..annotation.clone() };
+        let label = Tracking {
+            method: TrackingMethod::Label,
+            ..annotation.clone()
+        };
+        let other = Tracking {
+            installation_id: "two".into(),
+            ..annotation.clone()
+        };
         let id = r#""annotations":{"argocd.argoproj.io/tracking-id":"web:/Pod:ns/a"}"#;
         let instance = r#""labels":{"app.kubernetes.io/instance":"lab"}"#;
         let owner = r#""ownerReferences":[{"uid":"u"}]"#;
@@ -215,7 +267,14 @@ mod tests {
                 if parts.is_empty() { "" } else { "," },
                 parts.join(",")
             );
-            let parsed = parse(&raw, &kind(), tracking, &Customizations::default(), |_, _| false).expect("valid");
+            let parsed = parse(
+                &raw,
+                &kind(),
+                tracking,
+                &Customizations::default(),
+                |_, _| false,
+            )
+            .expect("valid");
             assert_eq!(parsed.app.as_deref(), want, "{raw}");
             assert_eq!(parsed.body.is_some(), want.is_some(), "{raw}");
             assert_eq!((parsed.version, parsed.uid_text.as_deref()), (7, Some("x")));

@@ -38,7 +38,10 @@ pub(super) struct Readings(Vec<(Scope, Reading)>);
 
 impl Readings {
     pub fn begin(&mut self, scopes: &[Scope]) {
-        self.0 = scopes.iter().map(|scope| (scope.clone(), Reading::Pending)).collect();
+        self.0 = scopes
+            .iter()
+            .map(|scope| (scope.clone(), Reading::Pending))
+            .collect();
     }
 
     pub fn end(&mut self) {
@@ -46,7 +49,10 @@ impl Readings {
     }
 
     fn of(&mut self, scope: &Scope) -> Option<&mut Reading> {
-        self.0.iter_mut().find(|(own, _)| own == scope).map(|(_, reading)| reading)
+        self.0
+            .iter_mut()
+            .find(|(own, _)| own == scope)
+            .map(|(_, reading)| reading)
     }
 
     pub fn succeeded(&mut self, scope: &Scope) {
@@ -63,42 +69,73 @@ impl Readings {
     }
 
     pub fn failed(&mut self, scope: &Scope, error: &Error) {
-        let Some(reading) = self.of(scope) else { return };
+        let Some(reading) = self.of(scope) else {
+            return;
+        };
         let (since, listed) = match reading {
             Reading::Failed { since, listed, .. } => (*since, *listed),
             Reading::Current => (Instant::now(), true),
             Reading::Pending => (Instant::now(), false),
         };
-        *reading = Reading::Failed { why: error.to_string(), since, listed, may_pass: error.retryable() };
+        *reading = Reading::Failed {
+            why: error.to_string(),
+            since,
+            listed,
+            may_pass: error.retryable(),
+        };
     }
 
     /// Whether every collection was listed at least once.
     pub fn is_listed(&self) -> bool {
-        let listed = |(_, reading): &(Scope, Reading)| matches!(reading, Reading::Current | Reading::Failed { listed: true, .. });
+        let listed = |(_, reading): &(Scope, Reading)| {
+            matches!(
+                reading,
+                Reading::Current | Reading::Failed { listed: true, .. }
+            )
+        };
         !self.0.is_empty() && self.0.iter().all(listed)
     }
 
     /// Whether more may be known in a moment.
     pub fn is_unsettled(&self, within: &Within) -> bool {
-        self.0.iter().filter(|(scope, _)| within.meets(scope)).any(|(_, reading)| match reading {
-            Reading::Pending => true,
-            Reading::Current => false,
-            Reading::Failed { since, listed, may_pass, .. } => !listed && *may_pass && since.elapsed() < PATIENCE,
-        })
+        self.0
+            .iter()
+            .filter(|(scope, _)| within.meets(scope))
+            .any(|(_, reading)| match reading {
+                Reading::Pending => true,
+                Reading::Current => false,
+                Reading::Failed {
+                    since,
+                    listed,
+                    may_pass,
+                    ..
+                } => !listed && *may_pass && since.elapsed() < PATIENCE,
+            })
     }
 
     /// Why a collection could not be read the last time that was tried.
     pub fn error(&self) -> Option<&str> {
-        self.0.iter().find_map(|(_, reading)| if let Reading::Failed { why, .. } = reading { Some(why.as_str()) } else { None })
+        self.0.iter().find_map(|(_, reading)| {
+            if let Reading::Failed { why, .. } = reading {
+                Some(why.as_str())
+            } else {
+                None
+            }
+        })
     }
 
     /// Why what is known of the kind is not all there is.
     pub fn unreadable(&self, within: &Within) -> Option<String> {
-        self.0.iter().filter(|(scope, _)| within.meets(scope)).find_map(|(_, reading)| match reading {
-            Reading::Pending => Some("it has not been listed yet".to_owned()),
-            Reading::Failed { why, since, listed, .. } if !listed || since.elapsed() > STALE => Some(why.clone()),
-            _ => None,
-        })
+        self.0
+            .iter()
+            .filter(|(scope, _)| within.meets(scope))
+            .find_map(|(_, reading)| match reading {
+                Reading::Pending => Some("it has not been listed yet".to_owned()),
+                Reading::Failed {
+                    why, since, listed, ..
+                } if !listed || since.elapsed() > STALE => Some(why.clone()),
+                _ => None,
+            })
     }
 }
 
@@ -130,7 +167,9 @@ impl Within {
         let mut needed: BTreeMap<GroupKind, Vec<String>> = BTreeMap::new();
         let mut last: Option<&ResourceKey> = None;
         for key in keys {
-            let same = |last: &ResourceKey| last.kind == key.kind && last.group == key.group && last.namespace == key.namespace;
+            let same = |last: &ResourceKey| {
+                last.kind == key.kind && last.group == key.group && last.namespace == key.namespace
+            };
             if last.replace(key).is_some_and(same) {
                 continue;
             }
@@ -139,7 +178,10 @@ impl Within {
                 namespaces.push(key.namespace.clone());
             }
         }
-        needed.into_iter().map(|(kind, namespaces)| (kind, Self::Namespaces(namespaces))).collect()
+        needed
+            .into_iter()
+            .map(|(kind, namespaces)| (kind, Self::Namespaces(namespaces)))
+            .collect()
     }
 }
 
@@ -150,12 +192,19 @@ pub struct Unreadable(BTreeMap<GroupKind, String>);
 impl Unreadable {
     /// The value, if there is nothing that could not be read.
     pub(super) fn or<T>(self, value: T) -> Result<T, Self> {
-        if self.0.is_empty() { Ok(value) } else { Err(self) }
+        if self.0.is_empty() {
+            Ok(value)
+        } else {
+            Err(self)
+        }
     }
 
     /// One kind, by group and name.
     pub fn of((group, kind): (&str, &str), why: &str) -> Self {
-        Self(BTreeMap::from([(GroupKind::new(group, kind), why.to_owned())]))
+        Self(BTreeMap::from([(
+            GroupKind::new(group, kind),
+            why.to_owned(),
+        )]))
     }
 
     pub(super) fn none() -> Self {
@@ -174,27 +223,59 @@ impl Unreadable {
 impl Unreadable {
     /// The first of them, and how many there are beside.
     pub fn brief(&self) -> String {
-        let first = Self(self.0.iter().take(BRIEF).map(|(kind, why)| (kind.clone(), why.clone())).collect());
+        let first = Self(
+            self.0
+                .iter()
+                .take(BRIEF)
+                .map(|(kind, why)| (kind.clone(), why.clone()))
+                .collect(),
+        );
         let others = self.0.len().saturating_sub(BRIEF);
-        if others == 0 { first.to_string() } else { format!("{first}; and {others} more") }
+        if others == 0 {
+            first.to_string()
+        } else {
+            format!("{first}; and {others} more")
+        }
     }
 }
 
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, (GroupKind { group, kind }, why)) in self.0.iter().enumerate() {
-            let (and, dot) = (if number == 0 { "" } else { "; " }, if group.is_empty() { "" } else { "." });
-            write!(f, "{and}failed to load state of resource {kind}{dot}{group}: {why}")?;
+            let (and, dot) = (
+                if number == 0 { "" } else { "; " },
+                if group.is_empty() { "" } else { "." },
+            );
+            write!(
+                f,
+                "{and}failed to load state of resource {kind}{dot}{group}: {why}"
+            )?;
         }
         Ok(())
     }
 }
 
 /// What defines something of a group that is not served: a CRD, or an API service. `served` are the plurals of what is.
-pub(super) fn unserved<'a>(group: &str, served: &[&str], crds: &[&'a str], services: &[&'a str]) -> Option<&'a str> {
-    let of_group = |name: &'a str| name.strip_suffix(group)?.strip_suffix('.').filter(|rest| !rest.contains('.'));
-    let crd = crds.iter().find(|name| of_group(name).is_some_and(|plural| !served.contains(&plural)));
-    crd.or_else(|| services.iter().find(|name| served.is_empty() && of_group(name).is_some())).copied()
+pub(super) fn unserved<'a>(
+    group: &str,
+    served: &[&str],
+    crds: &[&'a str],
+    services: &[&'a str],
+) -> Option<&'a str> {
+    let of_group = |name: &'a str| {
+        name.strip_suffix(group)?
+            .strip_suffix('.')
+            .filter(|rest| !rest.contains('.'))
+    };
+    let crd = crds
+        .iter()
+        .find(|name| of_group(name).is_some_and(|plural| !served.contains(&plural)));
+    crd.or_else(|| {
+        services
+            .iter()
+            .find(|name| served.is_empty() && of_group(name).is_some())
+    })
+    .copied()
 }
 
 #[cfg(test)]
@@ -203,7 +284,11 @@ mod tests {
     use crate::error::ApiError;
 
     fn refusal(code: u16, message: &str) -> Error {
-        Error::Api(ApiError { code, message: message.to_owned(), ..ApiError::default() })
+        Error::Api(ApiError {
+            code,
+            message: message.to_owned(),
+            ..ApiError::default()
+        })
     }
 
     #[tokio::test(start_paused = true)]
@@ -223,25 +308,44 @@ mod tests {
     #[test]
     fn a_brief_text_names_the_first_few() {
         let mut unreadable = Unreadable::of(("", "Secret"), "no");
-        assert_eq!(unreadable.brief(), "failed to load state of resource Secret: no");
+        assert_eq!(
+            unreadable.brief(),
+            "failed to load state of resource Secret: no"
+        );
         for kind in ["A", "B", "C", "D"] {
             unreadable.add(GroupKind::new("example.org", kind), "away".to_owned());
         }
         let text = unreadable.brief();
         assert!(
-            text.starts_with("failed to load state of resource Secret: no; ") && text.ends_with("B.example.org: away; and 2 more"),
+            text.starts_with("failed to load state of resource Secret: no; ")
+                && text.ends_with("B.example.org: away; and 2 more"),
             "{text}"
         );
     }
 
     #[test]
     fn what_is_defined_and_not_served_is_not_gone() {
-        let crds = ["widgets.example.org", "gadgets.example.org", "widgets.more.example.org"];
+        let crds = [
+            "widgets.example.org",
+            "gadgets.example.org",
+            "widgets.more.example.org",
+        ];
         let services = ["v1.example.org", "v1beta1.metrics.k8s.io", "v1."];
-        let unserved = |group: &str, served: &[&str]| super::unserved(group, served, &crds, &services);
-        assert_eq!(unserved("example.org", &["widgets", "gadgets"]), None, "the kind was of another definition, which is gone");
-        assert_eq!(unserved("example.org", &["widgets"]), Some("gadgets.example.org"));
-        assert_eq!(unserved("metrics.k8s.io", &[]), Some("v1beta1.metrics.k8s.io"));
+        let unserved =
+            |group: &str, served: &[&str]| super::unserved(group, served, &crds, &services);
+        assert_eq!(
+            unserved("example.org", &["widgets", "gadgets"]),
+            None,
+            "the kind was of another definition, which is gone"
+        );
+        assert_eq!(
+            unserved("example.org", &["widgets"]),
+            Some("gadgets.example.org")
+        );
+        assert_eq!(
+            unserved("metrics.k8s.io", &[]),
+            Some("v1beta1.metrics.k8s.io")
+        );
         assert_eq!(unserved("metrics.k8s.io", &["pods"]), None);
         assert_eq!(unserved("org", &[]), None);
     }
@@ -256,13 +360,22 @@ mod tests {
         readings.succeeded(&own);
         assert!(!readings.is_listed());
         assert_eq!(readings.unreadable(&within("own")), None);
-        assert_eq!(readings.unreadable(&within("else")).as_deref(), Some("forbidden"));
-        assert_eq!(readings.unreadable(&Within::All).as_deref(), Some("forbidden"));
+        assert_eq!(
+            readings.unreadable(&within("else")).as_deref(),
+            Some("forbidden")
+        );
+        assert_eq!(
+            readings.unreadable(&Within::All).as_deref(),
+            Some("forbidden")
+        );
         // A watch without a list knows only what changes.
         readings.goes_on(&others);
         assert_eq!(readings.error(), Some("forbidden"));
         readings.succeeded(&others);
-        assert_eq!((readings.is_listed(), readings.unreadable(&Within::All)), (true, None));
+        assert_eq!(
+            (readings.is_listed(), readings.unreadable(&Within::All)),
+            (true, None)
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -275,7 +388,10 @@ mod tests {
         assert_eq!(readings.unreadable(&Within::All), None);
         readings.failed(&Scope::All, &refusal(500, "still away"));
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert_eq!(readings.unreadable(&Within::All).as_deref(), Some("still away"));
+        assert_eq!(
+            readings.unreadable(&Within::All).as_deref(),
+            Some("still away")
+        );
         readings.goes_on(&Scope::All);
         assert_eq!(readings.unreadable(&Within::All), None);
     }

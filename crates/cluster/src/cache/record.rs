@@ -67,7 +67,9 @@ impl fmt::Display for Uid {
 /// FNV-1a: no uid is secret, and nobody gains by a collision.
 fn digest(text: &str) -> u128 {
     text.bytes()
-        .fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |h, b| (h ^ u128::from(b)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b))
+        .fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |h, b| {
+            (h ^ u128::from(b)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
+        })
 }
 
 /// Index into a table of interned names; 0 is the empty string.
@@ -111,19 +113,29 @@ pub struct Details {
 }
 
 impl Details {
-    pub(super) fn of(object: &Object, tracking: &Tracking, customizations: &Customizations) -> Self {
+    pub(super) fn of(
+        object: &Object,
+        tracking: &Tracking,
+        customizations: &Customizations,
+    ) -> Self {
         let details = || Self {
             health: health::of_with(object, customizations),
             info: info::of(object),
             fingerprint: customizations.updates().fingerprint(object, tracking),
         };
-        if customizations.run_on(object) { beside(details) } else { details() }
+        if customizations.run_on(object) {
+            beside(details)
+        } else {
+            details()
+        }
     }
 
     /// Whether an update from `before` changed nothing that somebody watches. What is said about the health counts, too: a tree would otherwise
     /// tell of the beginning of a rollout until it is over, as Argo CD's does.
     pub(super) fn is_same_update(&self, before: &Self) -> bool {
-        self.fingerprint.is_some() && self.fingerprint == before.fingerprint && self.health == before.health
+        self.fingerprint.is_some()
+            && self.fingerprint == before.fingerprint
+            && self.health == before.health
     }
 }
 
@@ -139,7 +151,10 @@ impl Body {
         let digest = spec_digest(&object);
         let kept = Kept::from(object);
         kept.rest();
-        Self { kept: Arc::new(kept), digest }
+        Self {
+            kept: Arc::new(kept),
+            digest,
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -160,12 +175,19 @@ fn spec_digest(object: &Object) -> u64 {
         }
     }
     let mut sink = Sink(std::hash::DefaultHasher::new());
-    let mut put = |field: &str, value: &Value| serde_json::to_writer(&mut sink, &(field, value)).expect("hashing does not fail");
+    let mut put = |field: &str, value: &Value| {
+        serde_json::to_writer(&mut sink, &(field, value)).expect("hashing does not fail")
+    };
     for (field, value) in &object.0 {
         match (field.as_str(), value) {
             ("status", _) => {}
             ("metadata", Value::Object(metadata)) => {
-                let wanted = metadata.iter().filter(|(f, _)| !matches!(f.as_str(), "resourceVersion" | "generation" | "managedFields"));
+                let wanted = metadata.iter().filter(|(f, _)| {
+                    !matches!(
+                        f.as_str(),
+                        "resourceVersion" | "generation" | "managedFields"
+                    )
+                });
                 wanted.for_each(|(f, v)| put(f, v));
             }
             (field, value) => put(field, value),
@@ -183,7 +205,11 @@ mod tests {
     fn a_uuid_is_kept_exactly_and_anything_else_by_digest() {
         let text = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
         assert_eq!(Uid::parse(text).to_string(), text);
-        assert!(Uid::is_exact(text) && !Uid::is_exact("0A1B2C3D-4e5f-6071-8293-a4b5c6d7e8f9") && !Uid::is_exact("x"));
+        assert!(
+            Uid::is_exact(text)
+                && !Uid::is_exact("0A1B2C3D-4e5f-6071-8293-a4b5c6d7e8f9")
+                && !Uid::is_exact("x")
+        );
         assert_ne!(Uid::parse("x"), Uid::parse("y"));
     }
 

@@ -103,11 +103,19 @@ impl Names {
     }
 
     fn find(&self, name: &str) -> Option<NameId> {
-        if name.is_empty() { Some(NameId::EMPTY) } else { self.ids.get(name).copied() }
+        if name.is_empty() {
+            Some(NameId::EMPTY)
+        } else {
+            self.ids.get(name).copied()
+        }
     }
 
     fn text(&self, id: NameId) -> &str {
-        if id == NameId::EMPTY { "" } else { &self.list[id.0 as usize - 1] }
+        if id == NameId::EMPTY {
+            ""
+        } else {
+            &self.list[id.0 as usize - 1]
+        }
     }
 
     fn shared(&self, id: NameId) -> Option<Arc<str>> {
@@ -124,14 +132,23 @@ impl Store {
             slot.kind = kind.clone();
             return *id;
         }
-        let id = KindId(u16::try_from(self.slots.len()).expect("a cluster has fewer than 65,536 kinds"));
-        self.slots.push(Slot { kind: kind.clone(), position: 0, readings: Readings::default(), objects: 0, events: 0 });
+        let id =
+            KindId(u16::try_from(self.slots.len()).expect("a cluster has fewer than 65,536 kinds"));
+        self.slots.push(Slot {
+            kind: kind.clone(),
+            position: 0,
+            readings: Readings::default(),
+            objects: 0,
+            events: 0,
+        });
         self.slot_of.insert(gk, id);
         id
     }
 
     pub fn find_slot(&self, gk: &GroupKind) -> Option<(KindId, &Slot)> {
-        self.slot_of.get(gk).map(|id| (*id, &self.slots[usize::from(id.0)]))
+        self.slot_of
+            .get(gk)
+            .map(|id| (*id, &self.slots[usize::from(id.0)]))
     }
 
     pub fn slot(&self, id: KindId) -> &Slot {
@@ -147,7 +164,9 @@ impl Store {
     }
 
     fn entry(&self, id: u32) -> &Entry {
-        self.entries[id as usize].as_ref().expect("the indexes name only entries that are there")
+        self.entries[id as usize]
+            .as_ref()
+            .expect("the indexes name only entries that are there")
     }
 
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
@@ -167,7 +186,13 @@ impl Store {
     }
 
     pub fn uid_text(&self, uid: Uid) -> String {
-        if uid == Uid::NONE { String::new() } else { self.uid_texts.get(&uid).map_or_else(|| uid.to_string(), |t| t.to_string()) }
+        if uid == Uid::NONE {
+            String::new()
+        } else {
+            self.uid_texts
+                .get(&uid)
+                .map_or_else(|| uid.to_string(), |t| t.to_string())
+        }
     }
 
     pub fn body_bytes(&self) -> usize {
@@ -176,15 +201,49 @@ impl Store {
 
     /// Bytes of the records and their indexes, as they were asked for; what the allocator adds is not known.
     pub fn record_bytes(&self) -> usize {
-        let of = |e: &Entry| e.name.len() + size_of_val(&*e.owners) + e.details.as_ref().map_or(0, |_| size_of::<Details>());
-        let entries = self.entries.capacity() * size_of::<Option<Entry>>() + self.entries().map(of).sum::<usize>();
-        let owners = self.by_owner.values().map(|list| list.capacity() * size_of::<u32>()).sum::<usize>();
-        let apps = self.by_app.values().map(HashSet::allocation_size).sum::<usize>();
-        let names = self.names.list.iter().map(|name| name.len() + 2 * size_of::<usize>()).sum::<usize>();
-        let tables = self.by_key.allocation_size() + self.by_uid.allocation_size() + self.by_owner.allocation_size();
-        let texts = self.uid_texts.allocation_size() + self.uid_texts.values().map(|text| text.len()).sum::<usize>();
-        let lists = self.free.capacity() * size_of::<u32>() + self.names.list.capacity() * size_of::<Arc<str>>();
-        entries + owners + apps + names + tables + texts + lists + self.by_app.allocation_size() + self.names.ids.allocation_size()
+        let of = |e: &Entry| {
+            e.name.len()
+                + size_of_val(&*e.owners)
+                + e.details.as_ref().map_or(0, |_| size_of::<Details>())
+        };
+        let entries = self.entries.capacity() * size_of::<Option<Entry>>()
+            + self.entries().map(of).sum::<usize>();
+        let owners = self
+            .by_owner
+            .values()
+            .map(|list| list.capacity() * size_of::<u32>())
+            .sum::<usize>();
+        let apps = self
+            .by_app
+            .values()
+            .map(HashSet::allocation_size)
+            .sum::<usize>();
+        let names = self
+            .names
+            .list
+            .iter()
+            .map(|name| name.len() + 2 * size_of::<usize>())
+            .sum::<usize>();
+        let tables = self.by_key.allocation_size()
+            + self.by_uid.allocation_size()
+            + self.by_owner.allocation_size();
+        let texts = self.uid_texts.allocation_size()
+            + self
+                .uid_texts
+                .values()
+                .map(|text| text.len())
+                .sum::<usize>();
+        let lists = self.free.capacity() * size_of::<u32>()
+            + self.names.list.capacity() * size_of::<Arc<str>>();
+        entries
+            + owners
+            + apps
+            + names
+            + tables
+            + texts
+            + lists
+            + self.by_app.allocation_size()
+            + self.names.ids.allocation_size()
     }
 
     fn hash(&self, kind: KindId, namespace: NameId, name: &str) -> u64 {
@@ -196,7 +255,9 @@ impl Store {
             let e = self.entry(*id);
             e.kind == kind && e.namespace == namespace && *e.name == *name
         };
-        self.by_key.find(self.hash(kind, namespace, name), same).copied()
+        self.by_key
+            .find(self.hash(kind, namespace, name), same)
+            .copied()
     }
 
     pub fn find(&self, key: &ResourceKey) -> Option<&Entry> {
@@ -206,11 +267,17 @@ impl Store {
     }
 
     pub fn find_uid(&self, uid: Uid) -> Option<&Entry> {
-        self.by_uid.find(self.hasher.hash_one(uid), |id| self.entry(*id).uid == uid).map(|id| self.entry(*id))
+        self.by_uid
+            .find(self.hasher.hash_one(uid), |id| self.entry(*id).uid == uid)
+            .map(|id| self.entry(*id))
     }
 
     pub fn children(&self, uid: Uid) -> impl Iterator<Item = &Entry> {
-        self.by_owner.get(&uid).into_iter().flatten().map(|id| self.entry(*id))
+        self.by_owner
+            .get(&uid)
+            .into_iter()
+            .flatten()
+            .map(|id| self.entry(*id))
     }
 
     pub fn of_app(&self, app: &str) -> impl Iterator<Item = &Entry> {
@@ -219,22 +286,40 @@ impl Store {
     }
 
     pub fn apps(&self) -> Vec<Arc<str>> {
-        self.by_app.keys().filter_map(|id| self.names.shared(*id)).collect()
+        self.by_app
+            .keys()
+            .filter_map(|id| self.names.shared(*id))
+            .collect()
     }
 
     pub fn key(&self, entry: &Entry) -> ResourceKey {
         let gvk = &self.slot(entry.kind).kind.gvk;
-        ResourceKey::new(&gvk.group, &gvk.kind, self.names.text(entry.namespace), &entry.name)
+        ResourceKey::new(
+            &gvk.group,
+            &gvk.kind,
+            self.names.text(entry.namespace),
+            &entry.name,
+        )
     }
 
     pub fn is_pinned(&self, kind: &Kind, namespace: &str, name: &str) -> bool {
-        !self.pinned.is_empty() && self.pinned.contains_key(&ResourceKey::new(&kind.gvk.group, &kind.gvk.kind, namespace, name))
+        !self.pinned.is_empty()
+            && self.pinned.contains_key(&ResourceKey::new(
+                &kind.gvk.group,
+                &kind.gvk.kind,
+                namespace,
+                name,
+            ))
     }
 
     /// From now on the bodies of exactly these keys are kept for `app`, marked or not.
     pub fn pin(&mut self, app: &str, keys: Vec<ResourceKey>) {
         let app = self.names.id(app);
-        let old = if keys.is_empty() { self.pins_of.remove(&app) } else { self.pins_of.insert(app, keys.clone()) };
+        let old = if keys.is_empty() {
+            self.pins_of.remove(&app)
+        } else {
+            self.pins_of.insert(app, keys.clone())
+        };
         for key in &keys {
             let apps = self.pinned.entry(key.clone()).or_default();
             if !apps.contains(&app) {
@@ -258,7 +343,11 @@ impl Store {
         }
         let app = self.names.id(app);
         let namespace = namespace.map(|n| self.names.id(n));
-        if namespace.is_some_and(|n| self.monitors.get(&n).is_some_and(|apps| apps.contains(&app))) {
+        if namespace.is_some_and(|n| {
+            self.monitors
+                .get(&n)
+                .is_some_and(|apps| apps.contains(&app))
+        }) {
             return;
         }
         self.monitors.retain(|_, apps| {
@@ -298,7 +387,12 @@ impl Store {
         if apps.is_empty() {
             apps.extend(self.monitors.get(&entry.namespace).into_iter().flatten());
         }
-        (apps.into_iter().filter_map(|a| self.names.shared(a)).collect(), managed)
+        (
+            apps.into_iter()
+                .filter_map(|a| self.names.shared(a))
+                .collect(),
+            managed,
+        )
     }
 
     /// Takes news about an object; `None` when it is none (older or the same).
@@ -311,24 +405,45 @@ impl Store {
         let mut before = None;
         if let Some(id) = known {
             let e = self.entry(id);
-            let older = parsed.version != 0 && if e.uid == parsed.uid { parsed.version <= e.version } else { parsed.version < e.version };
+            let older = parsed.version != 0
+                && if e.uid == parsed.uid {
+                    parsed.version <= e.version
+                } else {
+                    parsed.version < e.version
+                };
             // The same state may bring a body that was not wanted before.
-            if older && !(parsed.version == e.version && e.body.is_none() && parsed.body.is_some()) {
+            if older && !(parsed.version == e.version && e.body.is_none() && parsed.body.is_some())
+            {
                 return None;
             }
             let key = self.key(e);
-            before = Some((self.apps_of(e, &key), e.body.as_ref().map(|b| b.digest), e.deleting, e.details.clone()));
+            before = Some((
+                self.apps_of(e, &key),
+                e.body.as_ref().map(|b| b.digest),
+                e.deleting,
+                e.details.clone(),
+            ));
             self.remove_id(id);
-        } else if news == News::Write && parsed.version != 0 && parsed.version <= self.slot(kind).position {
+        } else if news == News::Write
+            && parsed.version != 0
+            && parsed.version <= self.slot(kind).position
+        {
             // The watch is past this state and the object is not there: it was deleted since.
             return None;
         }
-        let app = parsed.app.as_deref().map_or(NameId::EMPTY, |a| self.names.id(a));
+        let app = parsed
+            .app
+            .as_deref()
+            .map_or(NameId::EMPTY, |a| self.names.id(a));
         if let Some(text) = parsed.uid_text {
             self.uid_texts.insert(parsed.uid, text.into());
         }
         let version = parsed.version;
-        let (digest, deleting, details) = (parsed.body.as_ref().map(|b| b.digest), parsed.deleting, parsed.details.clone());
+        let (digest, deleting, details) = (
+            parsed.body.as_ref().map(|b| b.digest),
+            parsed.deleting,
+            parsed.details.clone(),
+        );
         let id = self.insert(Entry {
             kind,
             deleting: parsed.deleting,
@@ -348,24 +463,49 @@ impl Store {
         let (deed, spec) = match before {
             None => (Deed::Added, true),
             Some(((old_apps, was_managed), old_digest, old_deleting, old_details)) => {
-                let spec = old_digest.is_none() || old_digest != digest || old_deleting != deleting || old_apps != apps;
-                let ignored = old_apps == apps && old_details.zip(details).is_some_and(|(old, new)| new.is_same_update(&old));
+                let spec = old_digest.is_none()
+                    || old_digest != digest
+                    || old_deleting != deleting
+                    || old_apps != apps;
+                let ignored = old_apps == apps
+                    && old_details
+                        .zip(details)
+                        .is_some_and(|(old, new)| new.is_same_update(&old));
                 if ignored {
                     tracing::trace!(%key, "nothing that is watched changed");
                     apps.clear();
                 } else {
-                    apps.extend(old_apps.into_iter().filter(|a| !apps.contains(a)).collect::<Vec<_>>());
+                    apps.extend(
+                        old_apps
+                            .into_iter()
+                            .filter(|a| !apps.contains(a))
+                            .collect::<Vec<_>>(),
+                    );
                 }
                 // Whoever takes the mark off an object takes it from its Application, which is to know.
                 managed |= was_managed;
                 (Deed::Modified, spec)
             }
         };
-        Some(Effect { deed, key, apps, managed, spec, version })
+        Some(Effect {
+            deed,
+            key,
+            apps,
+            managed,
+            spec,
+            version,
+        })
     }
 
     /// The object is gone. `uid` must be its uid (or NONE); `version` that of the deletion, 0 when unknown.
-    pub fn remove(&mut self, kind: KindId, namespace: &str, name: &str, uid: Uid, version: u64) -> Option<Effect> {
+    pub fn remove(
+        &mut self,
+        kind: KindId,
+        namespace: &str,
+        name: &str,
+        uid: Uid,
+        version: u64,
+    ) -> Option<Effect> {
         let id = self.find_id(kind, self.names.find(namespace)?, name)?;
         let e = self.entry(id);
         if (uid != Uid::NONE && e.uid != uid) || (version != 0 && e.version > version) {
@@ -379,7 +519,14 @@ impl Store {
         let key = self.key(e);
         let (apps, managed) = self.apps_of(e, &key);
         self.remove_id(id);
-        Effect { deed: Deed::Deleted, key, apps, managed, spec: true, version }
+        Effect {
+            deed: Deed::Deleted,
+            key,
+            apps,
+            managed,
+            spec: true,
+            version,
+        }
     }
 
     /// Remembers that an object was deleted by us, so that a list or watch that lags behind does not bring it back.
@@ -395,12 +542,27 @@ impl Store {
     }
 
     /// Removes what a complete list at `version` did not have; newer objects stay.
-    pub fn retain_listed(&mut self, kind: KindId, scope: &Scope, listed: &HashSet<Uid>, version: u64) -> Vec<Effect> {
+    pub fn retain_listed(
+        &mut self,
+        kind: KindId,
+        scope: &Scope,
+        listed: &HashSet<Uid>,
+        version: u64,
+    ) -> Vec<Effect> {
         let gone = |e: &Entry| {
-            e.kind == kind && scope.has(self.names.text(e.namespace)) && !listed.contains(&e.uid) && (version == 0 || e.version <= version)
+            e.kind == kind
+                && scope.has(self.names.text(e.namespace))
+                && !listed.contains(&e.uid)
+                && (version == 0 || e.version <= version)
         };
-        let ids: Vec<u32> = (0u32..).zip(&self.entries).filter(|(_, e)| e.as_ref().is_some_and(gone)).map(|(id, _)| id).collect();
-        ids.into_iter().map(|id| self.remove_with_effect(id, version)).collect()
+        let ids: Vec<u32> = (0u32..)
+            .zip(&self.entries)
+            .filter(|(_, e)| e.as_ref().is_some_and(gone))
+            .map(|(id, _)| id)
+            .collect();
+        ids.into_iter()
+            .map(|id| self.remove_with_effect(id, version))
+            .collect()
     }
 
     /// Forgets a kind that is no longer followed.
@@ -425,8 +587,18 @@ impl Store {
         self.body_bytes += entry.body.as_ref().map_or(0, |b| b.len());
         self.slot_mut(entry.kind).objects += 1;
         self.entries[id as usize] = Some(entry);
-        let Self { by_key, by_uid, entries, hasher, .. } = self;
-        let entry = |id: &u32| entries[*id as usize].as_ref().expect("the indexes name only entries that are there");
+        let Self {
+            by_key,
+            by_uid,
+            entries,
+            hasher,
+            ..
+        } = self;
+        let entry = |id: &u32| {
+            entries[*id as usize]
+                .as_ref()
+                .expect("the indexes name only entries that are there")
+        };
         by_key.insert_unique(hash, id, |id| {
             let e = entry(id);
             hasher.hash_one((e.kind, e.namespace, &*e.name))
@@ -434,19 +606,28 @@ impl Store {
         let uid = entry(&id).uid;
         if uid != Uid::NONE {
             // Of two with one uid, as no server has them, the newer is found.
-            let place = by_uid.entry(hasher.hash_one(uid), |id| entry(id).uid == uid, |id| hasher.hash_one(entry(id).uid));
+            let place = by_uid.entry(
+                hasher.hash_one(uid),
+                |id| entry(id).uid == uid,
+                |id| hasher.hash_one(entry(id).uid),
+            );
             place.insert(id);
         }
         id
     }
 
     fn remove_id(&mut self, id: u32) {
-        let entry = self.entries[id as usize].take().expect("the indexes name only entries that are there");
+        let entry = self.entries[id as usize]
+            .take()
+            .expect("the indexes name only entries that are there");
         let hash = self.hash(entry.kind, entry.namespace, &entry.name);
         if let Ok(found) = self.by_key.find_entry(hash, |other| *other == id) {
             found.remove();
         }
-        if let Ok(found) = self.by_uid.find_entry(self.hasher.hash_one(entry.uid), |other| *other == id) {
+        if let Ok(found) = self
+            .by_uid
+            .find_entry(self.hasher.hash_one(entry.uid), |other| *other == id)
+        {
             found.remove();
             self.uid_texts.remove(&entry.uid);
         }

@@ -33,7 +33,12 @@ fn customizations(key: &str, text: &str) -> Customizations {
 }
 
 /// The Applications that each of several states of one object wakes.
-fn woken(store: &mut Store, kind: &Arc<Kind>, customizations: &Customizations, states: &[&str]) -> Vec<String> {
+fn woken(
+    store: &mut Store,
+    kind: &Arc<Kind>,
+    customizations: &Customizations,
+    states: &[&str],
+) -> Vec<String> {
     let slot = store.slot_for(kind);
     let wakes = |(version, state): (usize, &&str)| {
         let raw = state.replacen(
@@ -42,11 +47,22 @@ fn woken(store: &mut Store, kind: &Arc<Kind>, customizations: &Customizations, s
             1,
         );
         let raw = raw.replace("VERSION", &(version + 1).to_string());
-        let mark =
-            if state.contains("unmarked") { "" } else { ",\"annotations\":{\"argocd.argoproj.io/tracking-id\":\"app:/ConfigMap:prod/a\"}" };
-        let parsed =
-            parse::parse(&raw.replace("MARK", mark), kind, &Tracking::annotation(""), customizations, |_, _| false).expect("valid");
-        let effect = store.upsert(slot, parsed, News::Watch).expect("it is newer");
+        let mark = if state.contains("unmarked") {
+            ""
+        } else {
+            ",\"annotations\":{\"argocd.argoproj.io/tracking-id\":\"app:/ConfigMap:prod/a\"}"
+        };
+        let parsed = parse::parse(
+            &raw.replace("MARK", mark),
+            kind,
+            &Tracking::annotation(""),
+            customizations,
+            |_, _| false,
+        )
+        .expect("valid");
+        let effect = store
+            .upsert(slot, parsed, News::Watch)
+            .expect("it is newer");
         effect.apps.join(",")
     };
     states.iter().enumerate().map(wakes).collect()
@@ -54,42 +70,99 @@ fn woken(store: &mut Store, kind: &Arc<Kind>, customizations: &Customizations, s
 
 #[test]
 fn fact_101_an_update_of_ignored_fields_wakes_nobody() {
-    let states = [r#"{"data":{"a":"1","b":"1"}}"#, r#"{"data":{"a":"2","b":"1"}}"#, r#"{"data":{"a":"2","b":"2"}}"#];
+    let states = [
+        r#"{"data":{"a":"1","b":"1"}}"#,
+        r#"{"data":{"a":"2","b":"1"}}"#,
+        r#"{"data":{"a":"2","b":"2"}}"#,
+    ];
     let key = "resource.customizations.ignoreResourceUpdates.ConfigMap";
     let config_map = kind("", "ConfigMap");
-    assert_eq!(woken(&mut Store::default(), &config_map, &customizations(key, "jsonPointers: [/data/a]"), &states), ["app", "", "app"]);
-    assert_eq!(woken(&mut Store::default(), &config_map, &customizations(key, ""), &states), ["app", "app", "app"]);
+    assert_eq!(
+        woken(
+            &mut Store::default(),
+            &config_map,
+            &customizations(key, "jsonPointers: [/data/a]"),
+            &states
+        ),
+        ["app", "", "app"]
+    );
+    assert_eq!(
+        woken(
+            &mut Store::default(),
+            &config_map,
+            &customizations(key, ""),
+            &states
+        ),
+        ["app", "app", "app"]
+    );
 }
 
 #[test]
 fn a_status_wakes_when_the_health_or_its_message_is_another() {
     let status = |phase: &str, ip: &str, message: &str| {
-        format!(r#"{{"spec":{{"restartPolicy":"Never"}},"status":{{"phase":"{phase}","podIP":"{ip}","message":"{message}"}}}}"#)
+        format!(
+            r#"{{"spec":{{"restartPolicy":"Never"}},"status":{{"phase":"{phase}","podIP":"{ip}","message":"{message}"}}}}"#
+        )
     };
-    let states = [("Running", "1", "a"), ("Running", "2", "a"), ("Running", "2", "b"), ("Failed", "2", "b"), ("Failed", "3", "b")];
+    let states = [
+        ("Running", "1", "a"),
+        ("Running", "2", "a"),
+        ("Running", "2", "b"),
+        ("Failed", "2", "b"),
+        ("Failed", "3", "b"),
+    ];
     let states = states.map(|(phase, ip, message)| status(phase, ip, message));
     let states: Vec<&str> = states.iter().map(String::as_str).collect();
-    assert_eq!(woken(&mut Store::default(), &kind("", "Pod"), &customizations("", ""), &states), ["app", "", "app", "app", ""]);
+    assert_eq!(
+        woken(
+            &mut Store::default(),
+            &kind("", "Pod"),
+            &customizations("", ""),
+            &states
+        ),
+        ["app", "", "app", "app", ""]
+    );
 }
 
 #[test]
 fn fact_77_what_belongs_to_nobody_wakes_those_who_monitor_its_namespace() {
-    let states = [r#"{"data":{"unmarked":"1"}}"#, r#"{"data":{"unmarked":"2"}}"#, r#"{"data":{}}"#, r#"{"data":{"a":"1"}}"#];
+    let states = [
+        r#"{"data":{"unmarked":"1"}}"#,
+        r#"{"data":{"unmarked":"2"}}"#,
+        r#"{"data":{}}"#,
+        r#"{"data":{"a":"1"}}"#,
+    ];
     let mut store = Store::default();
     store.monitor("other", Some("elsewhere"));
     store.monitor("other", Some("prod"));
     let config_map = kind("", "ConfigMap");
-    assert_eq!(woken(&mut store, &config_map, &Customizations::default(), &states), ["other", "other", "app,other", "app"]);
+    assert_eq!(
+        woken(&mut store, &config_map, &Customizations::default(), &states),
+        ["other", "other", "app,other", "app"]
+    );
     let mut store = Store::default();
     store.monitor("other", Some("prod"));
     store.monitor("other", None);
-    assert_eq!(woken(&mut store, &config_map, &Customizations::default(), &states[..2]), ["", ""]);
+    assert_eq!(
+        woken(
+            &mut store,
+            &config_map,
+            &Customizations::default(),
+            &states[..2]
+        ),
+        ["", ""]
+    );
 }
 
 #[test]
 fn a_list_of_one_namespace_says_nothing_of_others() {
     let (mut store, config_map) = (Store::default(), kind("", "ConfigMap"));
-    woken(&mut store, &config_map, &Customizations::default(), &[r#"{"data":{}}"#]);
+    woken(
+        &mut store,
+        &config_map,
+        &Customizations::default(),
+        &[r#"{"data":{}}"#],
+    );
     let slot = store.slot_for(&config_map);
     let mut gone = |scope: Scope| store.retain_listed(slot, &scope, &HashSet::new(), 9).len();
     assert_eq!(gone(Scope::In("never-seen".into())), 0);
@@ -102,17 +175,39 @@ fn owners_that_own_each_other_many_times_are_followed_once() {
     let (mut store, config_map) = (Store::default(), kind("", "ConfigMap"));
     let slot = store.slot_for(&config_map);
     let mut add = |name: &str, owners: &[&str], mark: &str| {
-        let owners: Vec<String> = owners.iter().map(|uid| format!("{{\"uid\":\"{uid}\"}}")).collect();
+        let owners: Vec<String> = owners
+            .iter()
+            .map(|uid| format!("{{\"uid\":\"{uid}\"}}"))
+            .collect();
         let raw = format!(
             r#"{{"metadata":{{"name":"{name}","namespace":"prod","uid":"{name}","resourceVersion":"1","ownerReferences":[{}],"annotations":{{{mark}}}}}}}"#,
             owners.join(",")
         );
-        let parsed = parse::parse(&raw, &config_map, &Tracking::annotation(""), &customizations("", ""), |_, _| false).expect("valid");
-        store.upsert(slot, parsed, News::Watch).expect("it is newer").apps.join(",")
+        let parsed = parse::parse(
+            &raw,
+            &config_map,
+            &Tracking::annotation(""),
+            &customizations("", ""),
+            |_, _| false,
+        )
+        .expect("valid");
+        store
+            .upsert(slot, parsed, News::Watch)
+            .expect("it is newer")
+            .apps
+            .join(",")
     };
-    add("root", &[], r#""argocd.argoproj.io/tracking-id":"app:/ConfigMap:prod/root""#);
+    add(
+        "root",
+        &[],
+        r#""argocd.argoproj.io/tracking-id":"app:/ConfigMap:prod/root""#,
+    );
     // A hundred ways from each to the other are 100^12 to go twelve levels up.
-    let many = |uid: &'static str| std::iter::repeat_n(uid, 100).chain(["root"]).collect::<Vec<_>>();
+    let many = |uid: &'static str| {
+        std::iter::repeat_n(uid, 100)
+            .chain(["root"])
+            .collect::<Vec<_>>()
+    };
     add("a", &many("b"), "");
     assert_eq!(add("b", &many("a"), ""), "app");
 }

@@ -34,15 +34,23 @@ impl Client {
         B::Error: Into<BoxError>,
     {
         let boxed = |body: B| body.map_err(|e| Broken(e.into())).boxed_unsync();
-        let service = service.map_response(move |response: Response<B>| response.map(boxed)).map_err(Into::into);
-        Self { service: BoxCloneSyncService::new(service), default_namespace: default_namespace.to_owned() }
+        let service = service
+            .map_response(move |response: Response<B>| response.map(boxed))
+            .map_err(Into::into);
+        Self {
+            service: BoxCloneSyncService::new(service),
+            default_namespace: default_namespace.to_owned(),
+        }
     }
 
     /// Sends; the answer's body is read by the caller.
     ///
     /// # Errors
     /// What the connection or the credentials say; a refusal of the server is an answer.
-    pub fn send(&self, request: Request<Body>) -> BoxFuture<'static, Result<Response<AnswerBody>, BoxError>> {
+    pub fn send(
+        &self,
+        request: Request<Body>,
+    ) -> BoxFuture<'static, Result<Response<AnswerBody>, BoxError>> {
         self.service.clone().oneshot(request).boxed()
     }
 }

@@ -21,7 +21,13 @@ impl Resolved {
     pub fn new(mut config: Config, server: String, origin: String) -> Self {
         // It may be the environment's, whose rules are read elsewhere.
         config.proxy_url = None;
-        Self { config, proxy: None, tokens: None, server, origin }
+        Self {
+            config,
+            proxy: None,
+            tokens: None,
+            server,
+            origin,
+        }
     }
 }
 
@@ -30,20 +36,40 @@ pub(super) async fn resolve(source: Source, overrides: &Overrides) -> Result<Res
         Source::Kubeconfig { path, context } => kubeconfig(path, context, overrides).await,
         Source::InCluster => in_cluster(),
         Source::Secret(cluster) => secret::resolve(&cluster).await,
-        Source::Client { .. } => Err(Error::config("client", "is already made", "use it as it is")),
+        Source::Client { .. } => Err(Error::config(
+            "client",
+            "is already made",
+            "use it as it is",
+        )),
     }
 }
 
 pub(super) fn in_cluster() -> Result<Resolved, Error> {
     let origin = "in-cluster configuration";
-    let config = Config::incluster()
-        .map_err(|e| Error::config(origin, root_cause(&e), "run inside a pod with a service account, or give --kubeconfig"))?;
-    Ok(Resolved::new(config, super::IN_CLUSTER_SERVER.to_owned(), origin.to_owned()))
+    let config = Config::incluster().map_err(|e| {
+        Error::config(
+            origin,
+            root_cause(&e),
+            "run inside a pod with a service account, or give --kubeconfig",
+        )
+    })?;
+    Ok(Resolved::new(
+        config,
+        super::IN_CLUSTER_SERVER.to_owned(),
+        origin.to_owned(),
+    ))
 }
 
-async fn kubeconfig(path: Option<PathBuf>, context: Option<String>, overrides: &Overrides) -> Result<Resolved, Error> {
+async fn kubeconfig(
+    path: Option<PathBuf>,
+    context: Option<String>,
+    overrides: &Overrides,
+) -> Result<Resolved, Error> {
     let (file, kubeconfig) = match path {
-        Some(path) => (format!("kubeconfig {}", path.display()), Kubeconfig::read_from(&path)),
+        Some(path) => (
+            format!("kubeconfig {}", path.display()),
+            Kubeconfig::read_from(&path),
+        ),
         None => {
             let shown = std::env::var("KUBECONFIG").unwrap_or_else(|_| "~/.kube/config".to_owned());
             (format!("kubeconfig {shown}"), Kubeconfig::read())
@@ -51,11 +77,22 @@ async fn kubeconfig(path: Option<PathBuf>, context: Option<String>, overrides: &
     };
     let mut kubeconfig = match kubeconfig {
         // A server on the command line needs no file.
-        Err(KubeconfigError::FindPath | KubeconfigError::ReadConfig(..)) if overrides.is_enough() => Overrides::base(),
+        Err(KubeconfigError::FindPath | KubeconfigError::ReadConfig(..))
+            if overrides.is_enough() =>
+        {
+            Overrides::base()
+        }
         result => result.map_err(|e| describe(&file, None, &e))?,
     };
-    let chosen = context.clone().or_else(|| kubeconfig.current_context.clone()).filter(|c| !c.is_empty());
-    let known: Vec<&str> = kubeconfig.contexts.iter().map(|c| c.name.as_str()).collect();
+    let chosen = context
+        .clone()
+        .or_else(|| kubeconfig.current_context.clone())
+        .filter(|c| !c.is_empty());
+    let known: Vec<&str> = kubeconfig
+        .contexts
+        .iter()
+        .map(|c| c.name.as_str())
+        .collect();
     let Some(chosen) = chosen else {
         return Err(Error::config(
             file,
@@ -69,42 +106,89 @@ async fn kubeconfig(path: Option<PathBuf>, context: Option<String>, overrides: &
         } else {
             format!("it has: {}", known.join(", "))
         };
-        return Err(Error::config(file, format!("context {chosen:?} does not exist"), fix));
+        return Err(Error::config(
+            file,
+            format!("context {chosen:?} does not exist"),
+            fix,
+        ));
     }
     overrides.apply(&mut kubeconfig, &chosen);
-    let options = KubeConfigOptions { context: Some(chosen.clone()), ..KubeConfigOptions::default() };
+    let options = KubeConfigOptions {
+        context: Some(chosen.clone()),
+        ..KubeConfigOptions::default()
+    };
     let origin = format!("{file}, context {chosen:?}");
     let proxy = proxy_of(&kubeconfig, &chosen);
-    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|e| describe(&file, Some(&chosen), &e))?;
-    let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
-    Ok(Resolved { proxy, ..Resolved::new(config, server, origin) })
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .map_err(|e| describe(&file, Some(&chosen), &e))?;
+    let server = config
+        .cluster_url
+        .to_string()
+        .trim_end_matches('/')
+        .to_owned();
+    Ok(Resolved {
+        proxy,
+        ..Resolved::new(config, server, origin)
+    })
 }
 
 fn proxy_of(config: &Kubeconfig, context: &str) -> Option<String> {
-    let context = config.contexts.iter().find(|c| c.name == context)?.context.as_ref()?;
-    let cluster = config.clusters.iter().find(|c| c.name == context.cluster)?.cluster.as_ref()?;
+    let context = config
+        .contexts
+        .iter()
+        .find(|c| c.name == context)?
+        .context
+        .as_ref()?;
+    let cluster = config
+        .clusters
+        .iter()
+        .find(|c| c.name == context.cluster)?
+        .cluster
+        .as_ref()?;
     cluster.proxy_url.clone().filter(|url| !url.is_empty())
 }
 
 pub(super) fn describe(file: &str, context: Option<&str>, error: &KubeconfigError) -> Error {
     let origin = context.map_or_else(|| file.to_owned(), |c| format!("{file}, context {c:?}"));
     let (problem, fix) = match error {
-        KubeconfigError::ReadConfig(e, _) => (format!("cannot be read: {e}"), "check the path and its permissions"),
-        KubeconfigError::FindPath => ("no home folder to look for it in".to_owned(), "give the file with --kubeconfig"),
+        KubeconfigError::ReadConfig(e, _) => (
+            format!("cannot be read: {e}"),
+            "check the path and its permissions",
+        ),
+        KubeconfigError::FindPath => (
+            "no home folder to look for it in".to_owned(),
+            "give the file with --kubeconfig",
+        ),
         KubeconfigError::Parse(e) => (format!("is not a kubeconfig: {e}"), "correct the YAML"),
-        KubeconfigError::LoadClusterOfContext(name) => {
-            (format!("names the cluster {name:?}, which the file does not have"), "add it under `clusters`, or correct the context")
-        }
-        KubeconfigError::MissingClusterUrl => ("the cluster has no `server`".to_owned(), "set clusters[].cluster.server"),
-        KubeconfigError::ParseClusterUrl(e) => (format!("clusters[].cluster.server is no URL: {e}"), "use https://host:port"),
-        KubeconfigError::LoadCertificateAuthority(e) => {
-            (format!("certificate-authority(-data): {}", root_cause(e)), "correct the file or the base64 data")
-        }
-        KubeconfigError::LoadClientCertificate(e) => {
-            (format!("client-certificate(-data): {}", root_cause(e)), "correct the file or the base64 data")
-        }
-        KubeconfigError::LoadClientKey(e) => (format!("client-key(-data): {}", root_cause(e)), "correct the file or the base64 data"),
-        KubeconfigError::ParseCertificates(e) => (format!("certificate-authority(-data) is no PEM: {e}"), "put a PEM certificate there"),
+        KubeconfigError::LoadClusterOfContext(name) => (
+            format!("names the cluster {name:?}, which the file does not have"),
+            "add it under `clusters`, or correct the context",
+        ),
+        KubeconfigError::MissingClusterUrl => (
+            "the cluster has no `server`".to_owned(),
+            "set clusters[].cluster.server",
+        ),
+        KubeconfigError::ParseClusterUrl(e) => (
+            format!("clusters[].cluster.server is no URL: {e}"),
+            "use https://host:port",
+        ),
+        KubeconfigError::LoadCertificateAuthority(e) => (
+            format!("certificate-authority(-data): {}", root_cause(e)),
+            "correct the file or the base64 data",
+        ),
+        KubeconfigError::LoadClientCertificate(e) => (
+            format!("client-certificate(-data): {}", root_cause(e)),
+            "correct the file or the base64 data",
+        ),
+        KubeconfigError::LoadClientKey(e) => (
+            format!("client-key(-data): {}", root_cause(e)),
+            "correct the file or the base64 data",
+        ),
+        KubeconfigError::ParseCertificates(e) => (
+            format!("certificate-authority(-data) is no PEM: {e}"),
+            "put a PEM certificate there",
+        ),
         other => (root_cause(other), "correct the file"),
     };
     Error::config(origin, problem, fix)
@@ -122,9 +206,16 @@ pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
                     out.status
                 );
             }
-            Some(AuthError::AuthExecParse(_)) => return "the program of the exec provider did not print an ExecCredential".to_owned(),
-            Some(AuthError::AuthExecSerialize(_)) => return "the exec provider cannot be told about the cluster".to_owned(),
-            Some(AuthError::AuthExec(_)) => return "the program of the auth provider failed".to_owned(),
+            Some(AuthError::AuthExecParse(_)) => {
+                return "the program of the exec provider did not print an ExecCredential"
+                    .to_owned();
+            }
+            Some(AuthError::AuthExecSerialize(_)) => {
+                return "the exec provider cannot be told about the cluster".to_owned();
+            }
+            Some(AuthError::AuthExec(_)) => {
+                return "the program of the auth provider failed".to_owned();
+            }
             _ => {}
         }
         match error.source() {
@@ -143,14 +234,30 @@ mod tests {
         let file = std::env::temp_dir().join(format!("tiphys-kubeconfig-{}", std::process::id()));
         let text = "apiVersion: v1\nkind: Config\ncontexts: [{name: a, context: {cluster: a, user: a}}]\nclusters: []\nusers: []\n";
         std::fs::write(&file, text).expect("writable");
-        let wrong =
-            kubeconfig(Some(file.clone()), Some("b".into()), &Overrides::default()).await.err().expect("no such context").to_string();
-        let none = kubeconfig(Some(file.clone()), None, &Overrides::default()).await.err().expect("no current context").to_string();
-        let dangling =
-            kubeconfig(Some(file.clone()), Some("a".into()), &Overrides::default()).await.err().expect("no such cluster").to_string();
+        let wrong = kubeconfig(Some(file.clone()), Some("b".into()), &Overrides::default())
+            .await
+            .err()
+            .expect("no such context")
+            .to_string();
+        let none = kubeconfig(Some(file.clone()), None, &Overrides::default())
+            .await
+            .err()
+            .expect("no current context")
+            .to_string();
+        let dangling = kubeconfig(Some(file.clone()), Some("a".into()), &Overrides::default())
+            .await
+            .err()
+            .expect("no such cluster")
+            .to_string();
         std::fs::remove_file(&file).expect("there");
-        assert!(wrong.contains("context \"b\" does not exist; it has: a"), "{wrong}");
+        assert!(
+            wrong.contains("context \"b\" does not exist; it has: a"),
+            "{wrong}"
+        );
         assert!(none.contains("current-context is not set"), "{none}");
-        assert!(dangling.contains("context \"a\"") && dangling.contains("cluster"), "{dangling}");
+        assert!(
+            dangling.contains("context \"a\"") && dangling.contains("cluster"),
+            "{dangling}"
+        );
     }
 }

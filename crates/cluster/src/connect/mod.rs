@@ -42,7 +42,10 @@ const WATCHES_A_CONNECTION: usize = 80;
 /// Where a cluster is and how to log in.
 pub enum Source {
     /// A kubeconfig file (`None`: `$KUBECONFIG`, then `~/.kube/config`) and a context (`None`: its current one).
-    Kubeconfig { path: Option<PathBuf>, context: Option<String> },
+    Kubeconfig {
+        path: Option<PathBuf>,
+        context: Option<String>,
+    },
     /// The service account mounted into the pod.
     InCluster,
     /// An Argo CD cluster Secret, already read.
@@ -64,7 +67,12 @@ pub struct ConnectOptions {
 
 impl ConnectOptions {
     pub fn new(source: Source) -> Self {
-        Self { source, timeout: Duration::from_secs(10), concurrency: 64, overrides: Overrides::default() }
+        Self {
+            source,
+            timeout: Duration::from_secs(10),
+            concurrency: 64,
+            overrides: Overrides::default(),
+        }
     }
 
     pub fn kubeconfig(path: Option<PathBuf>, context: Option<String>) -> Self {
@@ -91,7 +99,9 @@ impl Version {
     /// `v1.36.3`, without what vendors add, as Argo CD shows it and as charts see it.
     pub fn plain(&self) -> String {
         let numbers = self.git_version.trim_start_matches('v');
-        let end = numbers.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(numbers.len());
+        let end = numbers
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(numbers.len());
         format!("v{}", numbers[..end].trim_end_matches('.'))
     }
 }
@@ -141,27 +151,63 @@ impl Cluster {
     /// Connects and asks for the version. An error says which file, context or field is to blame, and the fix.
     pub async fn connect(options: ConnectOptions) -> Result<Self, Error> {
         stack::install_crypto();
-        let ConnectOptions { source, timeout, concurrency, overrides } = options;
+        let ConnectOptions {
+            source,
+            timeout,
+            concurrency,
+            overrides,
+        } = options;
         let (client, server, origin, lanes) = match source {
             Source::Client { client, server } => {
                 let origin = "in this process".to_owned();
-                (client, server, origin, Lanes { make: None, used: Mutex::default() })
+                (
+                    client,
+                    server,
+                    origin,
+                    Lanes {
+                        make: None,
+                        used: Mutex::default(),
+                    },
+                )
             }
             source => {
-                let config::Resolved { config, proxy, tokens, server, origin } = config::resolve(source, &overrides).await?;
+                let config::Resolved {
+                    config,
+                    proxy,
+                    tokens,
+                    server,
+                    origin,
+                } = config::resolve(source, &overrides).await?;
                 let fix = "name it as http://, https:// or socks5://host:port";
-                let proxy =
-                    Proxy::of(&config.cluster_url, proxy.as_deref()).map_err(|e| Error::config(&origin, format!("proxy URL: {e}"), fix))?;
+                let proxy = Proxy::of(&config.cluster_url, proxy.as_deref())
+                    .map_err(|e| Error::config(&origin, format!("proxy URL: {e}"), fix))?;
                 let from = origin.clone();
                 let make = Box::new(move || stack::client(&config, &proxy, tokens.as_ref(), &from));
                 let client = make()?;
-                (client, server, origin, Lanes { make: Some(make), used: Mutex::default() })
+                (
+                    client,
+                    server,
+                    origin,
+                    Lanes {
+                        make: Some(make),
+                        used: Mutex::default(),
+                    },
+                )
             }
         };
         let default_namespace = client.default_namespace.clone();
         let http = Http::new(client, concurrency, Traffic::of(&server));
         let version = check(&http, &server, &origin, timeout).await?;
-        Ok(Self { inner: Arc::new(Inner { http, server, version, default_namespace, lanes, taps: Taps::default() }) })
+        Ok(Self {
+            inner: Arc::new(Inner {
+                http,
+                server,
+                version,
+                default_namespace,
+                lanes,
+                taps: Taps::default(),
+            }),
+        })
     }
 
     /// Connects to a server in this process. `server` is the name it is known by, such as [`IN_CLUSTER_SERVER`].
@@ -173,7 +219,11 @@ impl Cluster {
         B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        Self::connect(ConnectOptions::new(Source::Client { client: in_process(service), server: server.to_owned() })).await
+        Self::connect(ConnectOptions::new(Source::Client {
+            client: in_process(service),
+            server: server.to_owned(),
+        }))
+        .await
     }
 
     /// The API server's URL, as the configuration gives it.
@@ -205,31 +255,64 @@ impl Cluster {
 
     /// Asks for the version again: is the cluster there now?
     pub async fn check(&self, timeout: Duration) -> Result<Version, Error> {
-        check(&self.inner.http, &self.inner.server, "connected before", timeout).await
+        check(
+            &self.inner.http,
+            &self.inner.server,
+            "connected before",
+            timeout,
+        )
+        .await
     }
 
     /// A connection with room for one more watch.
     pub(crate) fn lane(&self) -> Result<Lane, Error> {
         let (lanes, traffic) = (&self.inner.lanes, self.http().traffic().clone());
         let Some(make) = &lanes.make else {
-            return Ok(Lane { client: self.client(), traffic, _room: Arc::new(()) });
+            return Ok(Lane {
+                client: self.client(),
+                traffic,
+                _room: Arc::new(()),
+            });
         };
         let mut used = lanes.used.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((client, room)) = used.iter().find(|(_, room)| Arc::strong_count(room) <= WATCHES_A_CONNECTION) {
+        if let Some((client, room)) = used
+            .iter()
+            .find(|(_, room)| Arc::strong_count(room) <= WATCHES_A_CONNECTION)
+        {
             traffic.connection(true);
-            return Ok(Lane { client: client.clone(), traffic, _room: room.clone() });
+            return Ok(Lane {
+                client: client.clone(),
+                traffic,
+                _room: room.clone(),
+            });
         }
         let (client, room) = (make()?, Arc::new(()));
         used.push((client.clone(), room.clone()));
         traffic.connection(false);
-        Ok(Lane { client, traffic, _room: room })
+        Ok(Lane {
+            client,
+            traffic,
+            _room: room,
+        })
     }
 }
 
-async fn check(http: &Http, server: &str, origin: &str, timeout: Duration) -> Result<Version, Error> {
-    let unreachable =
-        |reason: String, fix: &str| Error::Unreachable { server: server.into(), origin: origin.into(), reason, fix: fix.into() };
-    match http.json::<Version>(&Call::get("/version").timeout(timeout)).await {
+async fn check(
+    http: &Http,
+    server: &str,
+    origin: &str,
+    timeout: Duration,
+) -> Result<Version, Error> {
+    let unreachable = |reason: String, fix: &str| Error::Unreachable {
+        server: server.into(),
+        origin: origin.into(),
+        reason,
+        fix: fix.into(),
+    };
+    match http
+        .json::<Version>(&Call::get("/version").timeout(timeout))
+        .await
+    {
         Ok(version) => Ok(version),
         Err(Error::Timeout { after, .. }) => Err(unreachable(
             format!("no answer within {}s", after.as_secs_f32()),
@@ -239,16 +322,20 @@ async fn check(http: &Http, server: &str, origin: &str, timeout: Duration) -> Re
             let fix = hint(&reason);
             Err(unreachable(reason, fix))
         }
-        Err(Error::Api(e)) if e.code == 401 => {
-            Err(unreachable(e.message, "the credentials are refused: renew the token or certificate of the user"))
-        }
+        Err(Error::Api(e)) if e.code == 401 => Err(unreachable(
+            e.message,
+            "the credentials are refused: renew the token or certificate of the user",
+        )),
         // /version may be closed to this user while the rest is open; what is needed shows when it is asked for.
         Err(Error::Api(e)) if e.code == 403 => Ok(Version::default()),
         Err(Error::Decode { reason, .. }) => Err(unreachable(
             format!("the answer is not Kubernetes' ({reason})"),
             "check that the server address is that of a Kubernetes API",
         )),
-        Err(e) => Err(unreachable(e.to_string(), "check that the server address is that of a Kubernetes API")),
+        Err(e) => Err(unreachable(
+            e.to_string(),
+            "check that the server address is that of a Kubernetes API",
+        )),
     }
 }
 
@@ -258,7 +345,10 @@ fn hint(reason: &str) -> &'static str {
         "is the cluster running, and is the port right?"
     } else if lower.contains("unknownissuer") || lower.contains("certificate") {
         "the server's certificate is not signed by the configured authority: correct certificate-authority-data (caData), or set insecure"
-    } else if lower.contains("lookup") || lower.contains("name or service") || lower.contains("resolve") {
+    } else if lower.contains("lookup")
+        || lower.contains("name or service")
+        || lower.contains("resolve")
+    {
         "the host name cannot be resolved: correct the server address"
     } else {
         "check the server address and the network"
@@ -274,10 +364,22 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound");
         drop(listener);
-        let secret = ClusterSecret { name: "far".into(), server: format!("http://{address}"), ..ClusterSecret::default() };
-        let error =
-            Cluster::connect(ConnectOptions::new(Source::Secret(Box::new(secret)))).await.err().expect("nothing listens").to_string();
-        assert!(error.contains(&address.to_string()) && error.contains("refused") && error.contains("cluster \"far\""), "{error}");
+        let secret = ClusterSecret {
+            name: "far".into(),
+            server: format!("http://{address}"),
+            ..ClusterSecret::default()
+        };
+        let error = Cluster::connect(ConnectOptions::new(Source::Secret(Box::new(secret))))
+            .await
+            .err()
+            .expect("nothing listens")
+            .to_string();
+        assert!(
+            error.contains(&address.to_string())
+                && error.contains("refused")
+                && error.contains("cluster \"far\""),
+            "{error}"
+        );
     }
 
     #[tokio::test]
@@ -285,31 +387,81 @@ mod tests {
         for script in ["echo CANARY; echo CANARY >&2; exit 3", "echo CANARY"] {
             let exec = serde_json::json!({"apiVersion": "client.authentication.k8s.io/v1", "command": "sh",
                 "args": ["-c", script, "CANARY"], "env": {"TOKEN": "CANARY"}});
-            let config = Credentials { exec_provider_config: Some(exec), ..Credentials::default() };
-            let secret = ClusterSecret { name: "far".into(), server: "https://127.0.0.1:1".into(), config, ..ClusterSecret::default() };
-            let error = Cluster::connect(ConnectOptions::new(Source::Secret(Box::new(secret)))).await.err().expect("no credentials");
+            let config = Credentials {
+                exec_provider_config: Some(exec),
+                ..Credentials::default()
+            };
+            let secret = ClusterSecret {
+                name: "far".into(),
+                server: "https://127.0.0.1:1".into(),
+                config,
+                ..ClusterSecret::default()
+            };
+            let error = Cluster::connect(ConnectOptions::new(Source::Secret(Box::new(secret))))
+                .await
+                .err()
+                .expect("no credentials");
             let told = format!("{error} {error:?}");
-            assert!(!told.contains("CANARY") && told.contains("the program of the exec provider"), "{told}");
+            assert!(
+                !told.contains("CANARY") && told.contains("the program of the exec provider"),
+                "{told}"
+            );
         }
         let broken = serde_json::json!({"command": "sh", "args": "CANARY", "env": {"TOKEN": 5}});
-        let config = Credentials { exec_provider_config: Some(broken), ..Credentials::default() };
-        let secret = ClusterSecret { name: "far".into(), server: "https://127.0.0.1:1".into(), config, ..ClusterSecret::default() };
-        let error = Cluster::connect(ConnectOptions::new(Source::Secret(Box::new(secret)))).await.err().expect("unreadable").to_string();
-        assert!(!error.contains("CANARY") && error.contains("execProviderConfig"), "{error}");
+        let config = Credentials {
+            exec_provider_config: Some(broken),
+            ..Credentials::default()
+        };
+        let secret = ClusterSecret {
+            name: "far".into(),
+            server: "https://127.0.0.1:1".into(),
+            config,
+            ..ClusterSecret::default()
+        };
+        let error = Cluster::connect(ConnectOptions::new(Source::Secret(Box::new(secret))))
+            .await
+            .err()
+            .expect("unreadable")
+            .to_string();
+        assert!(
+            !error.contains("CANARY") && error.contains("execProviderConfig"),
+            "{error}"
+        );
     }
 
     #[tokio::test]
     async fn a_missing_kubeconfig_is_named() {
-        let error = Cluster::connect(ConnectOptions::kubeconfig(Some("/nowhere/config".into()), None)).await.err().expect("no such file");
-        assert!(error.to_string().starts_with("kubeconfig /nowhere/config: cannot be read: No such file"), "{error}");
+        let error = Cluster::connect(ConnectOptions::kubeconfig(
+            Some("/nowhere/config".into()),
+            None,
+        ))
+        .await
+        .err()
+        .expect("no such file");
+        assert!(
+            error
+                .to_string()
+                .starts_with("kubeconfig /nowhere/config: cannot be read: No such file"),
+            "{error}"
+        );
     }
 
     #[test]
     fn versions_are_shown_without_what_vendors_add() {
-        for (git_version, plain) in
-            [("v1.36.3", "v1.36.3"), ("v1.30.11+IKS", "v1.30.11"), ("v1.34.1-gke.100", "v1.34.1"), ("1.29.", "v1.29")]
-        {
-            assert_eq!(Version { git_version: git_version.into(), ..Version::default() }.plain(), plain);
+        for (git_version, plain) in [
+            ("v1.36.3", "v1.36.3"),
+            ("v1.30.11+IKS", "v1.30.11"),
+            ("v1.34.1-gke.100", "v1.34.1"),
+            ("1.29.", "v1.29"),
+        ] {
+            assert_eq!(
+                Version {
+                    git_version: git_version.into(),
+                    ..Version::default()
+                }
+                .plain(),
+                plain
+            );
         }
     }
 }

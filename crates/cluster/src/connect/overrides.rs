@@ -1,6 +1,8 @@
 //! What a command line wants to be different from what the kubeconfig says. Main type: [`Overrides`].
 
-use kube::config::{AuthInfo, Cluster, Context, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext};
+use kube::config::{
+    AuthInfo, Cluster, Context, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext,
+};
 
 /// As kubectl's flags of the same names; what is `None` stays as it is.
 #[derive(Clone, Default)]
@@ -31,11 +33,27 @@ impl Overrides {
 
     /// A kubeconfig with nothing but names.
     pub(super) fn base() -> Kubeconfig {
-        let context = Context { cluster: NAME.into(), user: Some(NAME.into()), ..Context::default() };
+        let context = Context {
+            cluster: NAME.into(),
+            user: Some(NAME.into()),
+            ..Context::default()
+        };
         Kubeconfig {
-            contexts: vec![NamedContext { name: NAME.into(), context: Some(context), other: Default::default() }],
-            clusters: vec![NamedCluster { name: NAME.into(), cluster: Some(Cluster::default()), other: Default::default() }],
-            auth_infos: vec![NamedAuthInfo { name: NAME.into(), auth_info: Some(AuthInfo::default()), other: Default::default() }],
+            contexts: vec![NamedContext {
+                name: NAME.into(),
+                context: Some(context),
+                other: Default::default(),
+            }],
+            clusters: vec![NamedCluster {
+                name: NAME.into(),
+                cluster: Some(Cluster::default()),
+                other: Default::default(),
+            }],
+            auth_infos: vec![NamedAuthInfo {
+                name: NAME.into(),
+                auth_info: Some(AuthInfo::default()),
+                other: Default::default(),
+            }],
             current_context: Some(NAME.into()),
             ..Kubeconfig::default()
         }
@@ -43,62 +61,97 @@ impl Overrides {
 
     /// Changes the context, and the cluster and the user that it then names.
     pub(super) fn apply(&self, config: &mut Kubeconfig, context: &str) {
-        let Some(context) = config.contexts.iter_mut().find(|c| c.name == context).and_then(|c| c.context.as_mut()) else { return };
+        let Some(context) = config
+            .contexts
+            .iter_mut()
+            .find(|c| c.name == context)
+            .and_then(|c| c.context.as_mut())
+        else {
+            return;
+        };
         if let Some(cluster) = &self.cluster {
             context.cluster.clone_from(cluster);
         }
         if self.user.is_some() {
             context.user.clone_from(&self.user);
         }
-        if let Some(named) = config.clusters.iter_mut().find(|c| c.name == context.cluster) {
+        if let Some(named) = config
+            .clusters
+            .iter_mut()
+            .find(|c| c.name == context.cluster)
+        {
             self.apply_to_cluster(named.cluster.get_or_insert_default());
         }
         if !self.changes_user() {
             return;
         }
         let user = context.user.get_or_insert_with(|| NAME.into());
-        let at = config.auth_infos.iter().position(|u| u.name == *user).unwrap_or_else(|| {
-            config.auth_infos.push(NamedAuthInfo { name: user.clone(), auth_info: None, other: Default::default() });
-            config.auth_infos.len() - 1
-        });
+        let at = config
+            .auth_infos
+            .iter()
+            .position(|u| u.name == *user)
+            .unwrap_or_else(|| {
+                config.auth_infos.push(NamedAuthInfo {
+                    name: user.clone(),
+                    auth_info: None,
+                    other: Default::default(),
+                });
+                config.auth_infos.len() - 1
+            });
         self.apply_to_user(config.auth_infos[at].auth_info.get_or_insert_default());
     }
 
     fn apply_to_cluster(&self, cluster: &mut Cluster) {
         set(&mut cluster.server, &self.server);
         if self.certificate_authority.is_some() {
-            cluster.certificate_authority.clone_from(&self.certificate_authority);
+            cluster
+                .certificate_authority
+                .clone_from(&self.certificate_authority);
             cluster.certificate_authority_data = None;
         }
         if self.insecure_skip_tls_verify.is_some() {
             cluster.insecure_skip_tls_verify = self.insecure_skip_tls_verify;
             // An authority and no check at all exclude each other.
             if self.insecure_skip_tls_verify == Some(true) && self.certificate_authority.is_none() {
-                (cluster.certificate_authority, cluster.certificate_authority_data) = (None, None);
+                (
+                    cluster.certificate_authority,
+                    cluster.certificate_authority_data,
+                ) = (None, None);
             }
         }
         set(&mut cluster.tls_server_name, &self.tls_server_name);
     }
 
     fn changes_user(&self) -> bool {
-        self.token.is_some() || self.client_certificate.is_some() || self.client_key.is_some() || self.impersonate.is_some()
+        self.token.is_some()
+            || self.client_certificate.is_some()
+            || self.client_key.is_some()
+            || self.impersonate.is_some()
     }
 
     fn apply_to_user(&self, user: &mut AuthInfo) {
         if let Some(token) = &self.token {
             // A token is used instead of whatever logged in before, but for the certificate.
-            (user.username, user.password, user.token_file, user.exec, user.auth_provider) = (None, None, None, None, None);
+            (
+                user.username,
+                user.password,
+                user.token_file,
+                user.exec,
+                user.auth_provider,
+            ) = (None, None, None, None, None);
             user.token = Some(token.clone().into());
         }
         if self.client_certificate.is_some() {
-            (user.client_certificate, user.client_certificate_data) = (self.client_certificate.clone(), None);
+            (user.client_certificate, user.client_certificate_data) =
+                (self.client_certificate.clone(), None);
         }
         if self.client_key.is_some() {
             (user.client_key, user.client_key_data) = (self.client_key.clone(), None);
         }
         if self.impersonate.is_some() {
             user.impersonate.clone_from(&self.impersonate);
-            user.impersonate_groups = (!self.impersonate_groups.is_empty()).then(|| self.impersonate_groups.clone());
+            user.impersonate_groups =
+                (!self.impersonate_groups.is_empty()).then(|| self.impersonate_groups.clone());
         }
     }
 }
@@ -126,9 +179,18 @@ mod tests {
         };
         overrides.apply(&mut config, NAME);
         let cluster = config.clusters[0].cluster.as_ref().expect("there");
-        assert_eq!((cluster.server.as_deref(), cluster.insecure_skip_tls_verify), (Some("https://a:1"), Some(true)));
+        assert_eq!(
+            (cluster.server.as_deref(), cluster.insecure_skip_tls_verify),
+            (Some("https://a:1"), Some(true))
+        );
         let user = config.auth_infos[0].auth_info.as_ref().expect("there");
-        assert_eq!((user.impersonate.as_deref(), user.impersonate_groups.as_deref()), (Some("jane"), Some(&["dev".to_owned()][..])));
+        assert_eq!(
+            (
+                user.impersonate.as_deref(),
+                user.impersonate_groups.as_deref()
+            ),
+            (Some("jane"), Some(&["dev".to_owned()][..]))
+        );
         assert!(user.token.is_some());
     }
 }

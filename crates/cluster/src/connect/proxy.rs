@@ -33,18 +33,27 @@ impl Proxy {
         match named {
             Some(url) => Self::named(url),
             None if is_here(server) => Ok(Self::None),
-            None => Ok(Matcher::from_env().intercept(server).map_or(Self::None, |found| Self::from(&found))),
+            None => Ok(Matcher::from_env()
+                .intercept(server)
+                .map_or(Self::None, |found| Self::from(&found))),
         }
     }
 
     fn named(url: &str) -> Result<Self, String> {
         let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
         if !matches!(scheme, "http" | "https" | "socks5") {
-            return Err(format!("the scheme {scheme:?} is none of http, https and socks5"));
+            return Err(format!(
+                "the scheme {scheme:?} is none of http, https and socks5"
+            ));
         }
         let any: Uri = Uri::from_static("https://any.invalid");
-        let found = Matcher::builder().all(url.to_owned()).build().intercept(&any);
-        found.map(|found| Self::from(&found)).ok_or_else(|| "it is not a URL".to_owned())
+        let found = Matcher::builder()
+            .all(url.to_owned())
+            .build()
+            .intercept(&any);
+        found
+            .map(|found| Self::from(&found))
+            .ok_or_else(|| "it is not a URL".to_owned())
     }
 
     pub fn tunnel<C>(uri: Uri, auth: Option<HeaderValue>, through: C) -> Tunnel<C> {
@@ -68,16 +77,27 @@ impl From<&Intercept> for Proxy {
     fn from(found: &Intercept) -> Self {
         let uri = found.uri().clone();
         match uri.scheme_str() {
-            Some(scheme) if scheme.starts_with("socks") => {
-                Self::Socks { auth: found.raw_auth().map(|(user, password)| (user.to_owned(), password.to_owned())), uri }
-            }
-            scheme => Self::Http { auth: found.basic_auth().cloned(), tls: scheme == Some("https"), uri },
+            Some(scheme) if scheme.starts_with("socks") => Self::Socks {
+                auth: found
+                    .raw_auth()
+                    .map(|(user, password)| (user.to_owned(), password.to_owned())),
+                uri,
+            },
+            scheme => Self::Http {
+                auth: found.basic_auth().cloned(),
+                tls: scheme == Some("https"),
+                uri,
+            },
         }
     }
 }
 
 fn is_here(server: &Uri) -> bool {
-    let host = server.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    let host = server
+        .host()
+        .unwrap_or_default()
+        .trim_start_matches('[')
+        .trim_end_matches(']');
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
@@ -88,13 +108,39 @@ mod tests {
     #[test]
     fn proxies_are_named_by_url() {
         let of = |named| Proxy::of(&Uri::from_static("https://cluster.example"), Some(named));
-        let Ok(Proxy::Http { uri, auth, tls: false }) = of("http://user:p%40ss@proxy.example:3128") else { panic!("a proxy") };
-        assert_eq!((uri.host(), uri.port_u16()), (Some("proxy.example"), Some(3128)));
+        let Ok(Proxy::Http {
+            uri,
+            auth,
+            tls: false,
+        }) = of("http://user:p%40ss@proxy.example:3128")
+        else {
+            panic!("a proxy")
+        };
+        assert_eq!(
+            (uri.host(), uri.port_u16()),
+            (Some("proxy.example"), Some(3128))
+        );
         assert_eq!(auth.expect("credentials"), "Basic dXNlcjpwQHNz");
-        assert!(matches!(of("https://proxy.example"), Ok(Proxy::Http { tls: true, auth: None, .. })));
-        let Ok(Proxy::Socks { uri, auth }) = of("socks5://user:pass@127.0.0.1:1080") else { panic!("a proxy") };
-        assert_eq!((uri.port_u16(), auth), (Some(1080), Some(("user".to_owned(), "pass".to_owned()))));
-        for (wrong, why) in [("ftp://proxy", "\"ftp\" is none of"), ("proxy:3128", "\"\" is none of"), ("http://", "it is not a URL")] {
+        assert!(matches!(
+            of("https://proxy.example"),
+            Ok(Proxy::Http {
+                tls: true,
+                auth: None,
+                ..
+            })
+        ));
+        let Ok(Proxy::Socks { uri, auth }) = of("socks5://user:pass@127.0.0.1:1080") else {
+            panic!("a proxy")
+        };
+        assert_eq!(
+            (uri.port_u16(), auth),
+            (Some(1080), Some(("user".to_owned(), "pass".to_owned())))
+        );
+        for (wrong, why) in [
+            ("ftp://proxy", "\"ftp\" is none of"),
+            ("proxy:3128", "\"\" is none of"),
+            ("http://", "it is not a URL"),
+        ] {
             let error = of(wrong).err().expect(wrong);
             assert!(error.contains(why), "{error}");
         }
@@ -102,7 +148,12 @@ mod tests {
 
     #[test]
     fn what_is_here_needs_no_proxy() {
-        for (url, here) in [("https://localhost:1", true), ("https://[::1]:1", true), ("https://127.1.2.3", true), ("https://a.b", false)] {
+        for (url, here) in [
+            ("https://localhost:1", true),
+            ("https://[::1]:1", true),
+            ("https://127.1.2.3", true),
+            ("https://a.b", false),
+        ] {
             assert_eq!(is_here(&url.parse().expect("a URL")), here, "{url}");
         }
     }

@@ -73,11 +73,21 @@ impl ClusterSecret {
     pub fn from_secret(secret: &Object) -> Result<Self, Error> {
         let origin = format!("cluster Secret {}/{}", secret.namespace(), secret.name());
         let field = |name: &str| {
-            secret_field(secret, name).map_err(|p| Error::config(&origin, format!("data.{name} {p}"), "store base64 of UTF-8 text"))
+            secret_field(secret, name).map_err(|p| {
+                Error::config(
+                    &origin,
+                    format!("data.{name} {p}"),
+                    "store base64 of UTF-8 text",
+                )
+            })
         };
         let server = field("server")?.unwrap_or_default();
         if server.is_empty() {
-            return Err(Error::config(origin, "data.server is missing", "set it to the URL of the API server"));
+            return Err(Error::config(
+                origin,
+                "data.server is missing",
+                "set it to the URL of the API server",
+            ));
         }
         let config = match field("config")?.filter(|c| !c.trim().is_empty()) {
             None => Credentials::default(),
@@ -91,27 +101,38 @@ impl ClusterSecret {
                 )
             })?,
         };
-        let name = field("name")?.filter(|n| !n.is_empty()).unwrap_or_else(|| server.clone());
+        let name = field("name")?
+            .filter(|n| !n.is_empty())
+            .unwrap_or_else(|| server.clone());
         let namespaces = field("namespaces")?.unwrap_or_default();
         let shard = match field("shard")?.filter(|s| !s.is_empty()) {
             None => None,
-            Some(s) => Some(
-                s.trim()
-                    .parse()
-                    .map_err(|_| Error::config(&origin, format!("data.shard is {s:?}, not a number"), "store a number or remove it"))?,
-            ),
+            Some(s) => Some(s.trim().parse().map_err(|_| {
+                Error::config(
+                    &origin,
+                    format!("data.shard is {s:?}, not a number"),
+                    "store a number or remove it",
+                )
+            })?),
         };
         Ok(Self {
             secret_name: secret.name().to_owned(),
             uid: secret.uid().to_owned(),
             name,
             server: server.trim_end_matches('/').to_owned(),
-            namespaces: namespaces.split(',').map(str::trim).filter(|n| !n.is_empty()).map(str::to_owned).collect(),
+            namespaces: namespaces
+                .split(',')
+                .map(str::trim)
+                .filter(|n| !n.is_empty())
+                .map(str::to_owned)
+                .collect(),
             cluster_resources: field("clusterResources")?.as_deref() == Some("true"),
             project: field("project")?.unwrap_or_default(),
             shard,
             config,
-            skipped: secret.annotation(SKIP_RECONCILE).is_some_and(|word| ["1", "t", "T", "true", "TRUE", "True"].contains(&word)),
+            skipped: secret
+                .annotation(SKIP_RECONCILE)
+                .is_some_and(|word| ["1", "t", "T", "true", "TRUE", "True"].contains(&word)),
             labels: secret.labels(),
         })
     }
@@ -119,16 +140,28 @@ impl ClusterSecret {
 
 /// One value of a Secret as text, from `stringData` or base64 `data`.
 pub(crate) fn secret_field(secret: &Object, name: &str) -> Result<Option<String>, &'static str> {
-    if let Some(text) = secret.0.get("stringData").and_then(|d| d.get(name)).and_then(Value::as_str) {
+    if let Some(text) = secret
+        .0
+        .get("stringData")
+        .and_then(|d| d.get(name))
+        .and_then(Value::as_str)
+    {
         return Ok(Some(text.to_owned()));
     }
-    let Some(encoded) = secret.0.get("data").and_then(|d| d.get(name)) else { return Ok(None) };
+    let Some(encoded) = secret.0.get("data").and_then(|d| d.get(name)) else {
+        return Ok(None);
+    };
     let encoded = encoded.as_str().ok_or("is not a string")?;
-    let bytes = STANDARD.decode(encoded.trim()).map_err(|_| "is not base64")?;
-    String::from_utf8(bytes).map(Some).map_err(|_| "is not UTF-8")
+    let bytes = STANDARD
+        .decode(encoded.trim())
+        .map_err(|_| "is not base64")?;
+    String::from_utf8(bytes)
+        .map(Some)
+        .map_err(|_| "is not UTF-8")
 }
 
-const UNREADABLE_EXEC: &str = "config.execProviderConfig is not as expected: args is a list of texts, env a map of texts";
+const UNREADABLE_EXEC: &str =
+    "config.execProviderConfig is not as expected: args is a list of texts, env a map of texts";
 
 /// A cluster Secret says the same as a kubeconfig with one context, so it takes the same path.
 pub(super) async fn resolve(secret: &ClusterSecret) -> Result<Resolved, Error> {
@@ -138,9 +171,19 @@ pub(super) async fn resolve(secret: &ClusterSecret) -> Result<Resolved, Error> {
         return in_this_one(c);
     }
     if c.tls_client_config.insecure && !c.tls_client_config.ca_data.is_empty() {
-        return Err(Error::config(origin, "config.tlsClientConfig has both insecure and caData", "remove one of them"));
+        return Err(Error::config(
+            origin,
+            "config.tlsClientConfig has both insecure and caData",
+            "remove one of them",
+        ));
     }
-    let tokens = tokens(c).map_err(|(field, e)| Error::config(&origin, format!("config.{field}: {e}"), "correct the Secret's config"))?;
+    let tokens = tokens(c).map_err(|(field, e)| {
+        Error::config(
+            &origin,
+            format!("config.{field}: {e}"),
+            "correct the Secret's config",
+        )
+    })?;
     let exec = c.exec_provider_config.as_ref().filter(|_| tokens.is_none());
     // Who gives tokens is asked, whatever else is there.
     let named = tokens.is_none() && exec.is_none();
@@ -153,21 +196,30 @@ pub(super) async fn resolve(secret: &ClusterSecret) -> Result<Resolved, Error> {
     put("username", &c.username, named);
     put("password", &c.password, named);
     put("token", &c.bearer_token, named);
-    put("client-certificate-data", &c.tls_client_config.cert_data, true);
+    put(
+        "client-certificate-data",
+        &c.tls_client_config.cert_data,
+        true,
+    );
     put("client-key-data", &c.tls_client_config.key_data, true);
     if let Some(exec) = exec {
         user.insert("exec".to_owned(), exec_config(exec));
     }
     let mut cluster = json!({ "server": secret.server, "insecure-skip-tls-verify": c.tls_client_config.insecure });
-    for (name, value) in
-        [("certificate-authority-data", &c.tls_client_config.ca_data), ("tls-server-name", &c.tls_client_config.server_name)]
-    {
+    for (name, value) in [
+        ("certificate-authority-data", &c.tls_client_config.ca_data),
+        ("tls-server-name", &c.tls_client_config.server_name),
+    ] {
         if !value.is_empty() {
             cluster[name] = value.as_str().into();
         }
     }
-    if let Some(config) = exec.and_then(|exec| exec.get("config")).filter(|c| !c.is_null()) {
-        cluster["extensions"] = json!([{"name": "client.authentication.k8s.io/exec", "extension": config}]);
+    if let Some(config) = exec
+        .and_then(|exec| exec.get("config"))
+        .filter(|c| !c.is_null())
+    {
+        cluster["extensions"] =
+            json!([{"name": "client.authentication.k8s.io/exec", "extension": config}]);
     }
     let document = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "c",
@@ -175,17 +227,35 @@ pub(super) async fn resolve(secret: &ClusterSecret) -> Result<Resolved, Error> {
         "users": [{"name": "c", "user": user}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
     });
-    let kubeconfig: Kubeconfig =
-        serde_json::from_value(document).map_err(|_| Error::config(&origin, UNREADABLE_EXEC, "correct the Secret's config"))?;
-    let options = KubeConfigOptions { context: Some("c".to_owned()), ..KubeConfigOptions::default() };
-    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|e| match describe(&origin, None, &e) {
-        Error::Config { origin, problem, fix } => {
-            Error::Config { origin, problem: problem.replace("certificate-authority(-data)", "config.tlsClientConfig.caData"), fix }
-        }
-        other => other,
-    })?;
+    let kubeconfig: Kubeconfig = serde_json::from_value(document)
+        .map_err(|_| Error::config(&origin, UNREADABLE_EXEC, "correct the Secret's config"))?;
+    let options = KubeConfigOptions {
+        context: Some("c".to_owned()),
+        ..KubeConfigOptions::default()
+    };
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .map_err(|e| match describe(&origin, None, &e) {
+            Error::Config {
+                origin,
+                problem,
+                fix,
+            } => Error::Config {
+                origin,
+                problem: problem.replace(
+                    "certificate-authority(-data)",
+                    "config.tlsClientConfig.caData",
+                ),
+                fix,
+            },
+            other => other,
+        })?;
     let proxy = Some(c.proxy_url.clone()).filter(|url| !url.is_empty());
-    Ok(Resolved { proxy, tokens, ..Resolved::new(config, secret.server.clone(), origin) })
+    Ok(Resolved {
+        proxy,
+        tokens,
+        ..Resolved::new(config, secret.server.clone(), origin)
+    })
 }
 
 /// The cluster that this process runs in: of its Secret only the user counts, as in Argo CD.
@@ -205,9 +275,14 @@ fn in_this_one(credentials: &Credentials) -> Result<Resolved, Error> {
 
 /// What makes tokens, if the Secret asks for it; an error with the field's name.
 fn tokens(credentials: &Credentials) -> Result<Option<Arc<Tokens>>, (&'static str, String)> {
-    let made = match (&credentials.aws_auth_config, &credentials.exec_provider_config) {
+    let made = match (
+        &credentials.aws_auth_config,
+        &credentials.exec_provider_config,
+    ) {
         (Some(aws), _) => Some(Tokens::aws(aws).map_err(|e| ("awsAuthConfig", e))),
-        (None, Some(exec)) => Tokens::of_exec(exec).map(|made| made.map_err(|e| ("execProviderConfig", e))),
+        (None, Some(exec)) => {
+            Tokens::of_exec(exec).map(|made| made.map_err(|e| ("execProviderConfig", e)))
+        }
         (None, None) => None,
     };
     made.map(|tokens| tokens.map(Arc::new)).transpose()
@@ -217,7 +292,13 @@ fn tokens(credentials: &Credentials) -> Result<Option<Arc<Tokens>>, (&'static st
 fn exec_config(exec: &Value) -> Value {
     let text = |name: &str| exec.get(name).and_then(Value::as_str).unwrap_or("");
     let env = exec.get("env").and_then(Value::as_object);
-    let env: Vec<Value> = env.map(|m| m.iter().map(|(k, v)| json!({"name": k, "value": v})).collect()).unwrap_or_default();
+    let env: Vec<Value> = env
+        .map(|m| {
+            m.iter()
+                .map(|(k, v)| json!({"name": k, "value": v}))
+                .collect()
+        })
+        .unwrap_or_default();
     json!({
         "apiVersion": text("apiVersion"), "command": text("command"), "args": exec.get("args").cloned().unwrap_or_else(|| json!([])),
         "env": env, "installHint": text("installHint"), "interactiveMode": "Never",
@@ -239,9 +320,19 @@ mod tests {
     #[test]
     fn a_cluster_secret_is_read_with_argo_cds_field_names() {
         let config = r#"{"bearerToken":"t","tlsClientConfig":{"insecure":true}}"#;
-        let s = secret(json!({"name": "prod", "server": "https://p:6443/", "namespaces": "a, b", "config": config, "shard": "2"}));
+        let s = secret(
+            json!({"name": "prod", "server": "https://p:6443/", "namespaces": "a, b", "config": config, "shard": "2"}),
+        );
         let c = ClusterSecret::from_secret(&s).expect("valid");
-        assert_eq!((c.name.as_str(), c.server.as_str(), c.namespaces.len(), c.shard), ("prod", "https://p:6443", 2, Some(2)));
+        assert_eq!(
+            (
+                c.name.as_str(),
+                c.server.as_str(),
+                c.namespaces.len(),
+                c.shard
+            ),
+            ("prod", "https://p:6443", 2, Some(2))
+        );
         assert!(c.config.tls_client_config.insecure && c.config.bearer_token == "t" && !c.skipped);
         let mut s = s;
         s.set_annotation(SKIP_RECONCILE, "True");
@@ -252,11 +343,23 @@ mod tests {
     fn errors_name_the_field() {
         for (data, want) in [
             (json!({"name": "x"}), "data.server is missing"),
-            (json!({"server": "https://x", "config": "{"}), "data.config is not the expected JSON"),
-            (json!({"server": "https://x", "shard": "one"}), "data.shard is \"one\""),
+            (
+                json!({"server": "https://x", "config": "{"}),
+                "data.config is not the expected JSON",
+            ),
+            (
+                json!({"server": "https://x", "shard": "one"}),
+                "data.shard is \"one\"",
+            ),
         ] {
-            let error = ClusterSecret::from_secret(&secret(data)).err().expect("invalid").to_string();
-            assert!(error.starts_with("cluster Secret argocd/s: ") && error.contains(want), "{error}");
+            let error = ClusterSecret::from_secret(&secret(data))
+                .err()
+                .expect("invalid")
+                .to_string();
+            assert!(
+                error.starts_with("cluster Secret argocd/s: ") && error.contains(want),
+                "{error}"
+            );
         }
     }
 }

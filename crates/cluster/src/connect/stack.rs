@@ -33,7 +33,12 @@ pub(super) fn install_crypto() {
 }
 
 /// A client that goes by a proxy, and whose requests carry these tokens.
-pub(super) fn client(config: &Config, proxy: &Proxy, tokens: Option<&Arc<Tokens>>, origin: &str) -> Result<Client, Error> {
+pub(super) fn client(
+    config: &Config,
+    proxy: &Proxy,
+    tokens: Option<&Arc<Tokens>>,
+    origin: &str,
+) -> Result<Client, Error> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
@@ -41,18 +46,38 @@ pub(super) fn client(config: &Config, proxy: &Proxy, tokens: Option<&Arc<Tokens>
     tcp.set_keepalive(Some(Duration::from_secs(30)));
     match proxy.clone() {
         Proxy::None => over(tcp, config, tokens, origin),
-        Proxy::Http { uri, auth, tls: false } => over(Proxy::tunnel(uri, auth, tcp), config, tokens, origin),
-        Proxy::Http { uri, auth, tls: true } => {
+        Proxy::Http {
+            uri,
+            auth,
+            tls: false,
+        } => over(Proxy::tunnel(uri, auth, tcp), config, tokens, origin),
+        Proxy::Http {
+            uri,
+            auth,
+            tls: true,
+        } => {
             // The proxy is trusted as the cluster is, as in Go; its own name counts.
-            let https = HttpsConnectorBuilder::new().with_tls_config(tls(config, origin)?).https_only().enable_http1();
-            over(Proxy::tunnel(uri, auth, https.wrap_connector(tcp)), config, tokens, origin)
+            let https = HttpsConnectorBuilder::new()
+                .with_tls_config(tls(config, origin)?)
+                .https_only()
+                .enable_http1();
+            over(
+                Proxy::tunnel(uri, auth, https.wrap_connector(tcp)),
+                config,
+                tokens,
+                origin,
+            )
         }
         Proxy::Socks { uri, auth } => over(Proxy::socks(uri, auth, tcp), config, tokens, origin),
     }
 }
 
 fn wrong(origin: &str, e: &(dyn std::error::Error + 'static)) -> Error {
-    Error::config(origin, root_cause(e), "correct the credentials or certificates")
+    Error::config(
+        origin,
+        root_cause(e),
+        "correct the credentials or certificates",
+    )
 }
 
 fn tls(config: &Config, origin: &str) -> Result<rustls::ClientConfig, Error> {
@@ -60,31 +85,45 @@ fn tls(config: &Config, origin: &str) -> Result<rustls::ClientConfig, Error> {
 }
 
 /// A client whose connections are made by `connector`.
-fn over<C>(connector: C, config: &Config, tokens: Option<&Arc<Tokens>>, origin: &str) -> Result<Client, Error>
+fn over<C>(
+    connector: C,
+    config: &Config,
+    tokens: Option<&Arc<Tokens>>,
+    origin: &str,
+) -> Result<Client, Error>
 where
     C: Service<http::Uri> + Clone + Send + Sync + 'static,
     C::Response: Connection + Read + Write + Send + Unpin + 'static,
     C::Future: Send + 'static,
     C::Error: Into<BoxError>,
 {
-    let mut https = HttpsConnectorBuilder::new().with_tls_config(tls(config, origin)?).https_or_http();
+    let mut https = HttpsConnectorBuilder::new()
+        .with_tls_config(tls(config, origin)?)
+        .https_or_http();
     if let Some(name) = &config.tls_server_name {
-        let name = name.clone().try_into().map_err(|e| Error::config(origin, format!("tls-server-name: {e}"), "use a host name"))?;
+        let name = name.clone().try_into().map_err(|e| {
+            Error::config(origin, format!("tls-server-name: {e}"), "use a host name")
+        })?;
         https = https.with_server_name_resolver(hyper_rustls::FixedServerNameResolver::new(name));
     }
-    let hyper: legacy::Client<_, kube::client::Body> = legacy::Client::builder(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .timer(TokioTimer::new())
-        .http2_initial_stream_window_size(STREAM_WINDOW)
-        .http2_initial_connection_window_size(CONNECTION_WINDOW)
-        .http2_keep_alive_interval(Duration::from_secs(20))
-        .http2_keep_alive_timeout(Duration::from_secs(20))
-        .http2_keep_alive_while_idle(true)
-        .build(https.enable_all_versions().wrap_connector(connector));
-    let headers = config.extra_headers_layer().map_err(|e| wrong(origin, &e))?;
+    let hyper: legacy::Client<_, kube::client::Body> =
+        legacy::Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .timer(TokioTimer::new())
+            .http2_initial_stream_window_size(STREAM_WINDOW)
+            .http2_initial_connection_window_size(CONNECTION_WINDOW)
+            .http2_keep_alive_interval(Duration::from_secs(20))
+            .http2_keep_alive_timeout(Duration::from_secs(20))
+            .http2_keep_alive_while_idle(true)
+            .build(https.enable_all_versions().wrap_connector(connector));
+    let headers = config
+        .extra_headers_layer()
+        .map_err(|e| wrong(origin, &e))?;
     let auth = config.auth_layer().map_err(|e| wrong(origin, &e))?;
     let tokens = tokens.map(|tokens| AsyncFilterLayer::new(Bearer(tokens.clone())));
     let service = option_layer(tokens).layer(headers.layer(hyper.map_err(BoxError::from)));
-    let service = config.base_uri_layer().layer(option_layer(auth).layer(service));
+    let service = config
+        .base_uri_layer()
+        .layer(option_layer(auth).layer(service));
     Ok(Client::new(service, &config.default_namespace))
 }

@@ -20,7 +20,10 @@ const UNAUTHORIZED_WAIT: Duration = Duration::from_millis(10);
 
 /// One answer from `/api` and one from `/apis`: aggregated where the server can, else group by group.
 pub(super) async fn fetch(cluster: &Cluster, old: &Kinds) -> Result<Kinds, Error> {
-    let (core, groups) = tokio::join!(fetch_root(cluster, "/api", old), fetch_root(cluster, "/apis", old));
+    let (core, groups) = tokio::join!(
+        fetch_root(cluster, "/api", old),
+        fetch_root(cluster, "/apis", old)
+    );
     let mut failures = Vec::new();
     let mut all = match core {
         Ok((kinds, bad)) => {
@@ -37,7 +40,12 @@ pub(super) async fn fetch(cluster: &Cluster, old: &Kinds) -> Result<Kinds, Error
         }
         Err(e) => {
             failures.push((ALL_GROUPS.to_owned(), e.to_string()));
-            all.extend(old.all().iter().filter(|k| !k.gvk.group.is_empty()).map(|k| Kind::clone(k)));
+            all.extend(
+                old.all()
+                    .iter()
+                    .filter(|k| !k.gvk.group.is_empty())
+                    .map(|k| Kind::clone(k)),
+            );
         }
     }
     Ok(Kinds::new(all, failures))
@@ -60,12 +68,33 @@ type Found = (Vec<Kind>, Vec<(String, String)>);
 
 async fn fetch_root(cluster: &Cluster, root: &'static str, old: &Kinds) -> Result<Found, Error> {
     let body = ask(cluster, &Call::get(root).accept(AGGREGATED)).await?;
-    let answer: RootAnswer = serde_json::from_slice(&body).map_err(|e| Error::decode(format!("GET {root}"), e))?;
+    let answer: RootAnswer =
+        serde_json::from_slice(&body).map_err(|e| Error::decode(format!("GET {root}"), e))?;
     match answer.kind.as_str() {
         "APIGroupDiscoveryList" => Ok(read_aggregated(answer.items, old)),
-        "APIVersions" => fetch_versions(cluster, vec![(String::new(), answer.versions.into_iter().map(|v| v.name()).collect())], old).await,
-        "APIGroupList" => fetch_versions(cluster, answer.groups.into_iter().map(OldGroup::ordered).collect(), old).await,
-        other => Err(Error::decode(format!("GET {root}"), format!("unexpected kind {other:?}"))),
+        "APIVersions" => {
+            fetch_versions(
+                cluster,
+                vec![(
+                    String::new(),
+                    answer.versions.into_iter().map(|v| v.name()).collect(),
+                )],
+                old,
+            )
+            .await
+        }
+        "APIGroupList" => {
+            fetch_versions(
+                cluster,
+                answer.groups.into_iter().map(OldGroup::ordered).collect(),
+                old,
+            )
+            .await
+        }
+        other => Err(Error::decode(
+            format!("GET {root}"),
+            format!("unexpected kind {other:?}"),
+        )),
     }
 }
 
@@ -75,11 +104,19 @@ fn read_aggregated(items: Vec<GroupDiscovery>, old: &Kinds) -> Found {
         let name = group.metadata.name;
         let stale = group.versions.iter().any(|v| v.freshness == "Stale");
         if stale {
-            failures.push((name.clone(), "the aggregated API server does not answer".to_owned()));
+            failures.push((
+                name.clone(),
+                "the aggregated API server does not answer".to_owned(),
+            ));
         }
         let before = kinds.len();
         for version in group.versions {
-            kinds.extend(version.resources.into_iter().filter_map(|r| r.into_kind(&name, &version.version)));
+            kinds.extend(
+                version
+                    .resources
+                    .into_iter()
+                    .filter_map(|r| r.into_kind(&name, &version.version)),
+            );
         }
         if stale && kinds.len() == before {
             kinds.extend(old.group(&name));
@@ -89,14 +126,23 @@ fn read_aggregated(items: Vec<GroupDiscovery>, old: &Kinds) -> Found {
 }
 
 /// The older way: one request a group and version.
-async fn fetch_versions(cluster: &Cluster, groups: Vec<(String, Vec<String>)>, old: &Kinds) -> Result<Found, Error> {
-    let wanted: Vec<(String, String)> =
-        groups.into_iter().flat_map(|(g, versions)| versions.into_iter().map(move |v| (g.clone(), v))).collect();
+async fn fetch_versions(
+    cluster: &Cluster,
+    groups: Vec<(String, Vec<String>)>,
+    old: &Kinds,
+) -> Result<Found, Error> {
+    let wanted: Vec<(String, String)> = groups
+        .into_iter()
+        .flat_map(|(g, versions)| versions.into_iter().map(move |v| (g.clone(), v)))
+        .collect();
     let fetches = wanted.into_iter().map(|(group, version)| async move {
         let path = Gvr::new(&group, &version, "").root_path();
         let answer = ask(cluster, &Call::get(path.clone())).await;
         let decode = |e| Error::decode(format!("GET {path}"), e);
-        ((group, version), answer.and_then(|body| serde_json::from_slice::<ResourceList>(&body).map_err(decode)))
+        (
+            (group, version),
+            answer.and_then(|body| serde_json::from_slice::<ResourceList>(&body).map_err(decode)),
+        )
     });
     // The stream keeps the order, which is that of preference.
     let answers: Vec<_> = stream::iter(fetches).buffered(FETCHES).collect().await;
@@ -105,7 +151,14 @@ async fn fetch_versions(cluster: &Cluster, groups: Vec<(String, Vec<String>)>, o
         match answer {
             Ok(list) => kinds.extend(list.into_kinds(&group, &version)),
             Err(e) => {
-                failures.push((if group.is_empty() { version.clone() } else { format!("{group}/{version}") }, e.to_string()));
+                failures.push((
+                    if group.is_empty() {
+                        version.clone()
+                    } else {
+                        format!("{group}/{version}")
+                    },
+                    e.to_string(),
+                ));
                 kinds.extend(old.group(&group).filter(|k| k.gvk.version == version));
             }
         }

@@ -56,7 +56,11 @@ impl Kind {
     /// As kubectl prints a name: `deployment.apps/web`, `service/web`.
     pub fn print_name(&self, name: &str) -> String {
         let kind = self.gvk.kind.to_lowercase();
-        if self.gvk.group.is_empty() { format!("{kind}/{name}") } else { format!("{kind}.{}/{name}", self.gvk.group) }
+        if self.gvk.group.is_empty() {
+            format!("{kind}/{name}")
+        } else {
+            format!("{kind}.{}/{name}", self.gvk.group)
+        }
     }
 }
 
@@ -76,9 +80,17 @@ impl Kinds {
         let all: Vec<Arc<Kind>> = all.into_iter().map(Arc::new).collect();
         let mut by_gk: HashMap<GroupKind, Vec<Arc<Kind>>> = HashMap::new();
         for kind in &all {
-            by_gk.entry(kind.gvk.group_kind()).or_default().push(kind.clone());
+            by_gk
+                .entry(kind.gvk.group_kind())
+                .or_default()
+                .push(kind.clone());
         }
-        Self { all, by_gk, failures, api_versions: OnceLock::new() }
+        Self {
+            all,
+            by_gk,
+            failures,
+            api_versions: OnceLock::new(),
+        }
     }
 
     /// Every kind in every version.
@@ -88,7 +100,10 @@ impl Kinds {
 
     /// The kind in exactly this version.
     pub fn get(&self, gvk: &Gvk) -> Option<&Arc<Kind>> {
-        self.by_gk.get(&gvk.group_kind())?.iter().find(|k| k.gvk.version == gvk.version)
+        self.by_gk
+            .get(&gvk.group_kind())?
+            .iter()
+            .find(|k| k.gvk.version == gvk.version)
     }
 
     /// The kind in the version the server prefers.
@@ -103,11 +118,16 @@ impl Kinds {
 
     /// By plural, singular, short name or kind, with an optional group: what a user types.
     pub fn find(&self, word: &str) -> Option<&Arc<Kind>> {
-        let (name, group) = word.split_once('.').map_or((word, None), |(n, g)| (n, Some(g)));
+        let (name, group) = word
+            .split_once('.')
+            .map_or((word, None), |(n, g)| (n, Some(g)));
         let name = name.to_lowercase();
         self.all.iter().find(|k| {
             group.is_none_or(|g| k.gvk.group == g)
-                && (k.resource == name || k.singular == name || k.gvk.kind.to_lowercase() == name || k.short_names.contains(&name))
+                && (k.resource == name
+                    || k.singular == name
+                    || k.gvk.kind.to_lowercase() == name
+                    || k.short_names.contains(&name))
         })
     }
 
@@ -126,7 +146,10 @@ impl Kinds {
     }
 
     pub(super) fn group(&self, group: &str) -> impl Iterator<Item = Kind> {
-        self.all.iter().filter(move |k| k.gvk.group == group).map(|k| Kind::clone(k))
+        self.all
+            .iter()
+            .filter(move |k| k.gvk.group == group)
+            .map(|k| Kind::clone(k))
     }
 }
 
@@ -141,7 +164,9 @@ impl KindInfo for Kinds {
 
     fn installed(&self, gk: &GroupKind) -> Option<Gvk> {
         let of_another_group = || self.all.iter().find(|k| k.gvk.kind == gk.kind);
-        self.preferred(gk).or_else(of_another_group).map(|k| k.gvk.clone())
+        self.preferred(gk)
+            .or_else(of_another_group)
+            .map(|k| k.gvk.clone())
     }
 
     fn failure(&self, gk: &GroupKind) -> Option<String> {

@@ -46,7 +46,9 @@ impl Discovery {
             changed: watch::Sender::new(0),
             last: tokio::sync::Mutex::new(Instant::now()),
         };
-        Ok(Self { shared: Arc::new(shared) })
+        Ok(Self {
+            shared: Arc::new(shared),
+        })
     }
 
     pub fn cluster(&self) -> &Cluster {
@@ -55,7 +57,11 @@ impl Discovery {
 
     /// The newest answer.
     pub fn kinds(&self) -> Arc<Kinds> {
-        self.shared.kinds.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.shared
+            .kinds
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone()
     }
 
     /// Counts up whenever the set of kinds changed, or what is not known of it.
@@ -75,7 +81,11 @@ impl Discovery {
         let old = self.kinds();
         let new = Arc::new(fetch::fetch(&self.shared.cluster, &old).await?);
         let same = old.all() == new.all() && old.failures == new.failures;
-        *self.shared.kinds.write().unwrap_or_else(std::sync::PoisonError::into_inner) = new.clone();
+        *self
+            .shared
+            .kinds
+            .write()
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = new.clone();
         if !same {
             self.shared.changed.send_modify(|n| *n += 1);
         }
@@ -95,7 +105,10 @@ impl Discovery {
         }
         drop(last);
         let kinds = self.kinds();
-        kinds.get(gvk).cloned().ok_or_else(|| Error::UnknownKind { api_version: gvk.api_version(), kind: gvk.kind.clone() })
+        kinds.get(gvk).cloned().ok_or_else(|| Error::UnknownKind {
+            api_version: gvk.api_version(),
+            kind: gvk.kind.clone(),
+        })
     }
 }
 

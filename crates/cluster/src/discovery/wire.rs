@@ -100,8 +100,16 @@ pub(super) struct Subresource {
 impl ResourceDiscovery {
     pub(super) fn into_kind(self, group: &str, version: &str) -> Option<Kind> {
         let response = self.response_kind.filter(|r| !r.kind.is_empty())?;
-        let group = if response.group.is_empty() { group } else { &response.group };
-        let version = if response.version.is_empty() { version } else { &response.version };
+        let group = if response.group.is_empty() {
+            group
+        } else {
+            &response.group
+        };
+        let version = if response.version.is_empty() {
+            version
+        } else {
+            &response.version
+        };
         Some(Kind {
             gvk: Gvk::new(group, version, &response.kind),
             resource: self.resource,
@@ -110,7 +118,11 @@ impl ResourceDiscovery {
             verbs: self.verbs,
             short_names: self.short_names,
             categories: self.categories,
-            subresources: self.subresources.into_iter().map(|s| s.subresource).collect(),
+            subresources: self
+                .subresources
+                .into_iter()
+                .map(|s| s.subresource)
+                .collect(),
         })
     }
 }
@@ -138,7 +150,10 @@ impl ResourceList {
         let mut subresources: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for r in &self.resources {
             if let Some((parent, sub)) = r.name.split_once('/') {
-                subresources.entry(parent.to_owned()).or_default().push(sub.to_owned());
+                subresources
+                    .entry(parent.to_owned())
+                    .or_default()
+                    .push(sub.to_owned());
             }
         }
         let whole = self.resources.into_iter().filter(|r| !r.name.contains('/'));

@@ -24,7 +24,11 @@ impl Job<'_> {
         let modified = last_applied::with_annotation(&self.target);
         let mut done = self.create_or_patch(&modified).await?;
         if reconciled {
-            done.message = format!("{} reconciled. {}", self.kind.print_name(self.target.name()), done.message);
+            done.message = format!(
+                "{} reconciled. {}",
+                self.kind.print_name(self.target.name()),
+                done.message
+            );
         }
         Ok(done)
     }
@@ -33,7 +37,10 @@ impl Job<'_> {
     pub(super) fn check_name(&self) -> Result<(), Error> {
         match (self.target.name(), self.target.generate_name()) {
             ("", "") => Err(invalid(&self.key(), NAMELESS)),
-            ("", prefix) => Err(invalid(&self.key(), format!("from {prefix}: cannot use generate name with apply"))),
+            ("", prefix) => Err(invalid(
+                &self.key(),
+                format!("from {prefix}: cannot use generate name with apply"),
+            )),
             _ => Ok(()),
         }
     }
@@ -41,22 +48,32 @@ impl Job<'_> {
     /// As `kubectl apply --dry-run=client`: makes the patch and applies it to a copy, so that what cannot be patched fails before anything is
     /// applied. What it would do.
     pub(super) async fn client_dry_run(&self) -> Result<&'static str, Error> {
-        let Some(live) = self.known_live().await? else { return Ok("created") };
+        let Some(live) = self.known_live().await? else {
+            return Ok("created");
+        };
         let problem = |e: tiphys_apimachinery::patch::PatchError| invalid(&self.key(), e);
         let modified = last_applied::with_annotation(&self.target);
         let mut three = ThreeWay::new(&live, &modified).map_err(problem)?;
         three.fold_string_data();
         let ty = schema::builtin().type_for(&self.kind.gvk);
-        let Some(patch) = three.keyed_patch(ty).map_err(problem)? else { return Ok("unchanged") };
+        let Some(patch) = three.keyed_patch(ty).map_err(problem)? else {
+            return Ok("unchanged");
+        };
         three.apply_locally(&patch, ty).map_err(problem)?;
         Ok("configured")
     }
 
     /// The live object, where the cache knows of one; without a cache nothing is known of it.
     async fn known_live(&self) -> Result<Option<Arc<Object>>, Error> {
-        let Some(cache) = self.executor.cache.as_ref() else { return Ok(None) };
-        let Some(known) = cache.get(&self.key()) else { return Ok(None) };
-        let body = cache.object(&self.key()).filter(|_| known.gvk == self.kind.gvk);
+        let Some(cache) = self.executor.cache.as_ref() else {
+            return Ok(None);
+        };
+        let Some(known) = cache.get(&self.key()) else {
+            return Ok(None);
+        };
+        let body = cache
+            .object(&self.key())
+            .filter(|_| known.gvk == self.kind.gvk);
         if body.is_some() {
             return Ok(body);
         }
@@ -72,7 +89,11 @@ impl Job<'_> {
         let known = self.executor.cache.as_ref().and_then(|c| {
             let live = c.get(&self.key())?;
             // A body in another version cannot be the base of a patch.
-            Some(if live.gvk == self.kind.gvk { c.object(&self.key()) } else { None })
+            Some(if live.gvk == self.kind.gvk {
+                c.object(&self.key())
+            } else {
+                None
+            })
         });
         let mut current = match known {
             Some(Some(body)) => Some(body),
@@ -95,10 +116,15 @@ impl Job<'_> {
                     result => return result.map(|live| self.done(live, "created")),
                 }
             };
-            match self.patch_from(&live, modified, attempt < CONDITIONAL).await {
+            match self
+                .patch_from(&live, modified, attempt < CONDITIONAL)
+                .await
+            {
                 Ok(done) => return Ok(done),
                 // Deleted since it was seen.
-                Err(e) if e.is_not_found() && !is_namespace_missing(&e, self.namespace()) => current = None,
+                Err(e) if e.is_not_found() && !is_namespace_missing(&e, self.namespace()) => {
+                    current = None
+                }
                 Err(e) if e.is_conflict() && attempt < CONFLICTS => {
                     if attempt >= 2 {
                         tokio::time::sleep(backoff(Duration::from_millis(20), attempt)).await;
@@ -115,11 +141,19 @@ impl Job<'_> {
                 Err(e) => return Err(e),
             }
         }
-        Err(invalid(&self.key(), "the object keeps being deleted and created by somebody else"))
+        Err(invalid(
+            &self.key(),
+            "the object keeps being deleted and created by somebody else",
+        ))
     }
 
     /// One three-way patch; `conditional` makes the server refuse it when the object has changed since `live`.
-    async fn patch_from(&self, live: &Object, modified: &Object, conditional: bool) -> Result<EffectOk, Error> {
+    async fn patch_from(
+        &self,
+        live: &Object,
+        modified: &Object,
+        conditional: bool,
+    ) -> Result<EffectOk, Error> {
         let problem = |e: tiphys_apimachinery::patch::PatchError| invalid(&self.key(), e);
         let mut three = ThreeWay::new(live, modified).map_err(problem)?;
         three.fold_string_data();
@@ -131,8 +165,12 @@ impl Job<'_> {
             if conditional && !live.resource_version().is_empty() {
                 patch["metadata"]["resourceVersion"] = json!(live.resource_version());
             }
-            let call = Call::new(Method::PATCH, self.path()).query("fieldManager", &self.executor.manager);
-            match self.send(call.with_body(content_type(ty), patch.to_string())).await {
+            let call =
+                Call::new(Method::PATCH, self.path()).query("fieldManager", &self.executor.manager);
+            match self
+                .send(call.with_body(content_type(ty), patch.to_string()))
+                .await
+            {
                 // A kind we know that this server serves by a CRD: it has no strategic merge.
                 Err(e) if e.code() == Some(415) && ty.is_some() => ty = None,
                 result => return result.map(|live| self.done(live, "configured")),
@@ -144,19 +182,28 @@ impl Job<'_> {
         let mut config = Object::clone(&self.target);
         config.metadata_mut().remove("managedFields");
         let kept = self.hand_over(&config).await?;
-        let call = Call::new(Method::PATCH, self.path()).query("fieldManager", &self.executor.manager).query("force", "true");
+        let call = Call::new(Method::PATCH, self.path())
+            .query("fieldManager", &self.executor.manager)
+            .query("force", "true");
         if let Some(kept) = kept {
-            self.send(call.clone().with_body(APPLY_PATCH, bytes_of(&kept)?)).await?;
+            self.send(call.clone().with_body(APPLY_PATCH, bytes_of(&kept)?))
+                .await?;
         }
         let mut result = Err(invalid(&self.key(), "was not applied"));
         for attempt in 0..=CONFLICTS {
-            result = self.send(call.clone().with_body(APPLY_PATCH, bytes_of(&config)?)).await;
+            result = self
+                .send(call.clone().with_body(APPLY_PATCH, bytes_of(&config)?))
+                .await;
             match &result {
                 // Only the server's own races; conflicts between managers are forced.
-                Err(e) if e.is_conflict() && attempt < CONFLICTS => tokio::time::sleep(backoff(Duration::from_millis(10), attempt)).await,
+                Err(e) if e.is_conflict() && attempt < CONFLICTS => {
+                    tokio::time::sleep(backoff(Duration::from_millis(10), attempt)).await
+                }
                 Err(e) if self.force && (e.is_conflict() || e.code() == Some(422)) => {
                     let live = self.get().await?;
-                    return self.delete_and_create(&live, &config, "serverside-applied").await;
+                    return self
+                        .delete_and_create(&live, &config, "serverside-applied")
+                        .await;
                 }
                 _ => break,
             }
@@ -167,10 +214,18 @@ impl Job<'_> {
     /// Makes what we applied in other ways our own, so that a server-side apply takes away what has left the configuration. Answers with a
     /// configuration to be applied first: a key that came from `stringData` is nobody's in `data`.
     async fn hand_over(&self, config: &Object) -> Result<Option<Object>, Error> {
-        let live = self.executor.cache.as_ref().and_then(|cache| cache.object(&self.key()));
-        let Some(live) = live.filter(|_| !self.executor.dry_run) else { return Ok(None) };
+        let live = self
+            .executor
+            .cache
+            .as_ref()
+            .and_then(|cache| cache.object(&self.key()));
+        let Some(live) = live.filter(|_| !self.executor.dry_run) else {
+            return Ok(None);
+        };
         if remove::updates(&live, &self.executor.manager) {
-            self.executor.migrate(&self.kind, &self.key(), live.uid(), &self.executor.manager).await?;
+            self.executor
+                .migrate(&self.kind, &self.key(), live.uid(), &self.executor.manager)
+                .await?;
         }
         let orphaned = diff::orphaned_keys(config, &live);
         if orphaned.is_empty() {
@@ -186,17 +241,30 @@ impl Job<'_> {
 
     /// Takes away what we applied server-side and is not wanted any more: the three-way patch that follows knows nothing of it.
     async fn take_back(&self) -> Result<(), Error> {
-        let live = self.executor.cache.as_ref().and_then(|cache| cache.object(&self.key()));
-        if self.executor.dry_run || live.is_none_or(|live| diff::applied_server_side(&self.target, &live).is_empty()) {
+        let live = self
+            .executor
+            .cache
+            .as_ref()
+            .and_then(|cache| cache.object(&self.key()));
+        if self.executor.dry_run
+            || live.is_none_or(|live| diff::applied_server_side(&self.target, &live).is_empty())
+        {
             return Ok(());
         }
         let mut config = Object::clone(&self.target);
         config.metadata_mut().remove("managedFields");
-        let call = Call::new(Method::PATCH, self.path()).query("fieldManager", &self.executor.manager).query("force", "true");
-        match self.send(call.with_body(APPLY_PATCH, bytes_of(&config)?)).await {
+        let call = Call::new(Method::PATCH, self.path())
+            .query("fieldManager", &self.executor.manager)
+            .query("force", "true");
+        match self
+            .send(call.with_body(APPLY_PATCH, bytes_of(&config)?))
+            .await
+        {
             Ok(applied) => self.executor.observe(&applied),
             // It may be applied client-side because it cannot be applied server-side. What stays shows as a difference.
-            Err(e) if e.code().is_some_and(|code| code < 500) => tracing::warn!(key = %self.key(), "{e}"),
+            Err(e) if e.code().is_some_and(|code| code < 500) => {
+                tracing::warn!(key = %self.key(), "{e}")
+            }
             Err(e) => return Err(e),
         }
         Ok(())
@@ -207,17 +275,25 @@ impl Job<'_> {
         if self.target.group() != "rbac.authorization.k8s.io" || self.executor.dry_run {
             return Ok(false);
         }
-        let Some(wanted) = self.target.0.get("roleRef") else { return Ok(true) };
+        let Some(wanted) = self.target.0.get("roleRef") else {
+            return Ok(true);
+        };
         let live = match self.get().await {
             Ok(live) => live,
             Err(e) if e.is_not_found() => return Ok(true),
             Err(e) => return Err(e),
         };
         let same = |field: &str| {
-            live.0.get("roleRef").and_then(|r| r.get(field)).and_then(Value::as_str) == wanted.get(field).and_then(Value::as_str)
+            live.0
+                .get("roleRef")
+                .and_then(|r| r.get(field))
+                .and_then(Value::as_str)
+                == wanted.get(field).and_then(Value::as_str)
         };
         if !(same("kind") && same("name")) {
-            self.executor.delete_uid(&self.kind, &self.key(), live.uid(), "Background").await?;
+            self.executor
+                .delete_uid(&self.kind, &self.key(), live.uid(), "Background")
+                .await?;
             self.wait_until_gone(live.uid()).await?;
         }
         Ok(true)

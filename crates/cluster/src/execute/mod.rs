@@ -64,22 +64,38 @@ impl Executor {
 
     /// Without a cache every write reads first.
     pub fn without_cache(discovery: Discovery) -> Self {
-        Self { discovery, cache: None, manager: constants::FIELD_MANAGER.into(), dry_run: false, impersonate: None, witness: None }
+        Self {
+            discovery,
+            cache: None,
+            manager: constants::FIELD_MANAGER.into(),
+            dry_run: false,
+            impersonate: None,
+            witness: None,
+        }
     }
 
     /// The same, but the server only pretends (`dryRun=All`).
     pub fn server_dry_run(&self) -> Self {
-        Self { dry_run: true, ..self.clone() }
+        Self {
+            dry_run: true,
+            ..self.clone()
+        }
     }
 
     /// The same, but in the name of `user`, such as `system:serviceaccount:<namespace>:<name>`.
     pub fn as_user(&self, user: &str) -> Self {
-        Self { impersonate: Some(user.into()), ..self.clone() }
+        Self {
+            impersonate: Some(user.into()),
+            ..self.clone()
+        }
     }
 
     /// The same, with somebody who counts its requests.
     pub fn witnessed(&self, witness: Witness) -> Self {
-        Self { witness: Some(witness), ..self.clone() }
+        Self {
+            witness: Some(witness),
+            ..self.clone()
+        }
     }
 
     pub fn discovery(&self) -> &Discovery {
@@ -91,46 +107,89 @@ impl Executor {
         let result = match effect {
             Effect::DryRun(write) => self.check(write).await,
             Effect::Apply(write) | Effect::RunHook(write) => self.write(write).await,
-            Effect::Prune { step, uid, propagation } | Effect::DeleteHook { step, uid, propagation } => {
-                self.delete(step, uid, propagation.as_str()).await
+            Effect::Prune {
+                step,
+                uid,
+                propagation,
             }
-            Effect::RemoveFinalizer { step, uid, finalizer } => self.remove_finalizer(step, uid, finalizer).await,
-            Effect::MigrateManagers { step, uid, manager } => self.migrate_managers(step, uid, manager).await,
+            | Effect::DeleteHook {
+                step,
+                uid,
+                propagation,
+            } => self.delete(step, uid, propagation.as_str()).await,
+            Effect::RemoveFinalizer {
+                step,
+                uid,
+                finalizer,
+            } => self.remove_finalizer(step, uid, finalizer).await,
+            Effect::MigrateManagers { step, uid, manager } => {
+                self.migrate_managers(step, uid, manager).await
+            }
             Effect::Read { step } => self.read(step).await,
         };
         // A write that is answered "not found" misses its namespace, not its object.
-        let writes = matches!(effect, Effect::DryRun(_) | Effect::Apply(_) | Effect::RunHook(_));
+        let writes = matches!(
+            effect,
+            Effect::DryRun(_) | Effect::Apply(_) | Effect::RunHook(_)
+        );
         let about = match effect {
-            Effect::DryRun(write) | Effect::Apply(write) | Effect::RunHook(write) => write.step.target.as_deref(),
+            Effect::DryRun(write) | Effect::Apply(write) | Effect::RunHook(write) => {
+                write.step.target.as_deref()
+            }
             _ => None,
         };
         let result = result.map_err(|e| {
             let not_found = e.is_not_found() && !writes;
             let message = message_of(e);
-            EffectErr { not_found, message: about.map_or(message.clone(), |object| diff::shown_message(&message, object)) }
+            EffectErr {
+                not_found,
+                message: about.map_or(message.clone(), |object| {
+                    diff::shown_message(&message, object)
+                }),
+            }
         });
         tracing::debug!(%effect, error = result.as_ref().err().map(|e| &*e.message), "done");
-        Outcome { effect: index, result }
+        Outcome {
+            effect: index,
+            result,
+        }
     }
 
     /// Creates an object that must not be there yet.
     pub async fn create(&self, object: &Object) -> Result<Object, Error> {
         let kind = self.kind(&object.gvk(), &object.key()).await?;
-        Job { executor: self, kind, target: Arc::new(object.clone()), force: false }.create(&self.manager).await
+        Job {
+            executor: self,
+            kind,
+            target: Arc::new(object.clone()),
+            force: false,
+        }
+        .create(&self.manager)
+        .await
     }
 
     /// What a server-side apply of the object would make of the live one, as the API server says without doing it.
     pub async fn predict(&self, desired: &Object) -> Result<Object, Error> {
         let executor = self.server_dry_run();
         let kind = executor.kind(&desired.gvk(), &desired.key()).await?;
-        let job = Job { executor: &executor, kind, target: Arc::new(desired.clone()), force: false };
+        let job = Job {
+            executor: &executor,
+            kind,
+            target: Arc::new(desired.clone()),
+            force: false,
+        };
         let done = job.apply_server_side().await?;
-        done.live.ok_or_else(|| invalid(&desired.key(), "the API server answered without the object"))
+        done.live
+            .ok_or_else(|| invalid(&desired.key(), "the API server answered without the object"))
     }
 
     /// The same for many, together; in their order.
     pub async fn predict_all(&self, desired: &[&Object]) -> Vec<Result<Object, String>> {
-        let told = async |object: &Object| self.predict(object).await.map_err(|e| diff::shown_message(&message_of(e), object));
+        let told = async |object: &Object| {
+            self.predict(object)
+                .await
+                .map_err(|e| diff::shown_message(&message_of(e), object))
+        };
         let runs: Vec<_> = desired.iter().map(|object| told(object)).collect();
         stream::iter(runs).buffered(PARALLEL).collect().await
     }
@@ -138,8 +197,15 @@ impl Executor {
     /// Carries out one group of effects together; `first` is the index of the first of them.
     pub async fn run_batch(&self, first: usize, effects: &[Effect]) -> Vec<Outcome> {
         // Collected, because a closure over borrowed effects would keep callers from being spawned.
-        let runs: Vec<_> = effects.iter().enumerate().map(|(i, effect)| self.run(first + i, effect)).collect();
-        let mut outcomes: Vec<Outcome> = stream::iter(runs).buffer_unordered(PARALLEL).collect().await;
+        let runs: Vec<_> = effects
+            .iter()
+            .enumerate()
+            .map(|(i, effect)| self.run(first + i, effect))
+            .collect();
+        let mut outcomes: Vec<Outcome> = stream::iter(runs)
+            .buffer_unordered(PARALLEL)
+            .collect()
+            .await;
         outcomes.sort_by_key(|o| o.effect);
         outcomes
     }
@@ -168,7 +234,10 @@ impl Executor {
             Err(Error::UnknownKind { .. }) => {
                 let installed = self.discovery.kinds().installed(&gvk.group_kind());
                 let problem = not_found(gvk, &key.namespace, &key.name, installed.as_ref());
-                Err(Error::Invalid { key: key.to_string(), problem })
+                Err(Error::Invalid {
+                    key: key.to_string(),
+                    problem,
+                })
             }
             result => result,
         }
@@ -177,17 +246,28 @@ impl Executor {
     /// Well-formed, of a kind that the cluster has, and with a patch that can be made, where there is a live object.
     async fn check(&self, write: &Write) -> Result<EffectOk, Error> {
         let (target, kind) = self.target(&write.step).await?;
-        target.check_identity().map_err(|e| Error::Invalid { key: write.step.key.to_string(), problem: e.to_string() })?;
+        target.check_identity().map_err(|e| Error::Invalid {
+            key: write.step.key.to_string(),
+            problem: e.to_string(),
+        })?;
         let verb = match write.mode {
             ApplyMode::Replace | ApplyMode::Update => "replaced",
             ApplyMode::Create => "created",
             ApplyMode::ClientSide | ApplyMode::ServerSide => {
-                let job = Job { executor: self, kind: kind.clone(), target: target.clone(), force: write.force };
+                let job = Job {
+                    executor: self,
+                    kind: kind.clone(),
+                    target: target.clone(),
+                    force: write.force,
+                };
                 job.check_name()?;
                 job.client_dry_run().await?
             }
         };
-        Ok(EffectOk { live: None, message: format!("{} {verb} (dry run)", kind.print_name(name_of(&target))) })
+        Ok(EffectOk {
+            live: None,
+            message: format!("{} {verb} (dry run)", kind.print_name(name_of(&target))),
+        })
     }
 
     /// Waits for a kind whose definition has just come: an API server lists it a moment after it has established it.
@@ -204,8 +284,14 @@ impl Executor {
             self.await_kind(&write.step.gvk).await;
         }
         let (target, kind) = self.target(&write.step).await?;
-        let _running = command(write.mode).map(|name| self.discovery.cluster().http().traffic().command(name));
-        let job = Job { executor: self, kind, target, force: write.force };
+        let _running =
+            command(write.mode).map(|name| self.discovery.cluster().http().traffic().command(name));
+        let job = Job {
+            executor: self,
+            kind,
+            target,
+            force: write.force,
+        };
         if matches!(write.mode, ApplyMode::ClientSide | ApplyMode::ServerSide) {
             job.check_name()?;
         }
@@ -214,7 +300,10 @@ impl Executor {
             ApplyMode::ServerSide => job.apply_server_side().await,
             ApplyMode::Replace if write.force => job.recreate("replaced").await,
             ApplyMode::Replace => job.replace().await,
-            ApplyMode::Create => job.create("kubectl-create").await.map(|live| job.done(live, "created")),
+            ApplyMode::Create => job
+                .create("kubectl-create")
+                .await
+                .map(|live| job.done(live, "created")),
             ApplyMode::Update => job.update().await,
         }
     }
@@ -222,7 +311,10 @@ impl Executor {
     async fn read(&self, step: &Step) -> Result<EffectOk, Error> {
         let kind = self.kind(&step.gvk, &step.key).await?;
         let live = self.get(&kind, &step.key.namespace, &step.key.name).await?;
-        Ok(EffectOk { live: Some(live), message: String::new() })
+        Ok(EffectOk {
+            live: Some(live),
+            message: String::new(),
+        })
     }
 
     /// The object from the server; the cache learns of it.
@@ -230,9 +322,14 @@ impl Executor {
         if name.is_empty() {
             // That would be a list.
             let key = ResourceKey::new(&kind.gvk.group, &kind.gvk.kind, namespace, "");
-            return Err(Error::Invalid { key: key.to_string(), problem: NAMELESS.into() });
+            return Err(Error::Invalid {
+                key: key.to_string(),
+                problem: NAMELESS.into(),
+            });
         }
-        let object = self.send(Call::get(kind.object_path(namespace, name))).await?;
+        let object = self
+            .send(Call::get(kind.object_path(namespace, name)))
+            .await?;
         self.observe(&object);
         Ok(object)
     }
@@ -291,7 +388,11 @@ fn message_of(error: Error) -> String {
 
 /// The name, or the beginning of it that the server completes.
 fn name_of(object: &Object) -> &str {
-    if object.name().is_empty() { object.generate_name() } else { object.name() }
+    if object.name().is_empty() {
+        object.generate_name()
+    } else {
+        object.name()
+    }
 }
 
 /// One object being written.
@@ -304,11 +405,18 @@ struct Job<'a> {
 
 impl Job<'_> {
     fn namespace(&self) -> &str {
-        if self.kind.namespaced { self.target.namespace() } else { "" }
+        if self.kind.namespaced {
+            self.target.namespace()
+        } else {
+            ""
+        }
     }
 
     fn key(&self) -> ResourceKey {
-        ResourceKey { namespace: self.namespace().to_owned(), ..self.target.key() }
+        ResourceKey {
+            namespace: self.namespace().to_owned(),
+            ..self.target.key()
+        }
     }
 
     fn path(&self) -> String {
@@ -316,7 +424,9 @@ impl Job<'_> {
     }
 
     async fn get(&self) -> Result<Object, Error> {
-        self.executor.get(&self.kind, self.namespace(), self.target.name()).await
+        self.executor
+            .get(&self.kind, self.namespace(), self.target.name())
+            .await
     }
 
     async fn send(&self, call: Call) -> Result<Object, Error> {
@@ -327,7 +437,11 @@ impl Job<'_> {
 
     async fn post(&self, object: &Object, manager: &str) -> Result<Object, Error> {
         let call = Call::new(Method::POST, self.kind.collection_path(self.namespace()));
-        self.send(call.query("fieldManager", manager).with_body(JSON, bytes_of(object)?)).await
+        self.send(
+            call.query("fieldManager", manager)
+                .with_body(JSON, bytes_of(object)?),
+        )
+        .await
     }
 
     async fn create(&self, manager: &str) -> Result<Object, Error> {
@@ -336,15 +450,28 @@ impl Job<'_> {
 
     /// `deployment.apps/web created`
     fn done(&self, live: Object, verb: &str) -> EffectOk {
-        let suffix = if self.executor.dry_run { " (server dry run)" } else { "" };
-        EffectOk { message: format!("{} {verb}{suffix}", self.kind.print_name(live.name())), live: Some(live) }
+        let suffix = if self.executor.dry_run {
+            " (server dry run)"
+        } else {
+            ""
+        };
+        EffectOk {
+            message: format!("{} {verb}{suffix}", self.kind.print_name(live.name())),
+            live: Some(live),
+        }
     }
 }
 
 fn bytes_of(object: &Object) -> Result<Vec<u8>, Error> {
-    serde_json::to_vec(object).map_err(|e| Error::Invalid { key: object.key().to_string(), problem: e.to_string() })
+    serde_json::to_vec(object).map_err(|e| Error::Invalid {
+        key: object.key().to_string(),
+        problem: e.to_string(),
+    })
 }
 
 pub(super) fn invalid(key: &ResourceKey, problem: impl std::fmt::Display) -> Error {
-    Error::Invalid { key: key.to_string(), problem: problem.to_string() }
+    Error::Invalid {
+        key: key.to_string(),
+        problem: problem.to_string(),
+    }
 }

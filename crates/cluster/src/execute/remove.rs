@@ -15,14 +15,28 @@ use tiphys_engine::sync::{Step, effect::EffectOk};
 const CONFLICTS: u32 = 8;
 
 impl Executor {
-    pub(super) async fn delete(&self, step: &Step, uid: &str, propagation: &str) -> Result<EffectOk, Error> {
+    pub(super) async fn delete(
+        &self,
+        step: &Step,
+        uid: &str,
+        propagation: &str,
+    ) -> Result<EffectOk, Error> {
         let kind = self.kind(&step.gvk, &step.key).await?;
         let live = self.delete_uid(&kind, &step.key, uid, propagation).await?;
-        Ok(EffectOk { live, message: "pruned".to_owned() })
+        Ok(EffectOk {
+            live,
+            message: "pruned".to_owned(),
+        })
     }
 
     /// Deletes the object with this uid; that it is gone already is fine.
-    pub async fn remove(&self, gvk: &Gvk, key: &ResourceKey, uid: &str, propagation: &str) -> Result<(), Error> {
+    pub async fn remove(
+        &self,
+        gvk: &Gvk,
+        key: &ResourceKey,
+        uid: &str,
+        propagation: &str,
+    ) -> Result<(), Error> {
         let kind = self.kind(gvk, key).await?;
         match self.delete_uid(&kind, key, uid, propagation).await {
             Err(e) if e.is_not_found() => Ok(()),
@@ -38,16 +52,26 @@ impl Executor {
         let key = seen.key();
         let kind = self.kind(&seen.gvk(), &key).await?;
         let conditions = json!({"uid": seen.uid(), "resourceVersion": seen.resource_version()});
-        match self.delete_if(&kind, &key, seen.uid(), Some(conditions), propagation).await {
+        match self
+            .delete_if(&kind, &key, seen.uid(), Some(conditions), propagation)
+            .await
+        {
             Err(e) if e.is_not_found() => Ok(()),
             result => result.map(drop),
         }
     }
 
     /// Deletes only the object with this uid (any, when empty); the answer is what is left of it, if it does not go at once.
-    pub(super) async fn delete_uid(&self, kind: &Kind, key: &ResourceKey, uid: &str, propagation: &str) -> Result<Option<Object>, Error> {
+    pub(super) async fn delete_uid(
+        &self,
+        kind: &Kind,
+        key: &ResourceKey,
+        uid: &str,
+        propagation: &str,
+    ) -> Result<Option<Object>, Error> {
         let conditions = (!uid.is_empty()).then(|| json!({"uid": uid}));
-        self.delete_if(kind, key, uid, conditions, propagation).await
+        self.delete_if(kind, key, uid, conditions, propagation)
+            .await
     }
 
     async fn delete_if(
@@ -58,16 +82,26 @@ impl Executor {
         conditions: Option<Value>,
         propagation: &str,
     ) -> Result<Option<Object>, Error> {
-        let namespace = if kind.namespaced { key.namespace.as_str() } else { "" };
-        let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation});
+        let namespace = if kind.namespaced {
+            key.namespace.as_str()
+        } else {
+            ""
+        };
+        let mut options =
+            json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation});
         if let Some(conditions) = conditions {
             options["preconditions"] = conditions;
         }
-        let call = Call::new(Method::DELETE, kind.object_path(namespace, &key.name)).with_body(JSON, options.to_string());
+        let call = Call::new(Method::DELETE, kind.object_path(namespace, &key.name))
+            .with_body(JSON, options.to_string());
         let answer = match self.send(call).await {
             Err(e) if is_other_uid(&e) => {
                 self.observe_deleted(key, uid);
-                return Err(Error::Api(ApiError { code: 404, reason: "NotFound".into(), ..api_error(e) }));
+                return Err(Error::Api(ApiError {
+                    code: 404,
+                    reason: "NotFound".into(),
+                    ..api_error(e)
+                }));
             }
             Err(e) if e.is_not_found() => {
                 self.observe_deleted(key, uid);
@@ -83,25 +117,53 @@ impl Executor {
         Ok(Some(answer))
     }
 
-    pub(super) async fn remove_finalizer(&self, step: &Step, uid: &str, finalizer: &str) -> Result<EffectOk, Error> {
+    pub(super) async fn remove_finalizer(
+        &self,
+        step: &Step,
+        uid: &str,
+        finalizer: &str,
+    ) -> Result<EffectOk, Error> {
         let kind = self.kind(&step.gvk, &step.key).await?;
-        let live = self.take_finalizer(&kind, &step.key, uid, finalizer).await?;
-        Ok(EffectOk { live, message: String::new() })
+        let live = self
+            .take_finalizer(&kind, &step.key, uid, finalizer)
+            .await?;
+        Ok(EffectOk {
+            live,
+            message: String::new(),
+        })
     }
 
     /// Takes a finalizer off an object; that it is gone already is fine.
     pub async fn release(&self, object: &Object, finalizer: &str) -> Result<(), Error> {
         let kind = self.kind(&object.gvk(), &object.key()).await?;
-        match self.take_finalizer(&kind, &object.key(), object.uid(), finalizer).await {
+        match self
+            .take_finalizer(&kind, &object.key(), object.uid(), finalizer)
+            .await
+        {
             Err(e) if e.is_not_found() => Ok(()),
             result => result.map(drop),
         }
     }
 
     /// The answer is what is left of the object, if it does not go with its finalizer.
-    async fn take_finalizer(&self, kind: &Kind, key: &ResourceKey, uid: &str, finalizer: &str) -> Result<Option<Object>, Error> {
-        let namespace = if kind.namespaced { key.namespace.as_str() } else { "" };
-        let mut live = self.cache.as_ref().and_then(|c| c.object(key)).filter(|o| o.uid() == uid).map(|o| Object::clone(&o));
+    async fn take_finalizer(
+        &self,
+        kind: &Kind,
+        key: &ResourceKey,
+        uid: &str,
+        finalizer: &str,
+    ) -> Result<Option<Object>, Error> {
+        let namespace = if kind.namespaced {
+            key.namespace.as_str()
+        } else {
+            ""
+        };
+        let mut live = self
+            .cache
+            .as_ref()
+            .and_then(|c| c.object(key))
+            .filter(|o| o.uid() == uid)
+            .map(|o| Object::clone(&o));
         for attempt in 0..=CONFLICTS {
             let object = match live.take() {
                 Some(object) => object,
@@ -124,8 +186,12 @@ impl Executor {
                 {"op": "test", "path": path, "value": finalizer},
                 {"op": "remove", "path": path},
             ]);
-            let call = Call::new(Method::PATCH, kind.object_path(namespace, &key.name)).query("fieldManager", &self.manager);
-            match self.send(call.with_body(JSON_PATCH, patch.to_string())).await {
+            let call = Call::new(Method::PATCH, kind.object_path(namespace, &key.name))
+                .query("fieldManager", &self.manager);
+            match self
+                .send(call.with_body(JSON_PATCH, patch.to_string()))
+                .await
+            {
                 // The test fails when the list has changed.
                 Err(e) if (e.is_conflict() || e.code() == Some(422)) && attempt < CONFLICTS => {
                     tokio::time::sleep(backoff(Duration::from_millis(5), attempt)).await
@@ -141,38 +207,80 @@ impl Executor {
                 }
             }
         }
-        Err(invalid(key, format!("the finalizer {finalizer} could not be removed: the object keeps changing")))
+        Err(invalid(
+            key,
+            format!("the finalizer {finalizer} could not be removed: the object keeps changing"),
+        ))
     }
 
     /// Hands what `manager` owns by updates over to our server-side apply manager.
-    pub(super) async fn migrate_managers(&self, step: &Step, uid: &str, manager: &str) -> Result<EffectOk, Error> {
+    pub(super) async fn migrate_managers(
+        &self,
+        step: &Step,
+        uid: &str,
+        manager: &str,
+    ) -> Result<EffectOk, Error> {
         let kind = self.kind(&step.gvk, &step.key).await?;
         self.migrate(&kind, &step.key, uid, manager).await
     }
 
-    pub(super) async fn migrate(&self, kind: &Kind, key: &ResourceKey, uid: &str, manager: &str) -> Result<EffectOk, Error> {
-        let namespace = if kind.namespaced { key.namespace.as_str() } else { "" };
+    pub(super) async fn migrate(
+        &self,
+        kind: &Kind,
+        key: &ResourceKey,
+        uid: &str,
+        manager: &str,
+    ) -> Result<EffectOk, Error> {
+        let namespace = if kind.namespaced {
+            key.namespace.as_str()
+        } else {
+            ""
+        };
         for attempt in 0..=CONFLICTS {
             let object = self.get(kind, namespace, &key.name).await?;
-            let entries = object.metadata("managedFields").and_then(Value::as_array).cloned().unwrap_or_default();
-            let migrated = if uid.is_empty() || object.uid() == uid { migrated(&entries, manager, &self.manager) } else { None };
-            let Some(migrated) = migrated else { return Ok(EffectOk { live: Some(object), message: String::new() }) };
+            let entries = object
+                .metadata("managedFields")
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default();
+            let migrated = if uid.is_empty() || object.uid() == uid {
+                migrated(&entries, manager, &self.manager)
+            } else {
+                None
+            };
+            let Some(migrated) = migrated else {
+                return Ok(EffectOk {
+                    live: Some(object),
+                    message: String::new(),
+                });
+            };
             // Replacing the resourceVersion by itself makes a lost race a conflict.
             let patch = json!([
                 {"op": "replace", "path": "/metadata/managedFields", "value": migrated},
                 {"op": "replace", "path": "/metadata/resourceVersion", "value": object.resource_version()},
             ]);
             let call = Call::new(Method::PATCH, kind.object_path(namespace, &key.name));
-            match self.send(call.with_body(JSON_PATCH, patch.to_string())).await {
-                Err(e) if e.is_conflict() && attempt < CONFLICTS => tokio::time::sleep(backoff(Duration::from_millis(10), attempt)).await,
+            match self
+                .send(call.with_body(JSON_PATCH, patch.to_string()))
+                .await
+            {
+                Err(e) if e.is_conflict() && attempt < CONFLICTS => {
+                    tokio::time::sleep(backoff(Duration::from_millis(10), attempt)).await
+                }
                 Err(e) => return Err(e),
                 Ok(object) => {
                     self.observe(&object);
-                    return Ok(EffectOk { live: Some(object), message: String::new() });
+                    return Ok(EffectOk {
+                        live: Some(object),
+                        message: String::new(),
+                    });
                 }
             }
         }
-        Err(invalid(key, "its field managers could not be migrated: the object keeps changing"))
+        Err(invalid(
+            key,
+            "its field managers could not be migrated: the object keeps changing",
+        ))
     }
 }
 
@@ -184,7 +292,11 @@ fn is_gone(object: &Object) -> bool {
     }
     object.deletion_timestamp().is_some()
         && object.finalizers().is_empty()
-        && object.metadata("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) == 0
+        && object
+            .metadata("deletionGracePeriodSeconds")
+            .and_then(Value::as_i64)
+            .unwrap_or(0)
+            == 0
 }
 
 /// The server words it in two ways, by the storage path the deletion takes.
@@ -196,7 +308,10 @@ fn is_other_uid(error: &Error) -> bool {
 fn api_error(error: Error) -> ApiError {
     match error {
         Error::Api(e) => e,
-        other => ApiError { message: other.to_string(), ..ApiError::default() },
+        other => ApiError {
+            message: other.to_string(),
+            ..ApiError::default()
+        },
     }
 }
 
@@ -210,18 +325,32 @@ pub(super) fn updates(object: &Object, manager: &str) -> bool {
 fn migrated(entries: &[Value], from: &str, to: &str) -> Option<Vec<Value>> {
     let text = |e: &Value, f: &str| e.get(f).and_then(Value::as_str).unwrap_or("").to_owned();
     let is = |e: &Value, manager: &str, operation: &str| {
-        text(e, "manager") == manager && text(e, "operation") == operation && text(e, "subresource").is_empty()
+        text(e, "manager") == manager
+            && text(e, "operation") == operation
+            && text(e, "subresource").is_empty()
     };
     let mut entries = entries.to_vec();
     let first = entries.iter().position(|e| is(e, from, "Update"))?;
-    let target = entries.iter().position(|e| is(e, to, "Apply")).unwrap_or_else(|| {
-        entries[first]["manager"] = to.into();
-        entries[first]["operation"] = "Apply".into();
-        first
-    });
+    let target = entries
+        .iter()
+        .position(|e| is(e, to, "Apply"))
+        .unwrap_or_else(|| {
+            entries[first]["manager"] = to.into();
+            entries[first]["operation"] = "Apply".into();
+            first
+        });
     let version = text(&entries[target], "apiVersion");
-    if let Some(other) = entries.iter().position(|e| is(e, from, "Update") && text(e, "apiVersion") == version) {
-        let fields = |i: usize| entries[i].get("fieldsV1").and_then(Value::as_object).cloned().unwrap_or_default();
+    if let Some(other) = entries
+        .iter()
+        .position(|e| is(e, from, "Update") && text(e, "apiVersion") == version)
+    {
+        let fields = |i: usize| {
+            entries[i]
+                .get("fieldsV1")
+                .and_then(Value::as_object)
+                .cloned()
+                .unwrap_or_default()
+        };
         entries[target]["fieldsV1"] = Value::Object(union(fields(target), fields(other)));
     }
     entries.retain(|e| !is(e, from, "Update"));
@@ -231,7 +360,9 @@ fn migrated(entries: &[Value], from: &str, to: &str) -> Option<Vec<Value>> {
 /// The union of two field sets in their JSON form: a tree whose empty leaves, and nodes with a `.`, are the members.
 fn union(mut a: Map<String, Value>, b: Map<String, Value>) -> Map<String, Value> {
     for (name, theirs) in b {
-        let Value::Object(theirs) = theirs else { continue };
+        let Value::Object(theirs) = theirs else {
+            continue;
+        };
         let ours = match a.remove(&name) {
             None => Value::Object(theirs),
             Some(Value::Object(ours)) => {
@@ -255,8 +386,7 @@ mod tests {
 
     #[test]
     fn updates_of_one_manager_become_applies_of_the_other() {
-        let update =
-            json!({"manager": "kubectl-client-side-apply", "operation": "Update", "apiVersion": "v1", "fieldsV1": {"f:data": {"f:a": {}}}});
+        let update = json!({"manager": "kubectl-client-side-apply", "operation": "Update", "apiVersion": "v1", "fieldsV1": {"f:data": {"f:a": {}}}});
         let apply = json!({"manager": "argocd-controller", "operation": "Apply", "apiVersion": "v1", "fieldsV1": {"f:data": {"f:b": {}}}});
         let status = json!({"manager": "kubectl-client-side-apply", "operation": "Update", "apiVersion": "v1", "subresource": "status", "fieldsV1": {}});
         let rows = [
@@ -276,7 +406,11 @@ mod tests {
             ),
         ];
         for (entries, want) in rows {
-            assert_eq!(migrated(&entries, "kubectl-client-side-apply", "argocd-controller"), want, "{entries:?}");
+            assert_eq!(
+                migrated(&entries, "kubectl-client-side-apply", "argocd-controller"),
+                want,
+                "{entries:?}"
+            );
         }
     }
 }

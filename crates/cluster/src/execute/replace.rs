@@ -35,31 +35,48 @@ impl Job<'_> {
         }
         for attempt in 0..=CONFLICTS {
             let live = self.get().await?;
-            object.metadata_mut().insert("resourceVersion".to_owned(), live.resource_version().into());
+            object
+                .metadata_mut()
+                .insert("resourceVersion".to_owned(), live.resource_version().into());
             let call = Call::new(Method::PUT, self.path()).query("fieldManager", manager);
             match self.send(call.with_body(JSON, bytes_of(&object)?)).await {
-                Err(e) if e.is_conflict() && attempt < CONFLICTS => tokio::time::sleep(backoff(Duration::from_millis(10), attempt)).await,
+                Err(e) if e.is_conflict() && attempt < CONFLICTS => {
+                    tokio::time::sleep(backoff(Duration::from_millis(10), attempt)).await
+                }
                 result => return result,
             }
         }
-        Err(invalid(&self.key(), "keeps changing while it is being replaced"))
+        Err(invalid(
+            &self.key(),
+            "keeps changing while it is being replaced",
+        ))
     }
 
     /// As `kubectl replace --force`.
     pub(super) async fn recreate(&self, verb: &str) -> Result<EffectOk, Error> {
         match self.get().await {
             Ok(live) => self.delete_and_create(&live, &self.target, verb).await,
-            Err(e) if e.is_not_found() => self.create("kubectl-replace").await.map(|live| self.done(live, verb)),
+            Err(e) if e.is_not_found() => self
+                .create("kubectl-replace")
+                .await
+                .map(|live| self.done(live, verb)),
             Err(e) => Err(e),
         }
     }
 
     /// Deletes the live object, waits until it is gone and makes the new one; when that fails the old one is put back.
-    pub(super) async fn delete_and_create(&self, live: &Object, new: &Object, verb: &str) -> Result<EffectOk, Error> {
+    pub(super) async fn delete_and_create(
+        &self,
+        live: &Object,
+        new: &Object,
+        verb: &str,
+    ) -> Result<EffectOk, Error> {
         if self.executor.dry_run {
             return Ok(self.done(live.clone(), verb));
         }
-        self.executor.delete_uid(&self.kind, &self.key(), live.uid(), "Background").await?;
+        self.executor
+            .delete_uid(&self.kind, &self.key(), live.uid(), "Background")
+            .await?;
         self.wait_until_gone(live.uid()).await?;
         let error = match self.post(new, &self.executor.manager).await {
             Ok(created) => return Ok(self.done(created, verb)),
@@ -100,13 +117,25 @@ impl Job<'_> {
                 Ok(object) if object.uid() != uid => return Ok(()),
                 Ok(object) if Instant::now() > deadline => {
                     let finalizers = object.finalizers().join(", ");
-                    let what = if finalizers.is_empty() { String::new() } else { format!(", its finalizers are {finalizers}") };
+                    let what = if finalizers.is_empty() {
+                        String::new()
+                    } else {
+                        format!(", its finalizers are {finalizers}")
+                    };
                     return Err(invalid(
                         &self.key(),
-                        format!("was deleted to be made anew but is still there after {}s{what}", GONE.as_secs()),
+                        format!(
+                            "was deleted to be made anew but is still there after {}s{what}",
+                            GONE.as_secs()
+                        ),
                     ));
                 }
-                Ok(_) => tokio::time::sleep(backoff(Duration::from_millis(10), attempt).min(Duration::from_secs(1))).await,
+                Ok(_) => {
+                    tokio::time::sleep(
+                        backoff(Duration::from_millis(10), attempt).min(Duration::from_secs(1)),
+                    )
+                    .await
+                }
             }
             attempt += 1;
         }

@@ -36,7 +36,11 @@ pub struct View {
 
 impl View {
     pub fn new(options: LeaseOptions) -> Self {
-        Self { options, first: None, seen: BTreeMap::new() }
+        Self {
+            options,
+            first: None,
+            seen: BTreeMap::new(),
+        }
     }
 
     /// Takes what was read; `now` is after the answer came.
@@ -45,8 +49,18 @@ impl View {
         let mut before = std::mem::take(&mut self.seen);
         for record in records {
             let sign = record.sign();
-            let since = before.remove(record.name()).filter(|b| b.sign == sign).map_or(now, |b| b.since);
-            self.seen.insert(record.name().to_owned(), Seen { record, sign, since });
+            let since = before
+                .remove(record.name())
+                .filter(|b| b.sign == sign)
+                .map_or(now, |b| b.since);
+            self.seen.insert(
+                record.name().to_owned(),
+                Seen {
+                    record,
+                    sign,
+                    since,
+                },
+            );
         }
     }
 
@@ -61,13 +75,20 @@ impl View {
 
     /// Whether this replica is its holder, as far as others know.
     pub fn is_mine(&self, shard: usize) -> bool {
-        self.lease(shard).is_some_and(|lease| lease.holder() == self.options.identity)
+        self.lease(shard)
+            .is_some_and(|lease| lease.holder() == self.options.identity)
     }
 
     /// Whether others divide the clusters in another way at the moment, so that their shards and ours overlap.
     pub fn is_contested(&self, now: Instant) -> bool {
-        let others = |s: &&Seen| s.record.holder() != self.options.identity && s.record.partition() != self.options.partition;
-        self.seen.values().filter(others).any(|s| self.unclaimed_for(s, now).is_none())
+        let others = |s: &&Seen| {
+            s.record.holder() != self.options.identity
+                && s.record.partition() != self.options.partition
+        };
+        self.seen
+            .values()
+            .filter(others)
+            .any(|s| self.unclaimed_for(s, now).is_none())
     }
 
     /// For how long a lease has been anyone's; `None` while it is held.
@@ -81,13 +102,23 @@ impl View {
 
     /// How long after it was seen a lease is anyone's. It was seen up to one look after it was written, and then its time had begun.
     fn held_for(&self, seen: &Seen) -> Duration {
-        seen.record.duration().unwrap_or(self.options.duration).saturating_sub(self.options.pause())
+        seen.record
+            .duration()
+            .unwrap_or(self.options.duration)
+            .saturating_sub(self.options.pause())
     }
 
     /// When the next lease of somebody else is anyone's, unless it is renewed.
     pub fn next_free(&self, now: Instant) -> Option<Duration> {
-        let held = self.seen.values().filter(|s| !s.sign.holder.is_empty() && s.record.holder() != self.options.identity);
-        held.filter_map(|s| self.held_for(s).checked_sub(now.saturating_duration_since(s.since))).min()
+        let held = self
+            .seen
+            .values()
+            .filter(|s| !s.sign.holder.is_empty() && s.record.holder() != self.options.identity);
+        held.filter_map(|s| {
+            self.held_for(s)
+                .checked_sub(now.saturating_duration_since(s.since))
+        })
+        .min()
     }
 
     /// The same of a shard, which may have no lease yet.
@@ -100,12 +131,16 @@ impl View {
 
     /// What to do. `open`: whether this replica relies on the lease of a shard already.
     pub fn decide(&self, open: &dyn Fn(usize) -> bool, now: Instant) -> Vec<Deed> {
-        let mine: Vec<usize> = (0..self.options.count).filter(|shard| self.is_mine(*shard)).collect();
+        let mine: Vec<usize> = (0..self.options.count)
+            .filter(|shard| self.is_mine(*shard))
+            .collect();
         let contested = self.is_contested(now);
         let mut left = mine.len();
         let mut deeds = Vec::new();
         for shard in &mine {
-            let asked = self.lease(*shard).is_some_and(|lease| lease.wanted_by().is_some());
+            let asked = self
+                .lease(*shard)
+                .is_some_and(|lease| lease.wanted_by().is_some());
             // Two that divide differently may each have taken one at the same moment.
             let give = (asked && left > 1) || (contested && !open(*shard));
             left -= usize::from(give);
@@ -116,14 +151,20 @@ impl View {
             }
         }
         if !contested {
-            deeds.extend(if mine.is_empty() { self.first_one(now) } else { self.one_more(now) });
+            deeds.extend(if mine.is_empty() {
+                self.first_one(now)
+            } else {
+                self.one_more(now)
+            });
         }
         deeds
     }
 
     /// Every other look renews a lease.
     fn is_due(&self, shard: usize, now: Instant) -> bool {
-        self.seen_of(shard).is_some_and(|seen| now.saturating_duration_since(seen.since) >= self.options.pause() / 2)
+        self.seen_of(shard).is_some_and(|seen| {
+            now.saturating_duration_since(seen.since) >= self.options.pause() / 2
+        })
     }
 
     /// For a replica that has none: one that is free, else one of somebody who has several.
@@ -132,9 +173,16 @@ impl View {
         let free = shards().find(|shard| self.free_for(*shard, now).is_some());
         free.map(Deed::Take).or_else(|| {
             let me = Some(self.options.identity.as_str());
-            let asked = |shard: usize| self.lease(shard).is_some_and(|l| l.wanted_by() == me && self.others_of(l).next().is_some());
+            let asked = |shard: usize| {
+                self.lease(shard)
+                    .is_some_and(|l| l.wanted_by() == me && self.others_of(l).next().is_some())
+            };
             let free = |shard: &usize| self.lease(*shard).is_some_and(|l| self.can_be_asked_for(l));
-            if shards().any(asked) { None } else { shards().find(free).map(Deed::Ask) }
+            if shards().any(asked) {
+                None
+            } else {
+                shards().find(free).map(Deed::Ask)
+            }
         })
     }
 
@@ -146,18 +194,29 @@ impl View {
 
     /// Nobody asked for it, and its holder has another one that nobody asked for.
     fn can_be_asked_for(&self, lease: &Record) -> bool {
-        lease.wanted_by().is_none() && self.others_of(lease).any(|other| other.wanted_by().is_none())
+        lease.wanted_by().is_none()
+            && self
+                .others_of(lease)
+                .any(|other| other.wanted_by().is_none())
     }
 
     /// For a replica that has some: one that nobody without any has taken in the time that they need for it.
     fn one_more(&self, now: Instant) -> Option<Deed> {
         let left = |shard: &usize| {
-            let patience = match self.seen_of(*shard).is_some_and(|s| !s.sign.holder.is_empty()) {
+            let patience = match self
+                .seen_of(*shard)
+                .is_some_and(|s| !s.sign.holder.is_empty())
+            {
                 true => 2 * self.options.pause(),
                 false => self.options.duration,
             };
-            self.free_for(*shard, now).is_some_and(|age| age >= patience)
+            self.free_for(*shard, now)
+                .is_some_and(|age| age >= patience)
         };
-        self.options.wished().filter(|shard| !self.is_mine(*shard)).find(left).map(Deed::Take)
+        self.options
+            .wished()
+            .filter(|shard| !self.is_mine(*shard))
+            .find(left)
+            .map(Deed::Take)
     }
 }

@@ -46,9 +46,16 @@ struct Follower {
 ///
 /// # Errors
 /// When there is no such Deployment, or the claim cannot be written.
-pub async fn follow(cluster: &Cluster, options: DynamicOptions) -> Result<watch::Receiver<Arc<Leases>>, Error> {
+pub async fn follow(
+    cluster: &Cluster,
+    options: DynamicOptions,
+) -> Result<watch::Receiver<Arc<Leases>>, Error> {
     let namespace = (options.leases)(1, None).namespace;
-    let follower = Follower { cluster: cluster.clone(), options, namespace };
+    let follower = Follower {
+        cluster: cluster.clone(),
+        options,
+        namespace,
+    };
     let replicas = follower.replicas().await?;
     let mut division = (replicas, follower.claim(replicas).await?);
     let (sender, receiver) = watch::channel(Arc::new(follower.start(division)));
@@ -63,7 +70,11 @@ pub async fn follow(cluster: &Cluster, options: DynamicOptions) -> Result<watch:
                 }
             };
             if now != division {
-                tracing::info!(replicas = now.0, shard = now.1, "the clusters are divided anew");
+                tracing::info!(
+                    replicas = now.0,
+                    shard = now.1,
+                    "the clusters are divided anew"
+                );
                 division = now;
                 let old = sender.borrow().clone();
                 // First, so that those who follow find nothing of the old division held.
@@ -90,9 +101,16 @@ impl Follower {
     }
 
     async fn replicas(&self) -> Result<usize, Error> {
-        let path = format!("/apis/apps/v1/namespaces/{}/deployments/{}", encode(&self.namespace), encode(&self.options.deployment));
+        let path = format!(
+            "/apis/apps/v1/namespaces/{}/deployments/{}",
+            encode(&self.namespace),
+            encode(&self.options.deployment)
+        );
         let deployment: Value = self.cluster.http().json(&Call::get(path)).await?;
-        let replicas = deployment.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1);
+        let replicas = deployment
+            .pointer("/spec/replicas")
+            .and_then(Value::as_u64)
+            .unwrap_or(1);
         Ok(usize::try_from(replicas).unwrap_or(1).max(1))
     }
 
@@ -100,7 +118,11 @@ impl Follower {
         let mut tries = 1;
         loop {
             match self.claim_once(replicas).await {
-                Err(error) if (error.is_conflict() || error.is_already_exists()) && tries < TRIES => tries += 1,
+                Err(error)
+                    if (error.is_conflict() || error.is_already_exists()) && tries < TRIES =>
+                {
+                    tries += 1
+                }
                 result => return result,
             }
         }
@@ -108,20 +130,33 @@ impl Follower {
 
     async fn claim_once(&self, replicas: usize) -> Result<Option<usize>, Error> {
         let maps = format!("/api/v1/namespaces/{}/configmaps", encode(&self.namespace));
-        let found = match self.cluster.http().json::<Value>(&Call::get(format!("{maps}/{CONFIG_MAP}"))).await {
+        let found = match self
+            .cluster
+            .http()
+            .json::<Value>(&Call::get(format!("{maps}/{CONFIG_MAP}")))
+            .await
+        {
             Err(error) if error.is_not_found() => None,
             found => Some(found?),
         };
-        let text = found.as_ref().and_then(|map| map["data"][KEY].as_str()).unwrap_or("[]");
+        let text = found
+            .as_ref()
+            .and_then(|map| map["data"][KEY].as_str())
+            .unwrap_or("[]");
         let entries: Vec<Entry> = serde_json::from_str(text).map_err(|e| {
             let fix = "delete the ConfigMap; the controllers make it anew";
-            Error::config(format!("ConfigMap {CONFIG_MAP}"), format!("data.{KEY} cannot be read: {e}"), fix)
+            Error::config(
+                format!("ConfigMap {CONFIG_MAP}"),
+                format!("data.{KEY} cannot be read: {e}"),
+                fix,
+            )
         })?;
         let lease = (self.options.leases)(replicas, None);
         let by = Claimant {
             name: &self.options.name,
             told: self.options.told,
-            timeout: SignedDuration::try_from(3 * self.options.heartbeat).unwrap_or(SignedDuration::MAX),
+            timeout: SignedDuration::try_from(3 * self.options.heartbeat)
+                .unwrap_or(SignedDuration::MAX),
             now: (lease.clock)(),
         };
         let (shard, entries) = claim(entries, replicas, &by);
@@ -129,7 +164,8 @@ impl Follower {
         let call = match found {
             Some(mut map) => {
                 map["data"][KEY] = text.into();
-                Call::new(Method::PUT, format!("{maps}/{CONFIG_MAP}")).with_body(JSON, map.to_string())
+                Call::new(Method::PUT, format!("{maps}/{CONFIG_MAP}"))
+                    .with_body(JSON, map.to_string())
             }
             None => {
                 let metadata = json!({"name": CONFIG_MAP, "namespace": self.namespace});

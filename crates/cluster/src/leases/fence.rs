@@ -45,7 +45,10 @@ impl Fence {
     /// `None`: the lease is not held now.
     pub(super) fn of(tenure: watch::Receiver<Tenure>) -> Option<Self> {
         let now = *tenure.borrow();
-        now.holds(Instant::now()).then_some(Self { epoch: now.epoch, tenure })
+        now.holds(Instant::now()).then_some(Self {
+            epoch: now.epoch,
+            tenure,
+        })
     }
 
     pub fn is_open(&self) -> bool {
@@ -57,7 +60,10 @@ impl Fence {
     pub async fn closed(&self) {
         let mut changes = self.tenure.clone();
         while self.is_open() {
-            let until = changes.borrow_and_update().until.unwrap_or_else(Instant::now);
+            let until = changes
+                .borrow_and_update()
+                .until
+                .unwrap_or_else(Instant::now);
             tokio::select! {
                 () = sleep_until(until) => {}
                 changed = changes.changed() => if changed.is_err() {
@@ -80,7 +86,11 @@ impl Fence {
 
     /// Sends a request that may change something; `what` it is. Asked at every step, not only when a timer says so: after a pause of the whole
     /// process a step may be taken before the timers are looked at.
-    pub(crate) async fn during<T>(&self, what: impl Fn() -> String, request: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    pub(crate) async fn during<T>(
+        &self,
+        what: impl Fn() -> String,
+        request: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
         let (mut closed, mut request) = (pin!(self.closed()), pin!(request));
         poll_fn(|cx| {
             if !self.is_open() || closed.as_mut().poll(cx).is_ready() {
@@ -104,7 +114,10 @@ mod tests {
     #[tokio::test]
     async fn a_process_that_was_stopped_takes_no_further_step_of_a_request() {
         let lasts = Duration::from_millis(200);
-        let (_held, tenure) = watch::channel(Tenure { epoch: 1, until: Some(Instant::now() + lasts) });
+        let (_held, tenure) = watch::channel(Tenure {
+            epoch: 1,
+            until: Some(Instant::now() + lasts),
+        });
         let fence = Fence::of(tenure).expect("it is held");
         let (steps, go) = (AtomicU32::new(0), Notify::new());
         let request = async {

@@ -50,7 +50,16 @@ impl Keeper {
     ) -> Self {
         let http = cluster.http().apart(1);
         let (view, written) = (View::new(options.clone()), vec![None; options.count]);
-        Self { http, options, view, tenures, written, changed, weights, weighed: Instant::now() }
+        Self {
+            http,
+            options,
+            view,
+            tenures,
+            written,
+            changed,
+            weights,
+            weighed: Instant::now(),
+        }
     }
 
     pub async fn run(mut self, stop: CancellationToken) {
@@ -76,24 +85,40 @@ impl Keeper {
         for deed in self.view.decide(&|shard| self.is_open(shard), now) {
             match self.perform(deed).await {
                 // To be relied on it must have been seen after it was written that nobody divides differently.
-                Ok(()) if matches!(deed, Deed::Take(shard) | Deed::Renew(shard) if !self.is_open(shard)) => pause = Duration::ZERO,
+                Ok(()) if matches!(deed, Deed::Take(shard) | Deed::Renew(shard) if !self.is_open(shard)) => {
+                    pause = Duration::ZERO
+                }
                 Ok(()) => {}
                 Err(error) if error.is_conflict() || error.is_already_exists() => {
                     tracing::debug!(?deed, "somebody else was faster");
                     pause = pause.min(self.options.pause().mul_f64(rand::random_range(0.01..0.1)));
                 }
-                Err(error) => tracing::warn!(%error, ?deed, "a lease cannot be written; trying again"),
+                Err(error) => {
+                    tracing::warn!(%error, ?deed, "a lease cannot be written; trying again")
+                }
             }
         }
         // Not a look later.
-        self.view.next_free(now).map_or(pause, |free| pause.min(free.max(SOON)))
+        self.view
+            .next_free(now)
+            .map_or(pause, |free| pause.min(free.max(SOON)))
     }
 
     async fn read(&mut self) -> Result<(), Error> {
-        let call = Call::get(self.path("")).query("labelSelector", &format!("{LEASE_GROUP}={}", self.options.group));
+        let call = Call::get(self.path("")).query(
+            "labelSelector",
+            &format!("{LEASE_GROUP}={}", self.options.group),
+        );
         let mut list: serde_json::Value = self.json(&call).await?;
-        let items = list.get_mut("items").and_then(serde_json::Value::as_array_mut).map(std::mem::take).unwrap_or_default();
-        let records = items.into_iter().filter_map(|item| Some(Record::from(Object::from_value(item).ok()?))).collect();
+        let items = list
+            .get_mut("items")
+            .and_then(serde_json::Value::as_array_mut)
+            .map(std::mem::take)
+            .unwrap_or_default();
+        let records = items
+            .into_iter()
+            .filter_map(|item| Some(Record::from(Object::from_value(item).ok()?)))
+            .collect();
         let now = Instant::now();
         self.view.read(records, now);
         self.take_weights();
@@ -111,14 +136,25 @@ impl Keeper {
     async fn perform(&mut self, deed: Deed) -> Result<(), Error> {
         let (sent, at) = (Instant::now(), (self.options.clock)());
         let lease = |shard: usize| {
-            let new = || Record::new(&self.options.namespace, &self.options.lease_name(shard), &self.options.group);
+            let new = || {
+                Record::new(
+                    &self.options.namespace,
+                    &self.options.lease_name(shard),
+                    &self.options.group,
+                )
+            };
             self.view.lease(shard).cloned().unwrap_or_else(new)
         };
         match deed {
             Deed::Take(shard) | Deed::Renew(shard) => {
                 let lease = lease(shard);
                 let ours = match deed {
-                    Deed::Take(_) => lease.taken(&self.options.identity, &self.options.partition, self.options.duration, at),
+                    Deed::Take(_) => lease.taken(
+                        &self.options.identity,
+                        &self.options.partition,
+                        self.options.duration,
+                        at,
+                    ),
                     _ => self.with_load(shard, lease.renewed(at)),
                 };
                 self.write(&lease, &ours).await?;
@@ -135,16 +171,24 @@ impl Keeper {
             }
             Deed::Ask(shard) => {
                 let lease = lease(shard);
-                self.write(&lease, &lease.wanted(Some(&self.options.identity))).await
+                self.write(&lease, &lease.wanted(Some(&self.options.identity)))
+                    .await
             }
         }
     }
 
     /// Takes over the weights that were read.
     fn take_weights(&self) {
-        let first = self.view.lease(0).filter(|lease| self.options.balance.is_some() && lease.partition() == self.options.partition);
-        let told = first.and_then(|lease| lease.weights(self.options.count)).unwrap_or_else(|| Weights::equal(self.options.count));
-        if self.weights.send_if_modified(|now| std::mem::replace(now, told.clone()) != told) {
+        let first = self.view.lease(0).filter(|lease| {
+            self.options.balance.is_some() && lease.partition() == self.options.partition
+        });
+        let told = first
+            .and_then(|lease| lease.weights(self.options.count))
+            .unwrap_or_else(|| Weights::equal(self.options.count));
+        if self
+            .weights
+            .send_if_modified(|now| std::mem::replace(now, told.clone()) != told)
+        {
             tracing::info!(weights = %told, "the shards have other weights now");
             self.changed.send_modify(|n| *n += 1);
         }
@@ -152,8 +196,16 @@ impl Keeper {
 
     /// A lease of ours with what its shard costs, and, if it is the first, with new weights when these are due.
     fn with_load(&mut self, shard: usize, mut lease: Object) -> Object {
-        let Some(balance) = &self.options.balance else { return lease };
-        let load = |n: usize| if self.view.is_mine(n) { Some(balance.loads.of(n)) } else { self.view.lease(n)?.load() };
+        let Some(balance) = &self.options.balance else {
+            return lease;
+        };
+        let load = |n: usize| {
+            if self.view.is_mine(n) {
+                Some(balance.loads.of(n))
+            } else {
+                self.view.lease(n)?.load()
+            }
+        };
         lease.set_annotation(LEASE_LOAD, &balance.loads.of(shard).to_string());
         if shard == 0 && self.weighed.elapsed() >= balance.every {
             let loads: Option<Vec<u64>> = (0..self.options.count).map(load).collect();
@@ -172,18 +224,32 @@ impl Keeper {
             false => Call::new(Method::POST, self.path("")),
         };
         let body = serde_json::to_vec(new).expect("a JSON map can be written as JSON");
-        self.json::<serde_json::Value>(&call.with_body(JSON, body)).await.map(drop)
+        self.json::<serde_json::Value>(&call.with_body(JSON, body))
+            .await
+            .map(drop)
     }
 
     async fn json<T: serde::de::DeserializeOwned>(&self, call: &Call) -> Result<T, Error> {
         let after = self.options.patience();
-        let late = |_| Error::Timeout { what: format!("{} {}", call.method, call.path), after };
-        timeout(after, self.http.json(call)).await.unwrap_or_else(|elapsed| Err(late(elapsed)))
+        let late = |_| Error::Timeout {
+            what: format!("{} {}", call.method, call.path),
+            after,
+        };
+        timeout(after, self.http.json(call))
+            .await
+            .unwrap_or_else(|elapsed| Err(late(elapsed)))
     }
 
     fn path(&self, name: &str) -> String {
-        let collection = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", encode(&self.options.namespace));
-        if name.is_empty() { collection } else { format!("{collection}/{}", encode(name)) }
+        let collection = format!(
+            "/apis/coordination.k8s.io/v1/namespaces/{}/leases",
+            encode(&self.options.namespace)
+        );
+        if name.is_empty() {
+            collection
+        } else {
+            format!("{collection}/{}", encode(name))
+        }
     }
 
     fn is_open(&self, shard: usize) -> bool {
@@ -192,13 +258,18 @@ impl Keeper {
 
     /// Relies on a lease for as long as its last renewal lets us.
     fn open(&self, shard: usize) {
-        let Some(until) = self.written[shard].map(|sent| sent + self.options.reliance()) else { return };
+        let Some(until) = self.written[shard].map(|sent| sent + self.options.reliance()) else {
+            return;
+        };
         let (before, now) = (*self.tenures[shard].borrow(), Instant::now());
         let anew = !before.holds(now);
         if until <= now || before.until.is_some_and(|before| before >= until) {
             return;
         }
-        self.tenures[shard].send_replace(Tenure { epoch: before.epoch + u64::from(anew), until: Some(until) });
+        self.tenures[shard].send_replace(Tenure {
+            epoch: before.epoch + u64::from(anew),
+            until: Some(until),
+        });
         if anew {
             tracing::info!(shard, identity = %self.options.identity, "this replica has the shard now");
             self.changed.send_modify(|n| *n += 1);
@@ -208,7 +279,11 @@ impl Keeper {
     fn close(&mut self, shard: usize) {
         self.written[shard] = None;
         let epoch = self.tenures[shard].borrow().epoch;
-        if self.tenures[shard].send_replace(Tenure { epoch, until: None }).until.is_some() {
+        if self.tenures[shard]
+            .send_replace(Tenure { epoch, until: None })
+            .until
+            .is_some()
+        {
             tracing::info!(shard, identity = %self.options.identity, "this replica has the shard no longer");
             self.changed.send_modify(|n| *n += 1);
         }
@@ -222,7 +297,9 @@ impl Keeper {
             for _ in 0..RELEASES {
                 // What cannot be given back now is over in a while.
                 let _ = self.read().await;
-                let mine: Vec<usize> = (0..self.options.count).filter(|shard| self.view.is_mine(*shard)).collect();
+                let mine: Vec<usize> = (0..self.options.count)
+                    .filter(|shard| self.view.is_mine(*shard))
+                    .collect();
                 let mut left = false;
                 for shard in mine {
                     left |= self.perform(Deed::Release(shard)).await.is_err();

@@ -27,25 +27,48 @@ pub struct Claimant<'a> {
 
 /// What there is for so many replicas when nobody has claimed anything.
 fn unclaimed(replicas: usize) -> Vec<Entry> {
-    (0..replicas).map(|n| Entry { shard_number: n as i64, ..Entry::default() }).collect()
+    (0..replicas)
+        .map(|n| Entry {
+            shard_number: n as i64,
+            ..Entry::default()
+        })
+        .collect()
 }
 
 /// The shard of a claimant, `None` when all are taken, and the entries as they are then.
 pub fn claim(entries: Vec<Entry>, replicas: usize, by: &Claimant) -> (Option<usize>, Vec<Entry>) {
-    let mut entries = if entries.len() > replicas { Vec::new() } else { entries };
+    let mut entries = if entries.len() > replicas {
+        Vec::new()
+    } else {
+        entries
+    };
     let missing = entries.len();
     entries.extend(unclaimed(replicas).into_iter().skip(missing));
     // Written to the second, as Kubernetes does.
     let now = Timestamp::from_second(by.now.as_second()).unwrap_or(by.now);
     let told = by.told.filter(|shard| *shard < replicas);
-    let is_free = |e: &Entry| e.controller_name.is_empty() || e.heartbeat_time.is_none_or(|beat| by.now > beat + by.timeout);
+    let is_free = |e: &Entry| {
+        e.controller_name.is_empty()
+            || e.heartbeat_time
+                .is_none_or(|beat| by.now > beat + by.timeout)
+    };
     let mine = match told {
-        Some(shard) => entries.iter().position(|e| usize::try_from(e.shard_number) == Ok(shard)),
+        Some(shard) => entries
+            .iter()
+            .position(|e| usize::try_from(e.shard_number) == Ok(shard)),
         None => entries.iter().position(|e| e.controller_name == by.name),
     };
     // Who is told a shard that there is not takes none.
-    let taken = mine.or_else(|| if by.told.is_none() { entries.iter().position(is_free) } else { None });
-    let Some(entry) = taken.map(|at| &mut entries[at]) else { return (by.told, entries) };
+    let taken = mine.or_else(|| {
+        if by.told.is_none() {
+            entries.iter().position(is_free)
+        } else {
+            None
+        }
+    });
+    let Some(entry) = taken.map(|at| &mut entries[at]) else {
+        return (by.told, entries);
+    };
     entry.controller_name = by.name.to_owned();
     entry.heartbeat_time = Some(now);
     (usize::try_from(entry.shard_number).ok(), entries)
@@ -61,12 +84,25 @@ mod tests {
     fn entries(text: &str) -> Vec<Entry> {
         let now: Timestamp = NOW.parse().expect("a time");
         let entry = |(n, text): (usize, &str)| {
-            let (number, text) = text.split_once(':').map_or((n as i64, text), |(n, text)| (n.parse().expect("a number"), text));
+            let (number, text) = text.split_once(':').map_or((n as i64, text), |(n, text)| {
+                (n.parse().expect("a number"), text)
+            });
             let (name, ago) = text.split_once('@').unwrap_or(("", ""));
-            let beat = ago.parse().ok().map(|secs| now - SignedDuration::from_secs(secs));
-            Entry { shard_number: number, controller_name: name.to_owned(), heartbeat_time: beat }
+            let beat = ago
+                .parse()
+                .ok()
+                .map(|secs| now - SignedDuration::from_secs(secs));
+            Entry {
+                shard_number: number,
+                controller_name: name.to_owned(),
+                heartbeat_time: beat,
+            }
         };
-        text.split(' ').filter(|t| !t.is_empty()).enumerate().map(entry).collect()
+        text.split(' ')
+            .filter(|t| !t.is_empty())
+            .enumerate()
+            .map(entry)
+            .collect()
     }
 
     /// Argo CD's own cases (`Test_getOrUpdateShardNumberForController`), then others by the same rules.
@@ -77,7 +113,14 @@ mod tests {
             (format!("a@{ages}"), "a", 2, None, Some(0), "a@0 -"),
             ("a@0".into(), "b", 2, None, Some(1), "a@0 b@0"),
             ("a@0 b@0".into(), "a", 1, None, Some(0), "a@0"),
-            (format!("1:b@{ages} 0:a@0"), "b", 2, Some(1), Some(1), "1:b@0 0:a@0"),
+            (
+                format!("1:b@{ages} 0:a@0"),
+                "b",
+                2,
+                Some(1),
+                Some(1),
+                "1:b@0 0:a@0",
+            ),
             ("a@0".into(), "b", 2, Some(1), Some(1), "a@0 b@0"),
             ("a@0 b@0 c@0".into(), "a", 2, Some(1), Some(1), "- a@0"),
             (format!("a@0 b@{ages}"), "b", 2, None, Some(1), "a@0 b@0"),
@@ -88,8 +131,17 @@ mod tests {
             (String::new(), "a", 3, None, Some(0), "a@0 - -"),
             ("a@5 b@5".into(), "c", 2, Some(7), Some(7), "a@5 b@5"),
         ] {
-            let by = Claimant { name, told, timeout: SignedDuration::from_secs(30), now: NOW.parse().expect("a time") };
-            assert_eq!(claim(entries(&before), replicas, &by), (shard, entries(after)), "{name} of {before}");
+            let by = Claimant {
+                name,
+                told,
+                timeout: SignedDuration::from_secs(30),
+                now: NOW.parse().expect("a time"),
+            };
+            assert_eq!(
+                claim(entries(&before), replicas, &by),
+                (shard, entries(after)),
+                "{name} of {before}"
+            );
         }
     }
 

@@ -81,7 +81,9 @@ impl LeaseOptions {
     fn wished(&self) -> impl Iterator<Item = usize> {
         let first = self.preferred.filter(|shard| *shard < self.count);
         let others = if self.pinned { 0 } else { self.count };
-        first.into_iter().chain((0..others).filter(move |shard| Some(*shard) != first))
+        first
+            .into_iter()
+            .chain((0..others).filter(move |shard| Some(*shard) != first))
     }
 
     /// Between two looks.
@@ -111,25 +113,39 @@ pub struct Leases {
 impl Leases {
     /// Begins to take and renew leases. Must be called inside a tokio runtime.
     pub fn start(cluster: &Cluster, options: LeaseOptions) -> Self {
-        let senders: Vec<_> = (0..options.count).map(|_| watch::Sender::new(Tenure::default())).collect();
+        let senders: Vec<_> = (0..options.count)
+            .map(|_| watch::Sender::new(Tenure::default()))
+            .collect();
         let tenures = senders.iter().map(watch::Sender::subscribe).collect();
         let (changed, changes) = watch::channel(0);
         let (weighs, weights) = watch::channel(Weights::equal(options.count));
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
         tasks.spawn(Keeper::new(cluster, options, senders, (changed, weighs)).run(stop.clone()));
-        Self { tenures, changes, weights, stop, keeper: Mutex::new(tasks) }
+        Self {
+            tenures,
+            changes,
+            weights,
+            stop,
+            keeper: Mutex::new(tasks),
+        }
     }
 
     /// One shard that is held without any lease, for whoever may not use them: nothing keeps a second holder away. Must be called inside a
     /// tokio runtime.
     pub fn without(count: usize, shard: usize) -> Self {
-        let senders: Vec<_> = (0..count).map(|_| watch::Sender::new(Tenure::default())).collect();
+        let senders: Vec<_> = (0..count)
+            .map(|_| watch::Sender::new(Tenure::default()))
+            .collect();
         let tenures = senders.iter().map(watch::Sender::subscribe).collect();
         if let Some(sender) = senders.get(shard) {
-            sender.send_replace(Tenure { epoch: 1, until: Some(Instant::now() + ENDLESS) });
+            sender.send_replace(Tenure {
+                epoch: 1,
+                until: Some(Instant::now() + ENDLESS),
+            });
         }
-        let ((changed, changes), (weighs, weights)) = (watch::channel(0), watch::channel(Weights::equal(count)));
+        let ((changed, changes), (weighs, weights)) =
+            (watch::channel(0), watch::channel(Weights::equal(count)));
         let stop = CancellationToken::new();
         let (mut tasks, stopped) = (JoinSet::new(), stop.clone());
         tasks.spawn(async move {
@@ -139,15 +155,24 @@ impl Leases {
             }
             drop((changed, weighs));
         });
-        Self { tenures, changes, weights, stop, keeper: Mutex::new(tasks) }
+        Self {
+            tenures,
+            changes,
+            weights,
+            stop,
+            keeper: Mutex::new(tasks),
+        }
     }
 
     /// Whether leases may be used in a namespace, as the API server says. Without an answer they may.
     pub async fn permitted(cluster: &Cluster, namespace: &str) -> bool {
         let attributes = json!({"namespace": namespace, "verb": "create", "group": "coordination.k8s.io", "resource": "leases"});
-        let review =
-            json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": attributes}});
-        let call = Call::new(Method::POST, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").with_body(JSON, review.to_string());
+        let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": attributes}});
+        let call = Call::new(
+            Method::POST,
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+        )
+        .with_body(JSON, review.to_string());
         let answer = cluster.http().json::<Value>(&call).await;
         !answer.is_ok_and(|review| review["status"]["allowed"] == false)
     }

@@ -4,7 +4,9 @@ use super::weights::Weights;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tiphys_api::constants::{LEASE_GROUP, LEASE_LOAD, LEASE_PARTITION, LEASE_WANTED_BY, LEASE_WEIGHTS};
+use tiphys_api::constants::{
+    LEASE_GROUP, LEASE_LOAD, LEASE_PARTITION, LEASE_WANTED_BY, LEASE_WEIGHTS,
+};
 use tiphys_apimachinery::{Gvk, Object};
 
 /// A Lease.
@@ -30,8 +32,14 @@ impl From<Object> for Record {
 impl Record {
     /// One that nobody has yet.
     pub fn new(namespace: &str, name: &str, group: &str) -> Self {
-        let mut object = Object::skeleton(&Gvk::new("coordination.k8s.io", "v1", "Lease"), namespace, name);
-        object.metadata_mut().insert("labels".to_owned(), json!({ LEASE_GROUP: group }));
+        let mut object = Object::skeleton(
+            &Gvk::new("coordination.k8s.io", "v1", "Lease"),
+            namespace,
+            name,
+        );
+        object
+            .metadata_mut()
+            .insert("labels".to_owned(), json!({ LEASE_GROUP: group }));
         Self { object }
     }
 
@@ -53,13 +61,20 @@ impl Record {
         Sign {
             holder: self.holder().to_owned(),
             renewed: self.object.str_at("/spec/renewTime").to_owned(),
-            transitions: self.object.pointer("/spec/leaseTransitions").and_then(Value::as_i64).unwrap_or_default(),
+            transitions: self
+                .object
+                .pointer("/spec/leaseTransitions")
+                .and_then(Value::as_i64)
+                .unwrap_or_default(),
         }
     }
 
     /// How long it lasts without being renewed, as its holder says.
     pub fn duration(&self) -> Option<Duration> {
-        self.object.pointer("/spec/leaseDurationSeconds").and_then(Value::as_u64).map(Duration::from_secs)
+        self.object
+            .pointer("/spec/leaseDurationSeconds")
+            .and_then(Value::as_u64)
+            .map(Duration::from_secs)
     }
 
     /// Of what division into shards its shard is one.
@@ -83,7 +98,13 @@ impl Record {
     }
 
     /// As taken by `holder`.
-    pub fn taken(&self, holder: &str, partition: &str, duration: Duration, now: Timestamp) -> Object {
+    pub fn taken(
+        &self,
+        holder: &str,
+        partition: &str,
+        duration: Duration,
+        now: Timestamp,
+    ) -> Object {
         let mut taken = self.wanted(None);
         let transitions = self.sign().transitions + i64::from(self.exists());
         let metadata = taken.metadata_mut();
@@ -112,7 +133,10 @@ impl Record {
     /// With the name of who asks for it.
     pub fn wanted(&self, by: Option<&str>) -> Object {
         let mut wanted = self.object.clone();
-        let annotations = wanted.metadata_mut().entry("annotations").or_insert_with(|| json!({}));
+        let annotations = wanted
+            .metadata_mut()
+            .entry("annotations")
+            .or_insert_with(|| json!({}));
         if let Some(map) = annotations.as_object_mut() {
             map.remove(LEASE_WANTED_BY);
             map.extend(by.map(|by| (LEASE_WANTED_BY.to_owned(), by.into())));

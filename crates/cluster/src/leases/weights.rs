@@ -30,7 +30,11 @@ impl Weights {
 
     /// As written; `None` for what is not of so many shards.
     pub fn parse(text: &str, shards: usize) -> Option<Self> {
-        let weights: Vec<f64> = text.split(' ').map(str::parse).collect::<Result<_, _>>().ok()?;
+        let weights: Vec<f64> = text
+            .split(' ')
+            .map(str::parse)
+            .collect::<Result<_, _>>()
+            .ok()?;
         let valid = weights.len() == shards && weights.iter().all(|w| w.is_finite() && *w > 0.0);
         valid.then_some(Self(weights))
     }
@@ -41,7 +45,9 @@ impl Weights {
             let share = (hash(shard) as f64 + 0.5) / (u64::MAX as f64 + 1.0);
             -self.0[shard] / share.ln()
         };
-        (0..self.0.len()).max_by(|a, b| score(*a).total_cmp(&score(*b))).unwrap_or(0)
+        (0..self.0.len())
+            .max_by(|a, b| score(*a).total_cmp(&score(*b)))
+            .unwrap_or(0)
     }
 
     /// Those that go with what each shard costs now, in milliseconds a minute; `None`: these are good enough.
@@ -52,11 +58,17 @@ impl Weights {
             return None;
         }
         // Half of the way each time: what moves changes what others cost.
-        let step = |(weight, load): (&f64, &u64)| weight * (average / (*load as f64).max(average / 10.0)).sqrt();
+        let step = |(weight, load): (&f64, &u64)| {
+            weight * (average / (*load as f64).max(average / 10.0)).sqrt()
+        };
         let new: Vec<f64> = self.0.iter().zip(loads).map(step).collect();
         let mean = new.iter().sum::<f64>() / new.len() as f64;
         let rounded = |weight: f64| (weight / mean * 100.0).round() / 100.0;
-        let new = Self(new.into_iter().map(|w| rounded(w).clamp(BOUNDS.0, BOUNDS.1)).collect());
+        let new = Self(
+            new.into_iter()
+                .map(|w| rounded(w).clamp(BOUNDS.0, BOUNDS.1))
+                .collect(),
+        );
         (new != *self).then_some(new)
     }
 }
@@ -85,7 +97,9 @@ impl Loads {
     /// Milliseconds a minute.
     pub fn of(&self, shard: usize) -> u64 {
         let loads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        loads.get(&shard).map_or(0, |(cost, at)| (faded(*cost, at.elapsed()) * 60.0 / FADES.as_secs_f64()).round() as u64)
+        loads.get(&shard).map_or(0, |(cost, at)| {
+            (faded(*cost, at.elapsed()) * 60.0 / FADES.as_secs_f64()).round() as u64
+        })
     }
 }
 
@@ -114,7 +128,9 @@ mod tests {
             (0..1200).for_each(|app| loads[shard(weights, app)] += cost(app));
             loads
         };
-        let worst = |loads: &[u64]| *loads.iter().max().expect("four") as f64 * 4.0 / loads.iter().sum::<u64>() as f64;
+        let worst = |loads: &[u64]| {
+            *loads.iter().max().expect("four") as f64 * 4.0 / loads.iter().sum::<u64>() as f64
+        };
         let mut weights = Weights::equal(4);
         let before = worst(&loads(&weights));
         let mut rounds = 0;
@@ -130,14 +146,24 @@ mod tests {
     #[test]
     fn only_the_shard_whose_weight_changed_gains_or_loses() {
         let (before, after) = (Weights::equal(3), Weights(vec![1.0, 0.5, 1.0]));
-        let moved = (0..2000).map(|app| (shard(&before, app), shard(&after, app))).filter(|(a, b)| a != b).collect::<Vec<_>>();
+        let moved = (0..2000)
+            .map(|app| (shard(&before, app), shard(&after, app)))
+            .filter(|(a, b)| a != b)
+            .collect::<Vec<_>>();
         assert!(!moved.is_empty() && moved.iter().all(|(from, _)| *from == 1));
     }
 
     #[test]
     fn little_work_moves_nothing_and_what_is_not_understood_is_no_weight() {
         let equal = Weights::equal(2);
-        assert_eq!((equal.adjusted(&[900, 0]), equal.adjusted(&[9000]), equal.adjusted(&[5000, 4000])), (None, None, None));
+        assert_eq!(
+            (
+                equal.adjusted(&[900, 0]),
+                equal.adjusted(&[9000]),
+                equal.adjusted(&[5000, 4000])
+            ),
+            (None, None, None)
+        );
         for wrong in ["", "1", "1 0", "1 -1", "1 NaN", "1 x", "1 1 1"] {
             assert_eq!(Weights::parse(wrong, 2), None, "{wrong}");
         }

@@ -26,7 +26,10 @@ struct Parsed {
 
 impl From<Texts> for Config {
     fn from(texts: Texts) -> Self {
-        Self { texts, parsed: OnceLock::new() }
+        Self {
+            texts,
+            parsed: OnceLock::new(),
+        }
     }
 }
 
@@ -41,13 +44,27 @@ impl Deref for Config {
 impl Config {
     fn parsed(&self) -> &Parsed {
         self.parsed.get_or_init(|| {
-            let list = |key, absent: fn() -> Vec<ExclusionRule>| self.get(key).map_or_else(|| Ok(absent()), |text| rules(key, text));
-            let options = self.get("resource.compareoptions").and_then(|text| yaml_of(text).ok()).unwrap_or_default();
+            let list = |key, absent: fn() -> Vec<ExclusionRule>| {
+                self.get(key)
+                    .map_or_else(|| Ok(absent()), |text| rules(key, text))
+            };
+            let options = self
+                .get("resource.compareoptions")
+                .and_then(|text| yaml_of(text).ok())
+                .unwrap_or_default();
             Parsed {
-                exclusions: list("resource.exclusions", crate::cache::default_exclusions).map(Into::into),
+                exclusions: list("resource.exclusions", crate::cache::default_exclusions)
+                    .map(Into::into),
                 inclusions: list("resource.inclusions", Vec::new).map(Into::into),
-                ignore_aggregated_roles: options.get("ignoreAggregatedRoles").and_then(Value::as_bool).unwrap_or_default(),
-                ignore_status: IgnoreStatus::named(options.get("ignoreResourceStatusField").and_then(Value::as_str)),
+                ignore_aggregated_roles: options
+                    .get("ignoreAggregatedRoles")
+                    .and_then(Value::as_bool)
+                    .unwrap_or_default(),
+                ignore_status: IgnoreStatus::named(
+                    options
+                        .get("ignoreResourceStatusField")
+                        .and_then(Value::as_str),
+                ),
             }
         })
     }
@@ -77,8 +94,13 @@ fn yaml_of(text: &str) -> Result<Value, String> {
     if text.trim().is_empty() {
         return Ok(Value::Null);
     }
-    let mut documents = yaml::parse_documents(text, &yaml::Limits::default()).map_err(|e| e.to_string())?;
-    Ok(if documents.is_empty() { Value::Null } else { documents.swap_remove(0).value })
+    let mut documents =
+        yaml::parse_documents(text, &yaml::Limits::default()).map_err(|e| e.to_string())?;
+    Ok(if documents.is_empty() {
+        Value::Null
+    } else {
+        documents.swap_remove(0).value
+    })
 }
 
 fn rules(key: &str, text: &str) -> Result<Vec<ExclusionRule>, String> {
@@ -86,7 +108,9 @@ fn rules(key: &str, text: &str) -> Result<Vec<ExclusionRule>, String> {
     if value.is_null() {
         return Ok(Vec::new());
     }
-    serde_json::from_value(value).map_err(|e| format!("argocd-cm: {key}: {e}; it must be a list of apiGroups, kinds and clusters"))
+    serde_json::from_value(value).map_err(|e| {
+        format!("argocd-cm: {key}: {e}; it must be a list of apiGroups, kinds and clusters")
+    })
 }
 
 #[cfg(test)]
@@ -95,9 +119,28 @@ mod tests {
 
     #[test]
     fn exclusions_are_read_from_yaml_and_default_to_the_shipped_ones() {
-        let exclusions = |text: &str| Config::from(Texts::from([("resource.exclusions".to_owned(), text.to_owned())])).exclusions();
-        assert!(Config::default().exclusions().expect("shipped").iter().any(|r| r.kinds.contains(&"EndpointSlice".to_owned())));
-        assert_eq!(exclusions("- apiGroups: ['*']\n  kinds: [Foo]\n").expect("valid")[0].kinds, ["Foo"]);
-        assert!(exclusions("- a: [").expect_err("broken").starts_with("argocd-cm: resource.exclusions: "));
+        let exclusions = |text: &str| {
+            Config::from(Texts::from([(
+                "resource.exclusions".to_owned(),
+                text.to_owned(),
+            )]))
+            .exclusions()
+        };
+        assert!(
+            Config::default()
+                .exclusions()
+                .expect("shipped")
+                .iter()
+                .any(|r| r.kinds.contains(&"EndpointSlice".to_owned()))
+        );
+        assert_eq!(
+            exclusions("- apiGroups: ['*']\n  kinds: [Foo]\n").expect("valid")[0].kinds,
+            ["Foo"]
+        );
+        assert!(
+            exclusions("- a: [")
+                .expect_err("broken")
+                .starts_with("argocd-cm: resource.exclusions: ")
+        );
     }
 }

@@ -56,7 +56,15 @@ pub struct Event {
 impl Event {
     pub fn new(target: EventTarget, reason: &'static str, message: impl Into<String>) -> Self {
         let at = jiff::Timestamp::now();
-        Self { target, at, warning: false, reason, message: message.into(), annotations: BTreeMap::new(), labels: BTreeMap::new() }
+        Self {
+            target,
+            at,
+            warning: false,
+            reason,
+            message: message.into(),
+            annotations: BTreeMap::new(),
+            labels: BTreeMap::new(),
+        }
     }
 
     pub fn warning(mut self, warning: bool) -> Self {
@@ -83,7 +91,11 @@ pub struct Events {
 
 impl Events {
     pub(super) fn new(cluster: Cluster, component: &str, namespace: &str) -> Self {
-        Self { cluster, component: component.to_owned(), namespace: namespace.to_owned() }
+        Self {
+            cluster,
+            component: component.to_owned(),
+            namespace: namespace.to_owned(),
+        }
     }
 
     /// Writes without waiting, under the fence of the caller. Must be called inside a tokio runtime.
@@ -103,7 +115,10 @@ impl Events {
     /// Writes and waits.
     pub async fn write(&self, event: &Event) -> Result<(), Error> {
         let t = &event.target;
-        let ours = matches!(t.gvk.kind.as_str(), "Application" | "AppProject" | "ApplicationSet");
+        let ours = matches!(
+            t.gvk.kind.as_str(),
+            "Application" | "AppProject" | "ApplicationSet"
+        );
         // Resources may live in another cluster; their Events stay with the control plane.
         let namespace = if ours { &t.namespace } else { &self.namespace };
         let mut annotations = event.annotations.clone();
@@ -112,7 +127,10 @@ impl Events {
         }
         let stamp = event.at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let mut metadata = Map::from_iter([
-            ("name".to_owned(), Value::from(format!("{}.{:x}", t.name, event.at.as_nanosecond()))),
+            (
+                "name".to_owned(),
+                Value::from(format!("{}.{:x}", t.name, event.at.as_nanosecond())),
+            ),
             ("namespace".to_owned(), Value::from(namespace.as_str())),
         ]);
         for (field, map) in [("annotations", &annotations), ("labels", &event.labels)] {
@@ -131,12 +149,24 @@ impl Events {
             "type": if event.warning { "Warning" } else { "Normal" },
             "reason": event.reason, "message": event.message,
         });
-        let call = Call::new(Method::POST, format!("/api/v1/namespaces/{}/events", encode(namespace)));
-        self.cluster.http().send(&call.with_body(JSON, body.to_string())).await.map(drop)
+        let call = Call::new(
+            Method::POST,
+            format!("/api/v1/namespaces/{}/events", encode(namespace)),
+        );
+        self.cluster
+            .http()
+            .send(&call.with_body(JSON, body.to_string()))
+            .await
+            .map(drop)
     }
 
     /// The Events about an object, oldest first, as the API server has them.
-    pub async fn about(&self, namespace: &str, name: &str, uid: &str) -> Result<Vec<Object>, Error> {
+    pub async fn about(
+        &self,
+        namespace: &str,
+        name: &str,
+        uid: &str,
+    ) -> Result<Vec<Object>, Error> {
         let mut selector = format!("involvedObject.name={name}");
         if !namespace.is_empty() {
             selector.push_str(&format!(",involvedObject.namespace={namespace}"));
@@ -144,10 +174,25 @@ impl Events {
         if !uid.is_empty() {
             selector.push_str(&format!(",involvedObject.uid={uid}"));
         }
-        let scope = if namespace.is_empty() { &self.namespace } else { namespace };
-        let call = Call::get(format!("/api/v1/namespaces/{}/events", encode(scope))).query("fieldSelector", &selector);
+        let scope = if namespace.is_empty() {
+            &self.namespace
+        } else {
+            namespace
+        };
+        let call = Call::get(format!("/api/v1/namespaces/{}/events", encode(scope)))
+            .query("fieldSelector", &selector);
         let mut answer: Value = self.cluster.http().json(&call).await?;
-        let items = answer.get_mut("items").map(Value::take).and_then(|i| if let Value::Array(a) = i { Some(a) } else { None });
-        Ok(items.unwrap_or_default().into_iter().filter_map(|v| Object::from_value(v).ok()).collect())
+        let items = answer.get_mut("items").map(Value::take).and_then(|i| {
+            if let Value::Array(a) = i {
+                Some(a)
+            } else {
+                None
+            }
+        });
+        Ok(items
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|v| Object::from_value(v).ok())
+            .collect())
     }
 }

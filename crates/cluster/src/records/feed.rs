@@ -42,7 +42,9 @@ impl<T: Readable> Sink for Feed<T> {
     }
 
     fn page(&mut self, items: &[&RawValue]) {
-        let Some(shared) = self.shared.upgrade() else { return };
+        let Some(shared) = self.shared.upgrade() else {
+            return;
+        };
         for raw in items.iter().filter_map(|raw| read(&shared.kind, raw)) {
             let record = Record::new(raw, &shared.kind);
             self.listed.insert(record.key());
@@ -51,16 +53,29 @@ impl<T: Readable> Sink for Feed<T> {
     }
 
     fn list_done(&mut self, resource_version: &str) {
-        let Some(shared) = self.shared.upgrade() else { return };
+        let Some(shared) = self.shared.upgrade() else {
+            return;
+        };
         let version = resource_version.parse().unwrap_or(0);
         let gone: Vec<NamespacedName> = {
-            let records = shared.records.read().unwrap_or_else(PoisonError::into_inner);
-            let here = |k: &&NamespacedName| (self.namespace.is_empty() || k.0 == self.namespace) && !self.listed.contains(*k);
+            let records = shared
+                .records
+                .read()
+                .unwrap_or_else(PoisonError::into_inner);
+            let here = |k: &&NamespacedName| {
+                (self.namespace.is_empty() || k.0 == self.namespace) && !self.listed.contains(*k)
+            };
             records.all.keys().filter(here).cloned().collect()
         };
-        gone.iter().for_each(|key| shared.remove(key, None, version));
+        gone.iter()
+            .for_each(|key| shared.remove(key, None, version));
         // What the list told no watch will.
-        shared.records.write().unwrap_or_else(PoisonError::into_inner).answered.retain(|answered| *answered > version);
+        shared
+            .records
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .answered
+            .retain(|answered| *answered > version);
         self.position(resource_version);
         shared.state.send_modify(|s| {
             if s.generation == self.generation {
@@ -72,8 +87,12 @@ impl<T: Readable> Sink for Feed<T> {
     }
 
     fn event(&mut self, kind: EventKind, object: &RawValue) {
-        let Some(shared) = self.shared.upgrade() else { return };
-        let Some(raw) = read(&shared.kind, object) else { return };
+        let Some(shared) = self.shared.upgrade() else {
+            return;
+        };
+        let Some(raw) = read(&shared.kind, object) else {
+            return;
+        };
         let (key, version) = (raw.key(), raw.version());
         let record = Record::new(raw, &shared.kind).after(shared.get(&key).as_deref());
         match kind {
@@ -84,25 +103,42 @@ impl<T: Readable> Sink for Feed<T> {
 
     /// Half of what comes are the echoes of writes whose answers were taken in.
     fn knows(&mut self, resource_version: &str) -> bool {
-        let (Some(shared), Ok(version)) = (self.shared.upgrade(), resource_version.parse()) else { return false };
-        let mut records = shared.records.write().unwrap_or_else(PoisonError::into_inner);
+        let (Some(shared), Ok(version)) = (self.shared.upgrade(), resource_version.parse()) else {
+            return false;
+        };
+        let mut records = shared
+            .records
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         records.answered.remove(&version)
     }
 
     fn position(&mut self, resource_version: &str) {
-        let (Some(shared), Ok(version)) = (self.shared.upgrade(), resource_version.parse::<u64>()) else { return };
+        let (Some(shared), Ok(version)) = (self.shared.upgrade(), resource_version.parse::<u64>())
+        else {
+            return;
+        };
         // The watch goes on where it was.
-        shared.state.send_if_modified(|s| s.generation == self.generation && self.whole && self.done && s.error.take().is_some());
+        shared.state.send_if_modified(|s| {
+            s.generation == self.generation && self.whole && self.done && s.error.take().is_some()
+        });
         if self.whole && shared.state.borrow().generation == self.generation {
-            let mut records = shared.records.write().unwrap_or_else(PoisonError::into_inner);
+            let mut records = shared
+                .records
+                .write()
+                .unwrap_or_else(PoisonError::into_inner);
             records.position = records.position.max(version);
         }
         // A watch that broke goes on without a new list.
-        shared.state.send_if_modified(|s| s.generation == self.generation && s.pending == 0 && s.error.take().is_some());
+        shared.state.send_if_modified(|s| {
+            s.generation == self.generation && s.pending == 0 && s.error.take().is_some()
+        });
     }
 
     fn failed(&mut self, error: &Error) {
-        let Some(shared) = self.shared.upgrade() else { return };
+        let Some(shared) = self.shared.upgrade() else {
+            return;
+        };
         tracing::warn!(kind = %shared.kind.gvk, %error, "cannot follow these records; trying again");
         shared.state.send_modify(|s| {
             if s.generation == self.generation {

@@ -107,7 +107,11 @@ impl<'a> Raw<'a> {
     pub fn read(json: &'a str) -> Result<Self, serde_json::Error> {
         let outer: Outer<'a> = serde_json::from_str(json)?;
         let metadata = serde_json::from_str(outer.metadata.get())?;
-        Ok(Self { json, outer, metadata })
+        Ok(Self {
+            json,
+            outer,
+            metadata,
+        })
     }
 
     pub fn kind(&self) -> &str {
@@ -115,7 +119,10 @@ impl<'a> Raw<'a> {
     }
 
     pub fn key(&self) -> (String, String) {
-        (self.metadata.namespace.clone().into_owned(), self.metadata.name.clone().into_owned())
+        (
+            self.metadata.namespace.clone().into_owned(),
+            self.metadata.name.clone().into_owned(),
+        )
     }
 
     /// 0: it has none.
@@ -127,15 +134,29 @@ impl<'a> Raw<'a> {
     pub fn keep(self, kind: &Kind) -> (Lean, Meta) {
         let (json, outer) = (self.json, &self.outer);
         let typed = !outer.api_version.is_empty();
-        let before =
-            if typed { String::new() } else { format!(r#""apiVersion":"{}","kind":"{}","#, kind.gvk.api_version(), kind.gvk.kind) };
+        let before = if typed {
+            String::new()
+        } else {
+            format!(
+                r#""apiVersion":"{}","kind":"{}","#,
+                kind.gvk.api_version(),
+                kind.gvk.kind
+            )
+        };
         let open = json.find('{').map_or(0, |at| at + 1);
-        let (from, to) = self.metadata.managed_fields.and_then(|value| entry(json, value)).unwrap_or((json.len(), json.len()));
+        let (from, to) = self
+            .metadata
+            .managed_fields
+            .and_then(|value| entry(json, value))
+            .unwrap_or((json.len(), json.len()));
         let place = |at: usize| at + before.len() - if at >= to { to - from } else { 0 };
         let part = |value: Option<&RawValue>| {
-            let Some(text) = value.map(RawValue::get) else { return 0..0 };
+            let Some(text) = value.map(RawValue::get) else {
+                return 0..0;
+            };
             let start = offset(json, text);
-            let kept = |at: usize| u32::try_from(place(at)).expect("a record is smaller than 4 GiB");
+            let kept =
+                |at: usize| u32::try_from(place(at)).expect("a record is smaller than 4 GiB");
             kept(start)..kept(start + text.len())
         };
         let lean = Lean {
@@ -143,7 +164,9 @@ impl<'a> Raw<'a> {
             spec: part(outer.spec),
             status: part(outer.status),
             operation: part(outer.operation),
-            json: [&json[..open], &before, &json[open..from], &json[to..]].concat().into(),
+            json: [&json[..open], &before, &json[open..from], &json[to..]]
+                .concat()
+                .into(),
         };
         let m = self.metadata;
         let meta = Meta {
@@ -183,10 +206,19 @@ mod tests {
     use serde_json::{Value, json};
 
     fn kept(json: &str) -> (Value, Meta) {
-        let (lean, meta) = Raw::read(json).expect("readable").keep(&super::super::kind("g", "v1", "Thing", "things"));
-        let read = |json: &str| serde_json::from_str::<Value>(json).unwrap_or_else(|e| panic!("{json}: {e}"));
+        let (lean, meta) = Raw::read(json)
+            .expect("readable")
+            .keep(&super::super::kind("g", "v1", "Thing", "things"));
+        let read = |json: &str| {
+            serde_json::from_str::<Value>(json).unwrap_or_else(|e| panic!("{json}: {e}"))
+        };
         let whole = read(lean.json());
-        let parts = [("metadata", lean.metadata()), ("spec", lean.spec()), ("status", lean.status()), ("operation", lean.operation())];
+        let parts = [
+            ("metadata", lean.metadata()),
+            ("spec", lean.spec()),
+            ("status", lean.status()),
+            ("operation", lean.operation()),
+        ];
         for (name, part) in parts {
             assert_eq!(read(part), whole[name], "{name} of {json}");
         }
@@ -202,20 +234,47 @@ mod tests {
             "operation": null, "status": {"operation": "o"},
         });
         let mut wanted = whole.clone();
-        wanted["metadata"].as_object_mut().expect("a map").remove("managedFields");
+        wanted["metadata"]
+            .as_object_mut()
+            .expect("a map")
+            .remove("managedFields");
         assert_eq!(kept(&whole.to_string()).0, wanted);
-        assert_eq!(kept(&serde_json::to_string_pretty(&whole).expect("text")).0, wanted);
+        assert_eq!(
+            kept(&serde_json::to_string_pretty(&whole).expect("text")).0,
+            wanted
+        );
         for (metadata, left) in [
             (r#"{"name":"a","managedFields":[1]}"#, json!({"name": "a"})),
             (r#"{ "managedFields" : [1] }"#, json!({})),
-            (r#"{"managedFields":[ 1 ] , "name":"a"}"#, json!({"name": "a"})),
-            (r#"{"managedFields":null,"name":"a"}"#, json!({"managedFields": null, "name": "a"})),
+            (
+                r#"{"managedFields":[ 1 ] , "name":"a"}"#,
+                json!({"name": "a"}),
+            ),
+            (
+                r#"{"managedFields":null,"name":"a"}"#,
+                json!({"managedFields": null, "name": "a"}),
+            ),
             (r#"{}"#, json!({})),
         ] {
-            let found = kept(&format!(r#"{{"apiVersion":"v1","metadata":{metadata},"z":1}}"#)).0;
-            assert_eq!(found, json!({"apiVersion": "v1", "metadata": left, "z": 1}), "{metadata}");
+            let found = kept(&format!(
+                r#"{{"apiVersion":"v1","metadata":{metadata},"z":1}}"#
+            ))
+            .0;
+            assert_eq!(
+                found,
+                json!({"apiVersion": "v1", "metadata": left, "z": 1}),
+                "{metadata}"
+            );
         }
-        for bad in ["", "[]", "null", "{", r#"{"metadata": 1}"#, r#"{"metadata": {}} x"#, r#"{"spec": {}}"#] {
+        for bad in [
+            "",
+            "[]",
+            "null",
+            "{",
+            r#"{"metadata": 1}"#,
+            r#"{"metadata": {}} x"#,
+            r#"{"spec": {}}"#,
+        ] {
             assert!(Raw::read(bad).is_err(), "{bad}");
         }
     }
@@ -225,16 +284,34 @@ mod tests {
         let text = r#"{"spec": {"metadata": {"name": "no"}}, "metadata": {"resourceVersion": "7", "name": "a\"b", "uid": "u",
             "finalizers": ["f"], "labels": {"l": "v"}, "deletionTimestamp": "2026-01-01T00:00:00Z"}, "kind": "K", "apiVersion": "v1"}"#;
         let raw = Raw::read(text).expect("readable");
-        assert_eq!((raw.key(), raw.version(), raw.kind()), ((String::new(), "a\"b".to_owned()), 7, "K"));
+        assert_eq!(
+            (raw.key(), raw.version(), raw.kind()),
+            ((String::new(), "a\"b".to_owned()), 7, "K")
+        );
         let meta = kept(text).1;
-        assert_eq!((meta.uid.as_str(), meta.finalizers.as_slice(), meta.is_deleting), ("u", ["f".to_owned()].as_slice(), true));
+        assert_eq!(
+            (
+                meta.uid.as_str(),
+                meta.finalizers.as_slice(),
+                meta.is_deleting
+            ),
+            ("u", ["f".to_owned()].as_slice(), true)
+        );
         assert_eq!(meta.labels.get("l").map(String::as_str), Some("v"));
-        assert_eq!(Raw::read(r#"{"metadata": {"name": "a"}}"#).expect("readable").version(), 0);
+        assert_eq!(
+            Raw::read(r#"{"metadata": {"name": "a"}}"#)
+                .expect("readable")
+                .version(),
+            0
+        );
     }
 
     #[test]
     fn an_item_of_a_list_learns_what_it_is() {
         let (value, _) = kept(r#"{"metadata": {"name": "a", "managedFields": []}, "data": {}}"#);
-        assert_eq!(value, json!({"apiVersion": "g/v1", "kind": "Thing", "metadata": {"name": "a"}, "data": {}}));
+        assert_eq!(
+            value,
+            json!({"apiVersion": "g/v1", "kind": "Thing", "metadata": {"name": "a"}, "data": {}})
+        );
     }
 }

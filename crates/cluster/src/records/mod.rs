@@ -68,7 +68,11 @@ pub struct RecordsOptions {
 
 impl RecordsOptions {
     pub fn new(namespace: &str) -> Self {
-        Self { namespace: namespace.to_owned(), application_namespaces: None, told: Told::default() }
+        Self {
+            namespace: namespace.to_owned(),
+            application_namespaces: None,
+            told: Told::default(),
+        }
     }
 }
 
@@ -81,12 +85,17 @@ struct Permitted {
 
 impl Permitted {
     fn permits(&self, namespace: &str) -> bool {
-        namespace == self.own || permit::listed(&self.others, |pattern| patterns::fits(pattern, namespace))
+        namespace == self.own
+            || permit::listed(&self.others, |pattern| patterns::fits(pattern, namespace))
     }
 
     /// What to follow: these namespaces, or, when their names are not known, all.
     fn places(&self) -> Vec<String> {
-        let is_name = |pattern: &String| pattern.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+        let is_name = |pattern: &String| {
+            pattern
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || c == '-')
+        };
         if !self.others.iter().all(is_name) {
             return Vec::new();
         }
@@ -114,21 +123,64 @@ impl Records {
     /// Starts following. Must be called inside a tokio runtime. The CRDs must be there (or come; they are waited for).
     pub fn start(cluster: Cluster, options: RecordsOptions) -> Self {
         let here = vec![options.namespace.clone()];
-        let applications =
-            Store::start(cluster.clone(), kind(constants::GROUP, constants::VERSION, "Application", "applications"), &here, true);
-        let projects = Store::start(cluster.clone(), kind(constants::GROUP, constants::VERSION, "AppProject", "appprojects"), &here, false);
-        let config_maps = Store::start(cluster.clone(), kind("", "v1", "ConfigMap", "configmaps"), &here, false);
-        let secrets = Store::start(cluster.clone(), kind("", "v1", "Secret", "secrets"), &here, false);
+        let applications = Store::start(
+            cluster.clone(),
+            kind(
+                constants::GROUP,
+                constants::VERSION,
+                "Application",
+                "applications",
+            ),
+            &here,
+            true,
+        );
+        let projects = Store::start(
+            cluster.clone(),
+            kind(
+                constants::GROUP,
+                constants::VERSION,
+                "AppProject",
+                "appprojects",
+            ),
+            &here,
+            false,
+        );
+        let config_maps = Store::start(
+            cluster.clone(),
+            kind("", "v1", "ConfigMap", "configmaps"),
+            &here,
+            false,
+        );
+        let secrets = Store::start(
+            cluster.clone(),
+            kind("", "v1", "Secret", "secrets"),
+            &here,
+            false,
+        );
         let settings = settings::follow(&config_maps, &secrets, options.told.clone());
         let stop = CancellationToken::new();
         let permitted = permit(&options, &applications, &settings, stop.clone());
         let guard = Arc::new(stop.drop_guard());
-        Self { cluster, namespace: options.namespace, applications, projects, config_maps, secrets, settings, permitted, _guard: guard }
+        Self {
+            cluster,
+            namespace: options.namespace,
+            applications,
+            projects,
+            config_maps,
+            secrets,
+            settings,
+            permitted,
+            _guard: guard,
+        }
     }
 
     /// Waits until everything was read once, or says what cannot be.
     pub async fn wait_ready(&self) -> Result<(), Error> {
-        tokio::try_join!(self.projects.wait_ready(), self.config_maps.wait_ready(), self.secrets.wait_ready())?;
+        tokio::try_join!(
+            self.projects.wait_ready(),
+            self.config_maps.wait_ready(),
+            self.secrets.wait_ready()
+        )?;
         let (mut settings, mut permitted) = (self.settings.clone(), self.permitted.clone());
         // They end only when the stores do, and these are held here.
         let _ = settings.wait_for(|s| s.complete).await;
@@ -138,13 +190,23 @@ impl Records {
 
     /// Why records may not be what the server has; none while all of them are followed.
     pub fn problem(&self) -> Option<String> {
-        let others = || self.projects.problem().or_else(|| self.config_maps.problem()).or_else(|| self.secrets.problem());
+        let others = || {
+            self.projects
+                .problem()
+                .or_else(|| self.config_maps.problem())
+                .or_else(|| self.secrets.problem())
+        };
         self.applications.problem().or_else(others)
     }
 
     /// Whether Applications may be in a namespace.
     pub fn permits(&self, namespace: &str) -> bool {
-        namespace == self.namespace || self.permitted.borrow().as_ref().is_some_and(|p| p.permits(namespace))
+        namespace == self.namespace
+            || self
+                .permitted
+                .borrow()
+                .as_ref()
+                .is_some_and(|p| p.permits(namespace))
     }
 
     /// The settings as they are now.
@@ -171,17 +233,32 @@ fn permit(
     stop: CancellationToken,
 ) -> watch::Receiver<Option<Arc<Permitted>>> {
     let (sender, receiver) = watch::channel(None);
-    let (own, fixed) = (options.namespace.clone(), options.application_namespaces.clone());
+    let (own, fixed) = (
+        options.namespace.clone(),
+        options.application_namespaces.clone(),
+    );
     let (applications, mut settings) = (applications.clone(), settings.clone());
     let follow = async move {
-        let mut followed = Arc::new(Permitted { own: own.clone(), others: Vec::new() });
+        let mut followed = Arc::new(Permitted {
+            own: own.clone(),
+            others: Vec::new(),
+        });
         loop {
             let now = settings.borrow_and_update().clone();
-            if let Some(others) = fixed.clone().or_else(|| now.complete.then(|| now.application_namespaces())) {
-                let permitted = Arc::new(Permitted { own: own.clone(), others });
+            if let Some(others) = fixed
+                .clone()
+                .or_else(|| now.complete.then(|| now.application_namespaces()))
+            {
+                let permitted = Arc::new(Permitted {
+                    own: own.clone(),
+                    others,
+                });
                 if permitted != followed {
                     let rule = permitted.clone();
-                    applications.follow(&permitted.places(), Arc::new(move |namespace| rule.permits(namespace)));
+                    applications.follow(
+                        &permitted.places(),
+                        Arc::new(move |namespace| rule.permits(namespace)),
+                    );
                     followed = permitted.clone();
                 }
                 sender.send_replace(Some(permitted));

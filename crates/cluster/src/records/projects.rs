@@ -19,29 +19,51 @@ impl Records {
     pub fn effective(&self, project: &Arc<AppProject>) -> Arc<AppProject> {
         let settings = self.settings();
         let owns = |owner: &str| !owner.is_empty() && owner == project.metadata.name;
-        let repositories = settings.repositories.iter().filter(|r| owns(&r.value.project)).map(|r| r.value.repo.clone());
-        let clusters = settings.clusters.iter().filter(|c| owns(&c.project)).map(|c| (c.server.clone(), c.namespaces.clone()));
-        let scoped = Scoped { repositories: repositories.collect(), clusters: clusters.collect() };
+        let repositories = settings
+            .repositories
+            .iter()
+            .filter(|r| owns(&r.value.project))
+            .map(|r| r.value.repo.clone());
+        let clusters = settings
+            .clusters
+            .iter()
+            .filter(|c| owns(&c.project))
+            .map(|c| (c.server.clone(), c.namespaces.clone()));
+        let scoped = Scoped {
+            repositories: repositories.collect(),
+            clusters: clusters.collect(),
+        };
         project::effective(project, &self.global_projects(project), scoped)
     }
 
     /// The global projects whose rules a project takes, too.
     pub fn global_projects(&self, project: &AppProject) -> Vec<Arc<AppProject>> {
-        project::globals(project, &self.settings().global_projects, |name| self.stored_project(name))
+        project::globals(project, &self.settings().global_projects, |name| {
+            self.stored_project(name)
+        })
     }
 
     /// The user in whose name the cluster at `server` is written to for an Application; `None`: our own.
     ///
     /// # Errors
     /// Why nobody may write to it, in Argo CD's words.
-    pub fn impersonated(&self, app: &Application, project: &AppProject, server: &str) -> Result<Option<String>, Impersonation> {
+    pub fn impersonated(
+        &self,
+        app: &Application,
+        project: &AppProject,
+        server: &str,
+    ) -> Result<Option<String>, Impersonation> {
         let settings = self.settings();
         if !settings.is_true("application.sync.impersonation.enabled") {
             return Ok(None);
         }
-        let found = project::service_account(project, app, server).map_err(Impersonation::Underivable)?;
+        let found =
+            project::service_account(project, app, server).map_err(Impersonation::Underivable)?;
         if found.is_none() && settings.get("application.sync.impersonation.enforced") != "false" {
-            return Err(Impersonation::Missing { server: server.to_owned(), namespace: app.spec.destination.namespace.clone() });
+            return Err(Impersonation::Missing {
+                server: server.to_owned(),
+                namespace: app.spec.destination.namespace.clone(),
+            });
         }
         Ok(found)
     }
@@ -52,6 +74,8 @@ impl Records {
 pub enum Impersonation {
     #[error("{0}")]
     Underivable(String),
-    #[error("no matching service account found for destination server {server} and namespace {namespace}")]
+    #[error(
+        "no matching service account found for destination server {server} and namespace {namespace}"
+    )]
     Missing { server: String, namespace: String },
 }

@@ -40,7 +40,12 @@ pub struct Record<T> {
 impl<T> Record<T> {
     pub(super) fn new(raw: Raw<'_>, kind: &Kind) -> Self {
         let (lean, meta) = raw.keep(kind);
-        Self { meta, lean, value: OnceLock::new(), seen: Instant::now() }
+        Self {
+            meta,
+            lean,
+            value: OnceLock::new(),
+            seen: Instant::now(),
+        }
     }
 
     /// As the server has it, without managedFields; read anew for each caller.
@@ -48,7 +53,10 @@ impl<T> Record<T> {
     /// # Errors
     /// It is nested more deeply than is read.
     pub fn object(&self) -> Result<Object, Error> {
-        serde_json::from_str(self.lean.json()).map_err(|e| Error::Invalid { key: self.name(), problem: e.to_string() })
+        serde_json::from_str(self.lean.json()).map_err(|e| Error::Invalid {
+            key: self.name(),
+            problem: e.to_string(),
+        })
     }
 
     fn name(&self) -> String {
@@ -67,7 +75,8 @@ impl<T> Record<T> {
 impl<T: Readable> Record<T> {
     /// Reads it now, if the state before was read and that makes it cheap.
     pub(super) fn after(self, before: Option<&Self>) -> Self {
-        if let Some((before, Ok(known))) = before.and_then(|before| Some((before, before.value.get()?.as_ref())))
+        if let Some((before, Ok(known))) =
+            before.and_then(|before| Some((before, before.value.get()?.as_ref())))
             && let Some(value) = T::reread(&before.lean, known, &self.lean)
         {
             let _ = self.value.set(Ok(Arc::new(value)));

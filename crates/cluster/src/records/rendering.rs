@@ -12,8 +12,13 @@ use tiphys_engine::{spec, types::TrackingMethod};
 impl Settings {
     /// What is known of a repository: its own Secret, with the credential template that fits best.
     pub fn known_repository(&self, url: &str, project: &str) -> Repository {
-        let mut repository =
-            self.repository(url, project).cloned().unwrap_or_else(|| Repository { repo: url.to_owned(), ..Default::default() });
+        let mut repository = self
+            .repository(url, project)
+            .cloned()
+            .unwrap_or_else(|| Repository {
+                repo: url.to_owned(),
+                ..Default::default()
+            });
         if let Some(creds) = self.credentials(url) {
             repository.inherit(creds);
         }
@@ -31,7 +36,9 @@ impl Settings {
             tracking_method: word(tracking.method).to_owned(),
             installation_id: tracking.installation_id,
             kustomize_options: Some(self.kustomize_options()),
-            helm_options: Some(HelmOptions { values_file_schemes: self.value_file_schemes() }),
+            helm_options: Some(HelmOptions {
+                values_file_schemes: self.value_file_schemes(),
+            }),
             enabled_source_types: self.enabled_source_types(),
             repos: repos.into_iter().filter(|r| !r.name.is_empty()).collect(),
             helm_repo_creds,
@@ -44,10 +51,27 @@ impl Settings {
     }
 
     /// Repositories and templates of a type (`helm`, `oci`) that the project may use.
-    pub fn permitted_repositories(&self, project: &AppProject, kind: &str) -> (Vec<Repository>, Vec<RepoCreds>) {
-        let repos = self.repositories.iter().map(|r| &r.value).filter(|r| r.type_ == kind && spec::source_permitted(project, &r.repo));
-        let creds = self.repo_creds.iter().map(|c| &c.value).filter(|c| c.type_ == kind && spec::source_permitted(project, &c.url));
-        (repos.map(|r| self.known_repository(&r.repo, &r.project)).collect(), creds.cloned().collect())
+    pub fn permitted_repositories(
+        &self,
+        project: &AppProject,
+        kind: &str,
+    ) -> (Vec<Repository>, Vec<RepoCreds>) {
+        let repos = self
+            .repositories
+            .iter()
+            .map(|r| &r.value)
+            .filter(|r| r.type_ == kind && spec::source_permitted(project, &r.repo));
+        let creds = self
+            .repo_creds
+            .iter()
+            .map(|c| &c.value)
+            .filter(|c| c.type_ == kind && spec::source_permitted(project, &c.url));
+        (
+            repos
+                .map(|r| self.known_repository(&r.repo, &r.project))
+                .collect(),
+            creds.cloned().collect(),
+        )
     }
 
     /// `helm.enable`, `kustomize.enable`, `jsonnet.enable`; plugins cannot be switched off.
@@ -62,7 +86,10 @@ impl Settings {
     }
 
     fn enabled_source_types(&self) -> BTreeMap<String, bool> {
-        ["Kustomize", "Helm", "Directory", "Plugin"].into_iter().map(|kind| (kind.to_owned(), self.is_source_type_on(kind))).collect()
+        ["Kustomize", "Helm", "Directory", "Plugin"]
+            .into_iter()
+            .map(|kind| (kind.to_owned(), self.is_source_type_on(kind)))
+            .collect()
     }
 
     /// `kustomize.buildOptions`, and the versions of `kustomize.path.V`, `kustomize.version.V` with their `kustomize.buildOptions.V`.
@@ -70,11 +97,21 @@ impl Settings {
         const OPTIONS: &str = "kustomize.buildOptions";
         let text = |key: &str| self.config.get(key).cloned();
         let version = |(key, path): (&String, &String)| {
-            let name = key.strip_prefix("kustomize.path.").or_else(|| key.strip_prefix("kustomize.version."))?;
+            let name = key
+                .strip_prefix("kustomize.path.")
+                .or_else(|| key.strip_prefix("kustomize.version."))?;
             let build_options = text(&format!("{OPTIONS}.{name}"));
-            Some(KustomizeVersion { name: Some(name.to_owned()), path: Some(path.clone()), build_options })
+            Some(KustomizeVersion {
+                name: Some(name.to_owned()),
+                path: Some(path.clone()),
+                build_options,
+            })
         };
-        KustomizeOptions { build_options: text(OPTIONS), binary_path: None, versions: self.config.iter().filter_map(version).collect() }
+        KustomizeOptions {
+            build_options: text(OPTIONS),
+            binary_path: None,
+            versions: self.config.iter().filter_map(version).collect(),
+        }
     }
 }
 
@@ -99,17 +136,31 @@ mod tests {
             ("kustomize.path.v5", "/bin/kustomize5"),
             ("kustomize.buildOptions.v5", "--x"),
         ];
-        let config = config.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let config = config
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
         let request = Settings::of_config(config).manifest_request(&AppProject::default(), "web");
         assert_eq!(
-            request.enabled_source_types.iter().map(|(kind, on)| format!("{kind}={on}")).collect::<Vec<_>>().join(" "),
+            request
+                .enabled_source_types
+                .iter()
+                .map(|(kind, on)| format!("{kind}={on}"))
+                .collect::<Vec<_>>()
+                .join(" "),
             "Directory=true Helm=false Kustomize=true Plugin=true"
         );
         let options = request.kustomize_options.expect("there are some");
         assert_eq!(options.build_options.as_deref(), Some("--enable-helm"));
         let version = &options.versions[0];
         let fields = [&version.name, &version.path, &version.build_options];
-        assert_eq!(fields.map(|f| f.as_deref().unwrap_or_default()), ["v5", "/bin/kustomize5", "--x"]);
-        assert_eq!((request.app_name.as_str(), request.tracking_method.as_str()), ("web", "annotation"));
+        assert_eq!(
+            fields.map(|f| f.as_deref().unwrap_or_default()),
+            ["v5", "/bin/kustomize5", "--x"]
+        );
+        assert_eq!(
+            (request.app_name.as_str(), request.tracking_method.as_str()),
+            ("web", "annotation")
+        );
     }
 }

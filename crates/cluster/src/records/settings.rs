@@ -72,7 +72,8 @@ pub struct BrokenCluster {
 impl BrokenCluster {
     /// Whether it may be the cluster that a destination names.
     pub fn may_be(&self, server: &str, name: &str) -> bool {
-        let server_matches = self.server.is_empty() || self.server.trim_end_matches('/') == server.trim_end_matches('/');
+        let server_matches = self.server.is_empty()
+            || self.server.trim_end_matches('/') == server.trim_end_matches('/');
         let name_matches = self.name.is_empty() || self.name == name;
         (!server.is_empty() && server_matches) || (!name.is_empty() && name_matches)
     }
@@ -114,14 +115,21 @@ pub struct Settings {
 
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Settings(config {}, secret {})", self.config_version, self.secret_version)
+        write!(
+            f,
+            "Settings(config {}, secret {})",
+            self.config_version, self.secret_version
+        )
     }
 }
 
 impl Settings {
     /// With an argocd-cm alone.
     pub fn of_config(config: Texts) -> Self {
-        Self { config: config.into(), ..Self::default() }
+        Self {
+            config: config.into(),
+            ..Self::default()
+        }
     }
 
     /// A value of argocd-cm; empty when absent.
@@ -136,7 +144,12 @@ impl Settings {
 
     /// `application.namespaces` of argocd-cmd-params-cm: namespaces with Applications beside the control plane's, as `patterns` reads them.
     pub fn application_namespaces(&self) -> Vec<String> {
-        self.param("application.namespaces").split(',').map(str::trim).filter(|n| !n.is_empty()).map(str::to_owned).collect()
+        self.param("application.namespaces")
+            .split(',')
+            .map(str::trim)
+            .filter(|n| !n.is_empty())
+            .map(str::to_owned)
+            .collect()
     }
 
     /// `true` as Go's settings read it.
@@ -151,14 +164,30 @@ impl Settings {
             "annotation+label" => TrackingMethod::AnnotationAndLabel,
             _ => TrackingMethod::Annotation,
         };
-        let label_key = Some(self.get("application.instanceLabelKey")).filter(|k| !k.is_empty()).unwrap_or(DEFAULT_LABEL_KEY).to_owned();
-        Tracking { app_name: instance.to_owned(), method, label_key, installation_id: self.get("installationID").to_owned() }
+        let label_key = Some(self.get("application.instanceLabelKey"))
+            .filter(|k| !k.is_empty())
+            .unwrap_or(DEFAULT_LABEL_KEY)
+            .to_owned();
+        Tracking {
+            app_name: instance.to_owned(),
+            method,
+            label_key,
+            installation_id: self.get("installationID").to_owned(),
+        }
     }
 
     /// `helm.valuesFileSchemes`: schemes of URLs that values files may have; https and http when the key is absent.
     pub fn value_file_schemes(&self) -> Vec<String> {
-        let schemes = self.config.get("helm.valuesFileSchemes").map_or("https,http", String::as_str);
-        schemes.split(',').map(str::trim).filter(|s| !s.is_empty()).map(str::to_owned).collect()
+        let schemes = self
+            .config
+            .get("helm.valuesFileSchemes")
+            .map_or("https,http", String::as_str);
+        schemes
+            .split(',')
+            .map(str::trim)
+            .filter(|s| !s.is_empty())
+            .map(str::to_owned)
+            .collect()
     }
 
     /// What a cluster's cache is to follow. A broken exclusion list is an error: following too much is no answer to a typing mistake.
@@ -176,7 +205,13 @@ impl Settings {
     /// The cluster Secret for a destination's server URL or name.
     pub fn cluster(&self, server: &str, name: &str) -> Option<&ClusterSecret> {
         let server = server.trim_end_matches('/');
-        self.clusters.iter().find(|c| if server.is_empty() { c.name == name } else { c.server == server })
+        self.clusters.iter().find(|c| {
+            if server.is_empty() {
+                c.name == name
+            } else {
+                c.server == server
+            }
+        })
     }
 
     /// Whether the cluster the control plane runs in may be used (`cluster.inClusterEnabled`).
@@ -196,12 +231,18 @@ impl Settings {
 
     /// The credential template for this URL with the longest path.
     pub fn credentials(&self, url: &str) -> Option<&RepoCreds> {
-        best_template(url, self.repo_creds.iter().map(|c| &c.value), |c| c.url.as_str())
+        best_template(url, self.repo_creds.iter().map(|c| &c.value), |c| {
+            c.url.as_str()
+        })
     }
 }
 
 /// Rebuilds the snapshot when a ConfigMap or Secret changes.
-pub(super) fn follow(config_maps: &Store<Object>, secrets: &Store<Object>, told: Told) -> watch::Receiver<Arc<Settings>> {
+pub(super) fn follow(
+    config_maps: &Store<Object>,
+    secrets: &Store<Object>,
+    told: Told,
+) -> watch::Receiver<Arc<Settings>> {
     let (sender, receiver) = watch::channel(Arc::new(Settings::default()));
     let (mut maps_changed, mut secrets_changed) = (config_maps.changes(), secrets.changes());
     let (config_maps, secrets) = (config_maps.clone(), secrets.clone());
@@ -227,16 +268,23 @@ pub(super) fn follow(config_maps: &Store<Object>, secrets: &Store<Object>, told:
 }
 
 fn read(config_maps: &Store<Object>, secrets: &Store<Object>, told: &Told) -> Settings {
-    let mut settings = Settings { complete: true, ..Settings::default() };
+    let mut settings = Settings {
+        complete: true,
+        ..Settings::default()
+    };
     let mut config = Texts::default();
     for record in config_maps.list() {
-        let Some(object) = readable(&record, &mut settings) else { continue };
+        let Some(object) = readable(&record, &mut settings) else {
+            continue;
+        };
         let (version, data) = (record.meta.resource_version.clone(), texts(&object));
         match record.meta.name.as_str() {
             "argocd-cm" => (config, settings.config_version) = (data, version),
             "argocd-rbac-cm" => settings.rbac = data,
             "argocd-cmd-params-cm" => settings.params = data,
-            "argocd-ssh-known-hosts-cm" => settings.known_hosts = data.get("ssh_known_hosts").cloned().unwrap_or_default(),
+            "argocd-ssh-known-hosts-cm" => {
+                settings.known_hosts = data.get("ssh_known_hosts").cloned().unwrap_or_default()
+            }
             "argocd-tls-certs-cm" => settings.tls_certificates = data,
             "argocd-gpg-keys-cm" => settings.gpg_keys = data,
             _ => {}
@@ -246,10 +294,15 @@ fn read(config_maps: &Store<Object>, secrets: &Store<Object>, told: &Told) -> Se
     settings.config = config.into();
     settings.params.extend(told.params.clone());
     for record in secrets.list() {
-        let Some(object) = &readable(&record, &mut settings) else { continue };
+        let Some(object) = &readable(&record, &mut settings) else {
+            continue;
+        };
         if object.name() == "argocd-secret" {
             settings.secret_version = object.resource_version().to_owned();
-            settings.secret = decode(object).into_iter().map(|(k, v)| (k, SecretText(v))).collect();
+            settings.secret = decode(object)
+                .into_iter()
+                .map(|(k, v)| (k, SecretText(v)))
+                .collect();
         }
         if let Some(kind) = object.label(constants::SECRET_TYPE_LABEL)
             && let Err(problem) = read_secret(&mut settings, kind, object)
@@ -264,23 +317,37 @@ fn read(config_maps: &Store<Object>, secrets: &Store<Object>, told: &Told) -> Se
     settings.global_projects = globals;
     settings.problems.extend(problem);
     // argocd-secret and cluster Secrets decide who may do what: one entry a server.
-    settings.clusters.sort_by(|a, b| (&a.server, &a.secret_name).cmp(&(&b.server, &b.secret_name)));
-    settings.clusters.dedup_by(|later, first| later.server == first.server);
+    settings
+        .clusters
+        .sort_by(|a, b| (&a.server, &a.secret_name).cmp(&(&b.server, &b.secret_name)));
+    settings
+        .clusters
+        .dedup_by(|later, first| later.server == first.server);
     settings.destinations = destinations(&settings);
     settings
 }
 
 fn readable(record: &Record<Object>, settings: &mut Settings) -> Option<Object> {
-    record.object().map_err(|e| settings.problems.push(e.to_string())).ok()
+    record
+        .object()
+        .map_err(|e| settings.problems.push(e.to_string()))
+        .ok()
 }
 
 fn destinations(settings: &Settings) -> Arc<[Destination]> {
-    let named = |c: &ClusterSecret| Destination { server: c.server.clone(), name: c.name.clone(), project: c.project.clone() };
+    let named = |c: &ClusterSecret| Destination {
+        server: c.server.clone(),
+        name: c.name.clone(),
+        project: c.project.clone(),
+    };
     let enabled = settings.in_cluster_enabled();
     let own = enabled.then(spec::in_cluster);
     let implicit = own.filter(|own| !settings.clusters.iter().any(|c| c.server == own.server));
     // A Secret of its own does not switch it on again.
-    let stored = settings.clusters.iter().filter(|c| enabled || c.server != IN_CLUSTER_SERVER);
+    let stored = settings
+        .clusters
+        .iter()
+        .filter(|c| enabled || c.server != IN_CLUSTER_SERVER);
     implicit.into_iter().chain(stored.map(named)).collect()
 }
 
@@ -292,19 +359,42 @@ fn read_secret(settings: &mut Settings, kind: &str, object: &Object) -> Result<(
             Ok(cluster) => settings.clusters.push(cluster),
             Err(e) => {
                 let data = decode(object);
-                let text = |field: &str| data.get(field).and_then(|v| String::from_utf8(v.clone()).ok()).unwrap_or_default();
+                let text = |field: &str| {
+                    data.get(field)
+                        .and_then(|v| String::from_utf8(v.clone()).ok())
+                        .unwrap_or_default()
+                };
                 let (server, name, problem) = (text("server"), text("name"), e.to_string());
-                settings.broken_clusters.push(BrokenCluster { secret_name, problem: problem.clone(), server, name });
+                settings.broken_clusters.push(BrokenCluster {
+                    secret_name,
+                    problem: problem.clone(),
+                    server,
+                    name,
+                });
                 return Err(problem);
             }
         },
-        "repository" => settings.repositories.push(RepoSecret { value: typed(object, &[("url", "repo")])?, secret_name, managed }),
+        "repository" => settings.repositories.push(RepoSecret {
+            value: typed(object, &[("url", "repo")])?,
+            secret_name,
+            managed,
+        }),
         "repo-creds" => {
             let names = [
-                ("azureServicePrincipalClientID", "azureServicePrincipalClientId"),
-                ("azureServicePrincipalTenantID", "azureServicePrincipalTenantId"),
+                (
+                    "azureServicePrincipalClientID",
+                    "azureServicePrincipalClientId",
+                ),
+                (
+                    "azureServicePrincipalTenantID",
+                    "azureServicePrincipalTenantId",
+                ),
             ];
-            settings.repo_creds.push(RepoSecret { value: typed(object, &names)?, secret_name, managed });
+            settings.repo_creds.push(RepoSecret {
+                value: typed(object, &names)?,
+                secret_name,
+                managed,
+            });
         }
         _ => {}
     }
@@ -312,7 +402,10 @@ fn read_secret(settings: &mut Settings, kind: &str, object: &Object) -> Result<(
 }
 
 /// Reads a Secret's fields, all of them text, as a type with flags and numbers.
-fn typed<T: serde::de::DeserializeOwned>(object: &Object, renamed: &[(&str, &str)]) -> Result<T, String> {
+fn typed<T: serde::de::DeserializeOwned>(
+    object: &Object,
+    renamed: &[(&str, &str)],
+) -> Result<T, String> {
     const FLAGS: [&str; 9] = [
         "insecure",
         "insecureIgnoreHostKey",
@@ -328,23 +421,34 @@ fn typed<T: serde::de::DeserializeOwned>(object: &Object, renamed: &[(&str, &str
     let name = object.name();
     let mut fields = Map::new();
     for (key, bytes) in decode(object) {
-        let text = String::from_utf8(bytes).map_err(|_| format!("Secret {name}: data.{key} is not UTF-8"))?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| format!("Secret {name}: data.{key} is not UTF-8"))?;
         let value = if FLAGS.contains(&key.as_str()) {
             match text.trim() {
                 "" => continue,
                 "true" | "True" | "TRUE" | "t" | "T" | "1" => true.into(),
                 "false" | "False" | "FALSE" | "f" | "F" | "0" => false.into(),
-                other => return Err(format!("Secret {name}: data.{key} is {other:?}; use true or false")),
+                other => {
+                    return Err(format!(
+                        "Secret {name}: data.{key} is {other:?}; use true or false"
+                    ));
+                }
             }
         } else if NUMBERS.contains(&key.as_str()) {
             match text.trim() {
                 "" => continue,
-                number => number.parse::<i64>().map_err(|_| format!("Secret {name}: data.{key} is {number:?}, not a number"))?.into(),
+                number => number
+                    .parse::<i64>()
+                    .map_err(|_| format!("Secret {name}: data.{key} is {number:?}, not a number"))?
+                    .into(),
             }
         } else {
             Value::from(text)
         };
-        let key = renamed.iter().find(|(from, _)| *from == key).map_or(key.clone(), |(_, to)| (*to).to_owned());
+        let key = renamed
+            .iter()
+            .find(|(from, _)| *from == key)
+            .map_or(key.clone(), |(_, to)| (*to).to_owned());
         fields.insert(key, value);
     }
     serde_json::from_value(Value::Object(fields)).map_err(|e| format!("Secret {name}: {e}"))
@@ -352,13 +456,23 @@ fn typed<T: serde::de::DeserializeOwned>(object: &Object, renamed: &[(&str, &str
 
 fn texts(map: &Object) -> Texts {
     let data = map.0.get("data").and_then(Value::as_object);
-    data.map(|d| d.iter().filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect()).unwrap_or_default()
+    data.map(|d| {
+        d.iter()
+            .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
+            .collect()
+    })
+    .unwrap_or_default()
 }
 
 /// `data`, decoded; an entry that is not base64 is left out, as no API server accepts one.
 fn decode(secret: &Object) -> BTreeMap<String, Vec<u8>> {
     let data = secret.0.get("data").and_then(Value::as_object);
-    data.map(|d| d.iter().filter_map(|(k, v)| Some((k.clone(), STANDARD.decode(v.as_str()?).ok()?))).collect()).unwrap_or_default()
+    data.map(|d| {
+        d.iter()
+            .filter_map(|(k, v)| Some((k.clone(), STANDARD.decode(v.as_str()?).ok()?)))
+            .collect()
+    })
+    .unwrap_or_default()
 }
 
 /// Whether a destination is the cluster that the control plane runs in.
@@ -372,7 +486,10 @@ mod tests {
     use serde_json::json;
 
     fn secret(kind: &str, data: &[(&str, &str)]) -> Object {
-        let data: Map<String, Value> = data.iter().map(|(k, v)| ((*k).to_owned(), STANDARD.encode(v).into())).collect();
+        let data: Map<String, Value> = data
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), STANDARD.encode(v).into()))
+            .collect();
         Object::from_value(
             json!({"kind": "Secret", "metadata": {"name": "s", "labels": {"argocd.argoproj.io/secret-type": kind}}, "data": data}),
         )
@@ -385,16 +502,48 @@ mod tests {
         read_secret(
             &mut s,
             "repository",
-            &secret("repository", &[("url", "https://Git.example/a.git"), ("insecure", "true"), ("depth", "3")]),
+            &secret(
+                "repository",
+                &[
+                    ("url", "https://Git.example/a.git"),
+                    ("insecure", "true"),
+                    ("depth", "3"),
+                ],
+            ),
         )
         .expect("valid");
-        read_secret(&mut s, "repo-creds", &secret("repo-creds", &[("url", "https://git.example"), ("username", "short")])).expect("valid");
-        read_secret(&mut s, "repo-creds", &secret("repo-creds", &[("url", "https://git.example/team"), ("username", "long")]))
-            .expect("valid");
+        read_secret(
+            &mut s,
+            "repo-creds",
+            &secret(
+                "repo-creds",
+                &[("url", "https://git.example"), ("username", "short")],
+            ),
+        )
+        .expect("valid");
+        read_secret(
+            &mut s,
+            "repo-creds",
+            &secret(
+                "repo-creds",
+                &[("url", "https://git.example/team"), ("username", "long")],
+            ),
+        )
+        .expect("valid");
         let r = s.repository("https://git.example/a", "any").expect("found");
         assert!(r.insecure && r.depth == 3);
-        assert_eq!(s.credentials("https://git.example/team/x").expect("found").username, "long");
-        assert_eq!(s.credentials("https://git.example/b").expect("found").username, "short");
+        assert_eq!(
+            s.credentials("https://git.example/team/x")
+                .expect("found")
+                .username,
+            "long"
+        );
+        assert_eq!(
+            s.credentials("https://git.example/b")
+                .expect("found")
+                .username,
+            "short"
+        );
         assert!(s.credentials("https://other.example/b").is_none());
     }
 
@@ -402,22 +551,59 @@ mod tests {
     fn the_secret_of_a_cluster_that_cannot_be_read_is_not_forgotten() {
         let mut settings = Settings::default();
         let far = "https://far.example";
-        read_secret(&mut settings, "cluster", &secret("cluster", &[("server", far), ("name", "far"), ("config", "{")]))
-            .expect_err("broken");
-        read_secret(&mut settings, "cluster", &secret("cluster", &[("server", "https://a.example"), ("config", "{}")])).expect("valid");
-        let [broken] = settings.broken_clusters.as_slice() else { panic!("{:?}", settings.broken_clusters) };
+        read_secret(
+            &mut settings,
+            "cluster",
+            &secret(
+                "cluster",
+                &[("server", far), ("name", "far"), ("config", "{")],
+            ),
+        )
+        .expect_err("broken");
+        read_secret(
+            &mut settings,
+            "cluster",
+            &secret(
+                "cluster",
+                &[("server", "https://a.example"), ("config", "{}")],
+            ),
+        )
+        .expect("valid");
+        let [broken] = settings.broken_clusters.as_slice() else {
+            panic!("{:?}", settings.broken_clusters)
+        };
         assert!(broken.may_be("https://far.example/", "") && broken.may_be("", "far"));
-        assert!(!broken.may_be("https://a.example", "") && !broken.may_be("", "near") && !broken.may_be("", ""));
+        assert!(
+            !broken.may_be("https://a.example", "")
+                && !broken.may_be("", "near")
+                && !broken.may_be("", "")
+        );
     }
 
     #[test]
     fn a_cluster_that_is_switched_off_stays_so_with_a_secret() {
-        let mut s = Settings::of_config([("cluster.inClusterEnabled".to_owned(), "false".to_owned())].into());
-        read_secret(&mut s, "cluster", &secret("cluster", &[("name", "local"), ("server", IN_CLUSTER_SERVER)])).expect("valid");
+        let mut s = Settings::of_config(
+            [("cluster.inClusterEnabled".to_owned(), "false".to_owned())].into(),
+        );
+        read_secret(
+            &mut s,
+            "cluster",
+            &secret(
+                "cluster",
+                &[("name", "local"), ("server", IN_CLUSTER_SERVER)],
+            ),
+        )
+        .expect("valid");
         assert_eq!(destinations(&s).len(), 0);
-        let to = tiphys_api::application::ApplicationDestination { server: IN_CLUSTER_SERVER.into(), ..Default::default() };
+        let to = tiphys_api::application::ApplicationDestination {
+            server: IN_CLUSTER_SERVER.into(),
+            ..Default::default()
+        };
         let told = spec::destination(&to, &destinations(&s)).expect_err("switched off");
-        assert!(told.ends_with("cluster \"https://kubernetes.default.svc\" is disabled"), "{told}");
+        assert!(
+            told.ends_with("cluster \"https://kubernetes.default.svc\" is disabled"),
+            "{told}"
+        );
         s.config = Config::default();
         assert_eq!(destinations(&s)[0].name, "local");
     }
@@ -425,18 +611,36 @@ mod tests {
     #[test]
     fn a_password_is_for_its_host_and_path_only() {
         let mut s = Settings::default();
-        let template = secret("repo-creds", &[("url", "http://git.corp.example"), ("username", "u"), ("password", "p")]);
+        let template = secret(
+            "repo-creds",
+            &[
+                ("url", "http://git.corp.example"),
+                ("username", "u"),
+                ("password", "p"),
+            ],
+        );
         read_secret(&mut s, "repo-creds", &template).expect("valid");
         let password = |url: &str| s.known_repository(url, "").password;
         assert_eq!(password("http://git.corp.example/x.git"), "p");
-        for url in ["http://git.corp.example@127.0.0.1/x.git", "http://git.corp.example:8080/x.git", "http://git.corp.example.evil/x"] {
+        for url in [
+            "http://git.corp.example@127.0.0.1/x.git",
+            "http://git.corp.example:8080/x.git",
+            "http://git.corp.example.evil/x",
+        ] {
             assert_eq!(password(url), "", "{url}");
         }
     }
 
     #[test]
     fn a_broken_secret_names_its_field() {
-        let e = read_secret(&mut Settings::default(), "repository", &secret("repository", &[("url", "x"), ("insecure", "maybe")]));
-        assert_eq!(e, Err("Secret s: data.insecure is \"maybe\"; use true or false".to_owned()));
+        let e = read_secret(
+            &mut Settings::default(),
+            "repository",
+            &secret("repository", &[("url", "x"), ("insecure", "maybe")]),
+        );
+        assert_eq!(
+            e,
+            Err("Secret s: data.insecure is \"maybe\"; use true or false".to_owned())
+        );
     }
 }

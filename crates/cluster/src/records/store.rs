@@ -45,7 +45,10 @@ pub struct Store<T> {
 
 impl<T> Clone for Store<T> {
     fn clone(&self) -> Self {
-        Self { shared: self.shared.clone(), guard: self.guard.clone() }
+        Self {
+            shared: self.shared.clone(),
+            guard: self.guard.clone(),
+        }
     }
 }
 
@@ -88,12 +91,20 @@ impl<T: Readable> Store<T> {
         let shared = Arc::new(Shared {
             kind,
             is_tapped,
-            records: RwLock::new(Records { all: BTreeMap::new(), position: 0, answered: HashSet::new(), admits: all.clone() }),
+            records: RwLock::new(Records {
+                all: BTreeMap::new(),
+                position: 0,
+                answered: HashSet::new(),
+                admits: all.clone(),
+            }),
             changes: broadcast::Sender::new(FEED_LENGTH),
             state: watch::Sender::new(State::default()),
             cluster,
         });
-        let store = Self { shared, guard: Arc::default() };
+        let store = Self {
+            shared,
+            guard: Arc::default(),
+        };
         store.follow(namespaces, all);
         store
     }
@@ -103,11 +114,19 @@ impl<T: Readable> Store<T> {
     pub(super) fn follow(&self, namespaces: &[String], admits: Admits) {
         let shared = &self.shared;
         let everywhere = vec![String::new()];
-        let namespaces = if namespaces.is_empty() { &everywhere } else { namespaces };
+        let namespaces = if namespaces.is_empty() {
+            &everywhere
+        } else {
+            namespaces
+        };
         let mut generation = 0;
         shared.state.send_modify(|state| {
             generation = state.generation + 1;
-            *state = State { generation, pending: namespaces.len(), error: None };
+            *state = State {
+                generation,
+                pending: namespaces.len(),
+                error: None,
+            };
         });
         shared.keep_only(admits);
         let cancel = CancellationToken::new();
@@ -117,7 +136,12 @@ impl<T: Readable> Store<T> {
                 path: shared.kind.collection_path(namespace),
                 field_selector: String::new(),
                 lists: lists.clone(),
-                tap: shared.is_tapped.then(|| shared.cluster.taps().tap(&shared.kind.collection_path(""), namespace)),
+                tap: shared.is_tapped.then(|| {
+                    shared
+                        .cluster
+                        .taps()
+                        .tap(&shared.kind.collection_path(""), namespace)
+                }),
             };
             let feed = Feed {
                 shared: Arc::downgrade(shared),
@@ -136,7 +160,9 @@ impl<T: Readable> Store<T> {
     pub async fn wait_ready(&self) -> Result<(), Error> {
         let mut state = self.shared.state.subscribe();
         let hopeless = |e: &Error| e.is_not_found() || e.is_forbidden() || e.code() == Some(401);
-        let state = state.wait_for(|s| s.pending == 0 || s.error.as_ref().is_some_and(hopeless)).await;
+        let state = state
+            .wait_for(|s| s.pending == 0 || s.error.as_ref().is_some_and(hopeless))
+            .await;
         match state.map(|s| s.clone()) {
             Ok(State { pending: 0, .. }) | Err(_) => Ok(()),
             Ok(State { error, .. }) => error.map_or(Ok(()), Err),
@@ -160,7 +186,11 @@ impl<T: Readable> Store<T> {
     }
 
     fn read<R>(&self, f: impl FnOnce(&Records<T>) -> R) -> R {
-        f(&self.shared.records.read().unwrap_or_else(PoisonError::into_inner))
+        f(&self
+            .shared
+            .records
+            .read()
+            .unwrap_or_else(PoisonError::into_inner))
     }
 
     pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<Record<T>>> {
@@ -191,8 +221,15 @@ impl<T: Readable> Store<T> {
     }
 
     /// Reads from the server itself; `None`: it does not exist.
-    pub async fn fetch(&self, namespace: &str, name: &str) -> Result<Option<Arc<Record<T>>>, Error> {
-        match self.send(Call::get(self.path(namespace, name)), namespace, name).await {
+    pub async fn fetch(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<Record<T>>>, Error> {
+        match self
+            .send(Call::get(self.path(namespace, name)), namespace, name)
+            .await
+        {
             Ok(record) => Ok(Some(record)),
             Err(e) if e.is_not_found() => Ok(None),
             Err(e) => Err(e),
@@ -223,46 +260,104 @@ impl<T: Readable> Store<T> {
     }
 
     pub async fn create(&self, object: &Object) -> Result<Arc<Record<T>>, Error> {
-        let call = Call::new(Method::POST, self.shared.kind.collection_path(object.namespace()));
-        self.send(self.managed(call).with_body(crate::request::JSON, bytes_of(object)), object.namespace(), object.name()).await
+        let call = Call::new(
+            Method::POST,
+            self.shared.kind.collection_path(object.namespace()),
+        );
+        self.send(
+            self.managed(call)
+                .with_body(crate::request::JSON, bytes_of(object)),
+            object.namespace(),
+            object.name(),
+        )
+        .await
     }
 
     /// Replaces the object; its resourceVersion, when set, must be the server's.
     pub async fn update(&self, object: &Object) -> Result<Arc<Record<T>>, Error> {
         let call = Call::new(Method::PUT, self.path(object.namespace(), object.name()));
-        self.send(self.managed(call).with_body(crate::request::JSON, bytes_of(object)), object.namespace(), object.name()).await
+        self.send(
+            self.managed(call)
+                .with_body(crate::request::JSON, bytes_of(object)),
+            object.namespace(),
+            object.name(),
+        )
+        .await
     }
 
-    pub async fn merge_patch(&self, namespace: &str, name: &str, patch: &Value) -> Result<Arc<Record<T>>, Error> {
+    pub async fn merge_patch(
+        &self,
+        namespace: &str,
+        name: &str,
+        patch: &Value,
+    ) -> Result<Arc<Record<T>>, Error> {
         self.patch(namespace, name, MERGE_PATCH, patch).await
     }
 
-    pub async fn json_patch(&self, namespace: &str, name: &str, patch: &Value) -> Result<Arc<Record<T>>, Error> {
+    pub async fn json_patch(
+        &self,
+        namespace: &str,
+        name: &str,
+        patch: &Value,
+    ) -> Result<Arc<Record<T>>, Error> {
         self.patch(namespace, name, JSON_PATCH, patch).await
     }
 
-    async fn patch(&self, namespace: &str, name: &str, content_type: &'static str, patch: &Value) -> Result<Arc<Record<T>>, Error> {
+    async fn patch(
+        &self,
+        namespace: &str,
+        name: &str,
+        content_type: &'static str,
+        patch: &Value,
+    ) -> Result<Arc<Record<T>>, Error> {
         let call = Call::new(Method::PATCH, self.path(namespace, name));
-        self.send(self.managed(call).with_body(content_type, patch.to_string()), namespace, name).await
+        self.send(
+            self.managed(call)
+                .with_body(content_type, patch.to_string()),
+            namespace,
+            name,
+        )
+        .await
     }
 
     /// Makes `to` of `from`, which was read of `record`, unless somebody else has written meanwhile; fields we do not know stay. A map's
     /// nulls are written, too: where there are new ones the patch is a JSON patch. `None`: there is nothing to write.
-    pub async fn write(&self, record: &Record<T>, from: &Value, to: &Value) -> Result<Option<Arc<Record<T>>>, Error> {
+    pub async fn write(
+        &self,
+        record: &Record<T>,
+        from: &Value,
+        to: &Value,
+    ) -> Result<Option<Arc<Record<T>>>, Error> {
         let (namespace, name) = (&record.meta.namespace, &record.meta.name);
-        let invalid = |problem: String| Error::Invalid { key: format!("{namespace}/{name}"), problem };
-        let object = || record.object().map(Object::into_value).map_err(|e| PatchError::Invalid(e.to_string()));
+        let invalid = |problem: String| Error::Invalid {
+            key: format!("{namespace}/{name}"),
+            problem,
+        };
+        let object = || {
+            record
+                .object()
+                .map(Object::into_value)
+                .map_err(|e| PatchError::Invalid(e.to_string()))
+        };
         let version = json!(record.meta.resource_version);
         match difference::between(from, to, object).map_err(|e| invalid(e.to_string()))? {
-            Difference::Merge(patch) if patch.as_object().is_some_and(serde_json::Map::is_empty) => Ok(None),
+            Difference::Merge(patch)
+                if patch.as_object().is_some_and(serde_json::Map::is_empty) =>
+            {
+                Ok(None)
+            }
             Difference::Merge(mut patch) => {
                 patch["metadata"]["resourceVersion"] = version;
                 self.merge_patch(namespace, name, &patch).await.map(Some)
             }
             Difference::Operations(mut operations) => {
                 // Not as a `test`: that fails as an invalid request, this as a conflict.
-                operations.push(json!({"op": "replace", "path": "/metadata/resourceVersion", "value": version}));
-                self.json_patch(namespace, name, &operations.into()).await.map(Some)
+                operations.push(
+                    json!({"op": "replace", "path": "/metadata/resourceVersion", "value": version}),
+                );
+                self.json_patch(namespace, name, &operations.into())
+                    .await
+                    .map(Some)
             }
         }
     }
@@ -283,14 +378,20 @@ impl<T: Readable> Store<T> {
         for attempt in 0.. {
             let record = match fresh.take() {
                 Some(record) => record,
-                None => self.send(Call::get(self.path(namespace, name)), namespace, name).await?,
+                None => {
+                    self.send(Call::get(self.path(namespace, name)), namespace, name)
+                        .await?
+                }
             };
             let before = record.object()?;
             let mut changed = before.clone();
             if !change(&mut changed)? {
                 return Ok(record);
             }
-            match self.write(&record, &before.into_value(), &changed.into_value()).await {
+            match self
+                .write(&record, &before.into_value(), &changed.into_value())
+                .await
+            {
                 Err(e) if e.is_conflict() && attempt < CONFLICTS => {
                     tokio::time::sleep(crate::request::backoff(
                         std::time::Duration::from_millis(4),
@@ -305,7 +406,13 @@ impl<T: Readable> Store<T> {
     }
 
     /// Deletes; `uid` and `propagation` may be empty. The record leaves the store when the watch says so.
-    pub async fn delete(&self, namespace: &str, name: &str, uid: &str, propagation: &str) -> Result<(), Error> {
+    pub async fn delete(
+        &self,
+        namespace: &str,
+        name: &str,
+        uid: &str,
+        propagation: &str,
+    ) -> Result<(), Error> {
         let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
         if !uid.is_empty() {
             options["preconditions"] = json!({"uid": uid});
@@ -313,7 +420,8 @@ impl<T: Readable> Store<T> {
         if !propagation.is_empty() {
             options["propagationPolicy"] = propagation.into();
         }
-        let call = Call::new(Method::DELETE, self.path(namespace, name)).with_body(crate::request::JSON, options.to_string());
+        let call = Call::new(Method::DELETE, self.path(namespace, name))
+            .with_body(crate::request::JSON, options.to_string());
         self.shared.cluster.http().send(&call).await.map(drop)
     }
 }
@@ -326,16 +434,32 @@ impl<T: Readable> Shared<T> {
     /// From now on keeps what `admits` takes; nothing is known of how far the others were seen.
     fn keep_only(&self, admits: Admits) {
         let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
-        let (kept, gone) = std::mem::take(&mut records.all).into_iter().partition(|(key, _)| admits(&key.0));
-        *records = Records { all: kept, position: 0, answered: HashSet::new(), admits };
+        let (kept, gone) = std::mem::take(&mut records.all)
+            .into_iter()
+            .partition(|(key, _)| admits(&key.0));
+        *records = Records {
+            all: kept,
+            position: 0,
+            answered: HashSet::new(),
+            admits,
+        };
         let gone: BTreeMap<NamespacedName, Arc<Record<T>>> = gone;
         for record in gone.into_values() {
-            let _ = self.changes.send(Arc::new(RecordChange { deed: Deed::Deleted, before: Some(record.clone()), record }));
+            let _ = self.changes.send(Arc::new(RecordChange {
+                deed: Deed::Deleted,
+                before: Some(record.clone()),
+                record,
+            }));
         }
     }
 
     pub(super) fn get(&self, key: &NamespacedName) -> Option<Arc<Record<T>>> {
-        self.records.read().unwrap_or_else(PoisonError::into_inner).all.get(key).cloned()
+        self.records
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .all
+            .get(key)
+            .cloned()
     }
 
     /// Takes a newer state of a record. `write`: it is the answer to a request of ours, which the watch may have overtaken.
@@ -372,7 +496,11 @@ impl<T: Readable> Shared<T> {
             (false, None) => Deed::Added,
             (false, Some(_)) => Deed::Modified,
         };
-        let _ = self.changes.send(Arc::new(RecordChange { deed, record, before }));
+        let _ = self.changes.send(Arc::new(RecordChange {
+            deed,
+            record,
+            before,
+        }));
     }
 
     pub(super) fn remove(&self, key: &NamespacedName, last: Option<Record<T>>, version: u64) {
@@ -383,7 +511,11 @@ impl<T: Readable> Shared<T> {
         }
         if let Some(before) = records.all.remove(key) {
             let record = last.map_or_else(|| before.clone(), Arc::new);
-            let _ = self.changes.send(Arc::new(RecordChange { deed: Deed::Deleted, record, before: Some(before) }));
+            let _ = self.changes.send(Arc::new(RecordChange {
+                deed: Deed::Deleted,
+                record,
+                before: Some(before),
+            }));
         }
     }
 }

@@ -8,7 +8,9 @@ use serde_json::Value;
 use std::sync::Arc;
 use tiphys_api::{
     Application, constants,
-    operation::{Info, Operation, OperationInitiator, RetryStrategy, SyncOperation, SyncOperationResource},
+    operation::{
+        Info, Operation, OperationInitiator, RetryStrategy, SyncOperation, SyncOperationResource,
+    },
     status::ResourceStatus,
 };
 use tiphys_apimachinery::ResourceKey;
@@ -48,7 +50,12 @@ pub struct Backoff {
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self { first: SignedDuration::ZERO, initial: SignedDuration::from_secs(2), factor: 3, cap: SignedDuration::from_secs(300) }
+        Self {
+            first: SignedDuration::ZERO,
+            initial: SignedDuration::from_secs(2),
+            factor: 3,
+            cap: SignedDuration::from_secs(300),
+        }
     }
 }
 
@@ -84,18 +91,41 @@ pub struct Compared<'a> {
 
 /// Whether the Application may start a sync by itself at all.
 pub fn is_on(app: &Application) -> bool {
-    app.spec.sync_policy.as_ref().and_then(|p| p.automated.as_ref()).is_some_and(|a| a.enabled != Some(false))
+    app.spec
+        .sync_policy
+        .as_ref()
+        .and_then(|p| p.automated.as_ref())
+        .is_some_and(|a| a.enabled != Some(false))
 }
 
 /// Decides for an Application that was compared just now.
-pub fn decide(app: &Application, compared: &Compared<'_>, backoff: Backoff, now: Timestamp) -> Verdict {
-    let Some(policy) = app.spec.sync_policy.as_ref() else { return Verdict::Nothing };
-    let Some(automated) = policy.automated.as_ref().filter(|a| a.enabled != Some(false)) else { return Verdict::Nothing };
-    if app.operation.is_some() || app.metadata.deletion_timestamp.is_some() || !compared.out_of_sync {
+pub fn decide(
+    app: &Application,
+    compared: &Compared<'_>,
+    backoff: Backoff,
+    now: Timestamp,
+) -> Verdict {
+    let Some(policy) = app.spec.sync_policy.as_ref() else {
+        return Verdict::Nothing;
+    };
+    let Some(automated) = policy
+        .automated
+        .as_ref()
+        .filter(|a| a.enabled != Some(false))
+    else {
+        return Verdict::Nothing;
+    };
+    if app.operation.is_some() || app.metadata.deletion_timestamp.is_some() || !compared.out_of_sync
+    {
         return Verdict::Nothing;
     }
     let prune = automated.prune.unwrap_or_default();
-    if !prune && compared.resources.iter().all(|r| r.status == "Synced" || r.requires_pruning) {
+    if !prune
+        && compared
+            .resources
+            .iter()
+            .all(|r| r.status == "Synced" || r.requires_pruning)
+    {
         return Verdict::Nothing;
     }
     let mut sync = SyncOperation {
@@ -103,25 +133,44 @@ pub fn decide(app: &Application, compared: &Compared<'_>, backoff: Backoff, now:
         revisions: compared.revisions.to_vec(),
         prune,
         sync_options: policy.sync_options.clone(),
-        source: app.spec.sources.is_empty().then(|| app.spec.source.clone().unwrap_or_default()),
+        source: app
+            .spec
+            .sources
+            .is_empty()
+            .then(|| app.spec.source.clone().unwrap_or_default()),
         sources: app.spec.sources.clone(),
         ..SyncOperation::default()
     };
     let shown = sources::shown(compared.revision, compared.revisions);
-    let unconfirmed = compared.large_prune.filter(|_| prune).map(|large| unconfirmed(&large, &shown));
+    let unconfirmed = compared
+        .large_prune
+        .filter(|_| prune)
+        .map(|large| unconfirmed(&large, &shown));
     match attempted(app, compared, &shown) {
         Attempt::None => {}
         // It was stopped for want of a confirmation, which may be there now.
-        Attempt::Failed { message, .. } if unconfirmed.as_ref().is_some_and(|text| message.starts_with(text)) => {}
-        Attempt::Failed { tried, message } => return Verdict::Refused(format!("Failed last sync attempt to [{tried}]: {message}")),
+        Attempt::Failed { message, .. }
+            if unconfirmed
+                .as_ref()
+                .is_some_and(|text| message.starts_with(text)) => {}
+        Attempt::Failed { tried, message } => {
+            return Verdict::Refused(format!("Failed last sync attempt to [{tried}]: {message}"));
+        }
         Attempt::Succeeded if !automated.self_heal.unwrap_or_default() => return Verdict::Nothing,
         Attempt::Succeeded => {
-            let left: Vec<&ResourceStatus> =
-                compared.resources.iter().filter(|r| r.status != "Synced" && !r.hook && !is_leaving(r, compared.leaving)).collect();
+            let left: Vec<&ResourceStatus> = compared
+                .resources
+                .iter()
+                .filter(|r| r.status != "Synced" && !r.hook && !is_leaving(r, compared.leaving))
+                .collect();
             if left.is_empty() && !compared.leaving.is_empty() {
                 return Verdict::Nothing;
             }
-            let last = app.status.operation_state.as_ref().and_then(|s| s.operation.sync.as_ref());
+            let last = app
+                .status
+                .operation_state
+                .as_ref()
+                .and_then(|s| s.operation.sync.as_ref());
             let attempts = last.map_or(0, |s| s.auto_heal_attempts_count);
             if let Some(wait) = remaining(app, backoff.before(attempts), now) {
                 return Verdict::Later(wait, undone(attempts, &shown, compared));
@@ -134,9 +183,15 @@ pub fn decide(app: &Application, compared: &Compared<'_>, backoff: Backoff, now:
     match unconfirmed {
         _ if prune && compared.resources.iter().all(|r| r.requires_pruning) => {
             if !automated.allow_empty.unwrap_or_default() {
-                return Verdict::Refused(format!("Skipping sync attempt to [{shown}]: auto-sync will wipe out all resources"));
+                return Verdict::Refused(format!(
+                    "Skipping sync attempt to [{shown}]: auto-sync will wipe out all resources"
+                ));
             }
-            info.extend(compared.large_prune.map(|large| confirmed(&large, "allowEmpty")));
+            info.extend(
+                compared
+                    .large_prune
+                    .map(|large| confirmed(&large, "allowEmpty")),
+            );
         }
         Some(text) => match approval(app, &text) {
             Some(time) => info.extend(compared.large_prune.map(|large| confirmed(&large, time))),
@@ -144,9 +199,20 @@ pub fn decide(app: &Application, compared: &Compared<'_>, backoff: Backoff, now:
         },
         None => {}
     }
-    let retry = policy.retry.clone().unwrap_or(RetryStrategy { limit: 5, ..RetryStrategy::default() });
-    let initiated_by = OperationInitiator { automated: true, ..OperationInitiator::default() };
-    Verdict::Start(Box::new(Operation { sync: Some(sync), initiated_by, info, retry }))
+    let retry = policy.retry.clone().unwrap_or(RetryStrategy {
+        limit: 5,
+        ..RetryStrategy::default()
+    });
+    let initiated_by = OperationInitiator {
+        automated: true,
+        ..OperationInitiator::default()
+    };
+    Verdict::Start(Box::new(Operation {
+        sync: Some(sync),
+        initiated_by,
+        info,
+        retry,
+    }))
 }
 
 /// Why a sync does not prune so much by itself. Not of Argo CD, which prunes it.
@@ -160,25 +226,40 @@ pub fn unconfirmed(large: &LargePrune, revision: &str) -> String {
 
 /// The sentence of the Event when an operation starts.
 pub fn started(sync: &SyncOperation) -> String {
-    let revisions = if sync.revisions.is_empty() { sync.revision.clone() } else { sync.revisions.join(", ") };
+    let revisions = if sync.revisions.is_empty() {
+        sync.revision.clone()
+    } else {
+        sync.revisions.join(", ")
+    };
     format!("Initiated automated sync to '{revisions}'")
 }
 
 /// Whether an operation may prune as much as it likes: a user asked for it, or confirmed it.
 pub fn may_prune_much(operation: &Operation) -> bool {
-    !operation.initiated_by.automated || operation.info.iter().any(|i| i.name == CONFIRMED) || rollback::origin(operation).is_some()
+    !operation.initiated_by.automated
+        || operation.info.iter().any(|i| i.name == CONFIRMED)
+        || rollback::origin(operation).is_some()
 }
 
 /// The approval of what is told in a condition, if it came after it was told.
 fn approval<'a>(app: &'a Application, told: &str) -> Option<&'a str> {
-    let since = app.status.conditions.iter().find(|c| c.message == told)?.last_transition_time?.timestamp();
+    let since = app
+        .status
+        .conditions
+        .iter()
+        .find(|c| c.message == told)?
+        .last_transition_time?
+        .timestamp();
     let approved = app.metadata.annotations.get(constants::DELETION_APPROVED)?;
     deletion_confirmed(Some(approved), since).then_some(approved)
 }
 
 /// Stays with the operation, whose retries may meet another revision.
 fn confirmed(large: &LargePrune, by: &str) -> Info {
-    Info { name: CONFIRMED.into(), value: format!("{} of {} resources, {by}", large.prunes, large.live) }
+    Info {
+        name: CONFIRMED.into(),
+        value: format!("{} of {} resources, {by}", large.prunes, large.live),
+    }
 }
 
 enum Attempt {
@@ -193,29 +274,44 @@ enum Attempt {
 
 /// Whether the last operation already tried this revision with these parameters.
 fn attempted(app: &Application, compared: &Compared<'_>, shown: &str) -> Attempt {
-    let Some(state) = app.status.operation_state.as_ref() else { return Attempt::None };
+    let Some(state) = app.status.operation_state.as_ref() else {
+        return Attempt::None;
+    };
     if !matches!(state.phase.as_str(), "Succeeded" | "Failed" | "Error") {
         return Attempt::None;
     }
     // It took too long, and another revision was put in its place.
     if let Some(why) = rollback::reason(&state.operation, shown, &app.spec) {
-        return Attempt::Failed { tried: shown.to_owned(), message: why.to_owned() };
+        return Attempt::Failed {
+            tried: shown.to_owned(),
+            message: why.to_owned(),
+        };
     }
     let same = match (&state.operation.sync, &state.sync_result) {
         (None, _) => false,
         (Some(_), None) => true,
         (Some(_), Some(result)) => {
-            let same_source = !app.spec.sources.is_empty() || Some(&result.source) == app.spec.source.as_ref();
-            let same_revision = (result.revision.as_str(), result.revisions.as_slice()) == (compared.revision, compared.revisions);
-            (same_revision || !compared.touched) && same_source && result.sources == app.spec.sources
+            let same_source =
+                !app.spec.sources.is_empty() || Some(&result.source) == app.spec.source.as_ref();
+            let same_revision = (result.revision.as_str(), result.revisions.as_slice())
+                == (compared.revision, compared.revisions);
+            (same_revision || !compared.touched)
+                && same_source
+                && result.sources == app.spec.sources
         }
     };
     match (same, state.phase.as_str()) {
         (false, _) => Attempt::None,
         (true, "Succeeded") => Attempt::Succeeded,
         (true, _) => {
-            let tried = state.sync_result.as_ref().map_or_else(|| shown.to_owned(), |r| sources::shown(&r.revision, &r.revisions));
-            Attempt::Failed { tried, message: state.message.clone() }
+            let tried = state.sync_result.as_ref().map_or_else(
+                || shown.to_owned(),
+                |r| sources::shown(&r.revision, &r.revisions),
+            );
+            Attempt::Failed {
+                tried,
+                message: state.message.clone(),
+            }
         }
     }
 }
@@ -225,25 +321,43 @@ fn undone(attempts: i64, revision: &str, compared: &Compared<'_>) -> Option<Stri
     if attempts < OFTEN {
         return None;
     }
-    let differing = compared.resources.iter().filter(|r| r.status == "OutOfSync" && !r.hook);
-    let (changed, left): (Vec<_>, Vec<_>) = differing.partition(|r| (compared.changed_by_others)(r));
+    let differing = compared
+        .resources
+        .iter()
+        .filter(|r| r.status == "OutOfSync" && !r.hook);
+    let (changed, left): (Vec<_>, Vec<_>) =
+        differing.partition(|r| (compared.changed_by_others)(r));
     let why = match changed.is_empty() {
-        false => format!("was undone {attempts} times: something else changes {}", named(&changed)),
+        false => format!(
+            "was undone {attempts} times: something else changes {}",
+            named(&changed)
+        ),
         true => format!(
             "had no lasting effect {attempts} times: {} still differs from Git, and no other manager is known to have changed it",
             named(&left)
         ),
     };
-    Some(format!("The self-heal to [{revision}] {why}. It pauses longer each time; a new revision starts over"))
+    Some(format!(
+        "The self-heal to [{revision}] {why}. It pauses longer each time; a new revision starts over"
+    ))
 }
 
 /// Names under which we write ourselves.
-const OURS: [&str; 4] = [constants::FIELD_MANAGER, "kubectl-create", "kubectl-replace", "argocd-application-controller"];
+const OURS: [&str; 4] = [
+    constants::FIELD_MANAGER,
+    "kubectl-create",
+    "kubectl-replace",
+    "argocd-application-controller",
+];
 
 /// What is to be pruned and is being deleted already: a finalizer holds it, and another sync would not hasten it.
 pub fn leaving(comparison: &Comparison) -> Vec<&ResourceKey> {
     let pruned = comparison.entries.iter().filter(|e| e.requires_pruning);
-    let is_deleted = |e: &&Arc<Entry>| e.live.as_ref().is_some_and(|live| live.object().deletion_timestamp().is_some());
+    let is_deleted = |e: &&Arc<Entry>| {
+        e.live
+            .as_ref()
+            .is_some_and(|live| live.object().deletion_timestamp().is_some())
+    };
     pruned.filter(is_deleted).map(|e| &e.key).collect()
 }
 
@@ -253,33 +367,72 @@ fn is_leaving(resource: &ResourceStatus, leaving: &[&ResourceKey]) -> bool {
 
 fn is_of(key: &ResourceKey, resource: &ResourceStatus) -> bool {
     let key = [&key.group, &key.kind, &key.namespace, &key.name];
-    key == [&resource.group, &resource.kind, &resource.namespace, &resource.name]
+    key == [
+        &resource.group,
+        &resource.kind,
+        &resource.namespace,
+        &resource.name,
+    ]
 }
 
 /// Whether somebody else deleted a resource, owns one of the fields in which it differs, or has written to it since then.
-pub fn changed_by_others(comparison: &Comparison, resource: &ResourceStatus, since: Option<Timestamp>) -> bool {
-    let Some(entry) = comparison.entries.iter().find(|e| is_of(&e.key, resource)) else { return false };
-    let Some(live) = entry.live.as_ref().map(|live| live.object()) else { return true };
-    let text = |entry: &Value, field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+pub fn changed_by_others(
+    comparison: &Comparison,
+    resource: &ResourceStatus,
+    since: Option<Timestamp>,
+) -> bool {
+    let Some(entry) = comparison.entries.iter().find(|e| is_of(&e.key, resource)) else {
+        return false;
+    };
+    let Some(live) = entry.live.as_ref().map(|live| live.object()) else {
+        return true;
+    };
+    let text = |entry: &Value, field: &str| {
+        entry
+            .get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     let wrote = |entry: &Value| {
         let time = text(entry, "time").parse::<Timestamp>().ok();
-        let other = !OURS.contains(&text(entry, "manager").as_str()) && text(entry, "subresource") != "status";
+        let other = !OURS.contains(&text(entry, "manager").as_str())
+            && text(entry, "subresource") != "status";
         other && time.zip(since).is_some_and(|(time, since)| time >= since)
     };
-    let written = live.metadata("managedFields").and_then(Value::as_array).is_some_and(|list| list.iter().any(wrote));
-    written || diff::why(&entry.diff.read(), &live).iter().flat_map(|reason| &reason.owners).any(|o| !OURS.contains(&o.manager.as_str()))
+    let written = live
+        .metadata("managedFields")
+        .and_then(Value::as_array)
+        .is_some_and(|list| list.iter().any(wrote));
+    written
+        || diff::why(&entry.diff.read(), &live)
+            .iter()
+            .flat_map(|reason| &reason.owners)
+            .any(|o| !OURS.contains(&o.manager.as_str()))
 }
 
 fn named(resources: &[&ResourceStatus]) -> String {
-    let mut names: Vec<String> = resources.iter().map(|r| format!("{}/{}", r.kind, r.name)).collect();
+    let mut names: Vec<String> = resources
+        .iter()
+        .map(|r| format!("{}/{}", r.kind, r.name))
+        .collect();
     if names.len() > NAMED {
         names.splice(NAMED.., ["…".to_owned()]);
     }
     names.join(", ")
 }
 
-fn remaining(app: &Application, pause: SignedDuration, now: Timestamp) -> Option<std::time::Duration> {
-    let finished = app.status.operation_state.as_ref()?.finished_at?.timestamp();
+fn remaining(
+    app: &Application,
+    pause: SignedDuration,
+    now: Timestamp,
+) -> Option<std::time::Duration> {
+    let finished = app
+        .status
+        .operation_state
+        .as_ref()?
+        .finished_at?
+        .timestamp();
     let left = pause - now.duration_since(finished);
     (left > SignedDuration::ZERO).then(|| left.try_into().unwrap_or_default())
 }
@@ -304,11 +457,20 @@ mod tests {
             "spec": {"project": "default", "source": {"repoURL": "r"}, "destination": {}, "syncPolicy": {"automated": {}}},
             "status": {}
         });
-        serde_json::from_value(tiphys_apimachinery::patch::json_merge::apply(&base, change).expect("maps")).expect("an Application")
+        serde_json::from_value(
+            tiphys_apimachinery::patch::json_merge::apply(&base, change).expect("maps"),
+        )
+        .expect("an Application")
     }
 
     fn resource(status: &str, requires_pruning: bool) -> ResourceStatus {
-        ResourceStatus { kind: "ConfigMap".into(), name: "c".into(), status: status.into(), requires_pruning, ..ResourceStatus::default() }
+        ResourceStatus {
+            kind: "ConfigMap".into(),
+            name: "c".into(),
+            status: status.into(),
+            requires_pruning,
+            ..ResourceStatus::default()
+        }
     }
 
     fn tried(phase: &str, heal: i64) -> Value {
@@ -330,7 +492,12 @@ mod tests {
     }
 
     fn run_with(change: &Value, compared: &Compared<'_>) -> Verdict {
-        decide(&app(change), compared, Backoff::default(), "2026-01-01T00:00:01Z".parse().expect("a time"))
+        decide(
+            &app(change),
+            compared,
+            Backoff::default(),
+            "2026-01-01T00:00:01Z".parse().expect("a time"),
+        )
     }
 
     fn run(change: &Value, resources: &[ResourceStatus]) -> Verdict {
@@ -339,12 +506,29 @@ mod tests {
 
     #[test]
     fn fact_41_a_new_revision_starts_a_sync_with_the_policys_options() {
-        let change = json!({"spec": {"syncPolicy": {"automated": {"prune": true}, "syncOptions": ["A=b"]}}});
-        let Verdict::Start(op) = run(&change, &[resource("OutOfSync", false)]) else { panic!("it must start") };
+        let change =
+            json!({"spec": {"syncPolicy": {"automated": {"prune": true}, "syncOptions": ["A=b"]}}});
+        let Verdict::Start(op) = run(&change, &[resource("OutOfSync", false)]) else {
+            panic!("it must start")
+        };
         let sync = op.sync.expect("a sync");
-        assert_eq!((sync.revision.as_str(), sync.prune, sync.sync_options, op.retry.limit), ("abc", true, vec!["A=b".to_owned()], 5));
+        assert_eq!(
+            (
+                sync.revision.as_str(),
+                sync.prune,
+                sync.sync_options,
+                op.retry.limit
+            ),
+            ("abc", true, vec!["A=b".to_owned()], 5)
+        );
         assert!(op.initiated_by.automated);
-        assert_eq!(started(&SyncOperation { revision: "abc".into(), ..SyncOperation::default() }), "Initiated automated sync to 'abc'");
+        assert_eq!(
+            started(&SyncOperation {
+                revision: "abc".into(),
+                ..SyncOperation::default()
+            }),
+            "Initiated automated sync to 'abc'"
+        );
     }
 
     #[test]
@@ -353,11 +537,27 @@ mod tests {
             "syncPolicy": {"automated": {}, "retry": {"limit": 2}}}});
         let revisions = ["abc".to_owned(), "def".to_owned()];
         let drifted = [resource("OutOfSync", false)];
-        let compared = Compared { revision: "", revisions: &revisions, ..compared(&drifted) };
-        let Verdict::Start(op) = run_with(&change, &compared) else { panic!("it must start") };
+        let compared = Compared {
+            revision: "",
+            revisions: &revisions,
+            ..compared(&drifted)
+        };
+        let Verdict::Start(op) = run_with(&change, &compared) else {
+            panic!("it must start")
+        };
         let sync = op.sync.expect("a sync");
-        assert_eq!((sync.revision.as_str(), sync.revisions.as_slice(), &sync.source), ("", &revisions[..], &None));
-        assert_eq!((sync.sources.len(), sync.prune, op.retry.limit), (2, false, 2));
+        assert_eq!(
+            (
+                sync.revision.as_str(),
+                sync.revisions.as_slice(),
+                &sync.source
+            ),
+            ("", &revisions[..], &None)
+        );
+        assert_eq!(
+            (sync.sources.len(), sync.prune, op.retry.limit),
+            (2, false, 2)
+        );
         assert_eq!(started(&sync), "Initiated automated sync to 'abc, def'");
     }
 
@@ -375,16 +575,33 @@ mod tests {
         ] {
             assert_eq!(run(&change, &drifted), Verdict::Nothing, "{change}");
         }
-        assert_eq!(run(&json!({}), &[resource("OutOfSync", true), resource("Synced", false)]), Verdict::Nothing, "only pruning is left");
+        assert_eq!(
+            run(
+                &json!({}),
+                &[resource("OutOfSync", true), resource("Synced", false)]
+            ),
+            Verdict::Nothing,
+            "only pruning is left"
+        );
         assert!(matches!(run(&json!({}), &drifted), Verdict::Start(_)));
-        let calm = Compared { out_of_sync: false, ..compared(&drifted) };
-        assert_eq!(run_with(&json!({}), &calm), Verdict::Nothing, "Synced or Unknown");
+        let calm = Compared {
+            out_of_sync: false,
+            ..compared(&drifted)
+        };
+        assert_eq!(
+            run_with(&json!({}), &calm),
+            Verdict::Nothing,
+            "Synced or Unknown"
+        );
     }
 
     #[test]
     fn fact_46_a_failed_revision_is_not_tried_again() {
         let expected = "Failed last sync attempt to [abc]: boom";
-        assert_eq!(run(&tried("Failed", 0), &[resource("OutOfSync", false)]), Verdict::Refused(expected.into()));
+        assert_eq!(
+            run(&tried("Failed", 0), &[resource("OutOfSync", false)]),
+            Verdict::Refused(expected.into())
+        );
     }
 
     #[test]
@@ -392,7 +609,9 @@ mod tests {
         let source = json!({"repoURL": "r"});
         let result = |several: bool| match several {
             false => json!({"revision": "old", "source": source}),
-            true => json!({"revision": "", "source": {}, "revisions": ["old", "x"], "sources": [source, source]}),
+            true => {
+                json!({"revision": "", "source": {}, "revisions": ["old", "x"], "sources": [source, source]})
+            }
         };
         for (several, touched, other_source, phase, expected) in [
             (false, false, false, "Succeeded", "attempted"),
@@ -405,10 +624,20 @@ mod tests {
             (true, false, true, "Succeeded", "none"),
             (true, false, false, "Error", "failed at old x: boom"),
         ] {
-            let now = if other_source { json!({"repoURL": "other"}) } else { source.clone() };
-            let spec = if several { json!({"source": null, "sources": [source, now]}) } else { json!({"source": now}) };
-            let app = app(&json!({"spec": spec, "status": {"operationState": {"phase": phase, "message": "boom",
-                "operation": {"sync": {}}, "syncResult": result(several)}}}));
+            let now = if other_source {
+                json!({"repoURL": "other"})
+            } else {
+                source.clone()
+            };
+            let spec = if several {
+                json!({"source": null, "sources": [source, now]})
+            } else {
+                json!({"source": now})
+            };
+            let app = app(
+                &json!({"spec": spec, "status": {"operationState": {"phase": phase, "message": "boom",
+                "operation": {"sync": {}}, "syncResult": result(several)}}}),
+            );
             let revisions = ["new".to_owned(), "x".to_owned()];
             let compared = Compared {
                 out_of_sync: true,
@@ -425,7 +654,10 @@ mod tests {
                 Attempt::Succeeded => "attempted".to_owned(),
                 Attempt::Failed { tried, message } => format!("failed at {tried}: {message}"),
             };
-            assert_eq!(found, expected, "several {several}, touched {touched}, another source {other_source}, {phase}");
+            assert_eq!(
+                found, expected,
+                "several {several}, touched {touched}, another source {other_source}, {phase}"
+            );
         }
     }
 
@@ -433,71 +665,156 @@ mod tests {
     fn fact_47_pruning_everything_needs_allow_empty() {
         let prune = json!({"spec": {"syncPolicy": {"automated": {"prune": true}}}});
         let expected = "Skipping sync attempt to [abc]: auto-sync will wipe out all resources";
-        assert_eq!(run(&prune, &[resource("OutOfSync", true)]), Verdict::Refused(expected.into()));
-        assert_eq!(run(&prune, &[]), Verdict::Refused(expected.into()), "there is nothing");
-        assert!(matches!(run(&prune, &[resource("OutOfSync", true), resource("Synced", false)]), Verdict::Start(_)), "one stays");
-        let allowed = json!({"spec": {"syncPolicy": {"automated": {"prune": true, "allowEmpty": true}}}});
-        assert!(matches!(run(&allowed, &[resource("OutOfSync", true)]), Verdict::Start(_)));
+        assert_eq!(
+            run(&prune, &[resource("OutOfSync", true)]),
+            Verdict::Refused(expected.into())
+        );
+        assert_eq!(
+            run(&prune, &[]),
+            Verdict::Refused(expected.into()),
+            "there is nothing"
+        );
+        assert!(
+            matches!(
+                run(
+                    &prune,
+                    &[resource("OutOfSync", true), resource("Synced", false)]
+                ),
+                Verdict::Start(_)
+            ),
+            "one stays"
+        );
+        let allowed =
+            json!({"spec": {"syncPolicy": {"automated": {"prune": true, "allowEmpty": true}}}});
+        assert!(matches!(
+            run(&allowed, &[resource("OutOfSync", true)]),
+            Verdict::Start(_)
+        ));
     }
 
     #[test]
     fn a_large_prune_waits_for_an_approval_of_what_was_told() {
-        let large = LargePrune { prunes: 15, live: 20 };
+        let large = LargePrune {
+            prunes: 15,
+            live: 20,
+        };
         let text = "Skipping sync attempt to [abc]: auto-sync would prune 15 of 20 resources; sync with prune, or confirm it by argocd.argoproj.io/deletion-approved";
         let resources = [resource("OutOfSync", true), resource("Synced", false)];
         let decided = |approved: &str, told: &str, change: &Value| {
             let condition = json!([{"type": "SyncError", "message": told, "lastTransitionTime": "2026-01-01T00:00:10Z"}]);
             let base = json!({"metadata": {"annotations": {"argocd.argoproj.io/deletion-approved": approved}},
                 "spec": {"syncPolicy": {"automated": {"prune": true}}}, "status": {"conditions": condition}});
-            let change = tiphys_apimachinery::patch::json_merge::apply(&base, change).expect("maps");
-            let compared = Compared { large_prune: Some(large), ..compared(&resources) };
-            decide(&app(&change), &compared, Backoff::default(), "2026-01-01T00:01:00Z".parse().expect("a time"))
+            let change =
+                tiphys_apimachinery::patch::json_merge::apply(&base, change).expect("maps");
+            let compared = Compared {
+                large_prune: Some(large),
+                ..compared(&resources)
+            };
+            decide(
+                &app(&change),
+                &compared,
+                Backoff::default(),
+                "2026-01-01T00:01:00Z".parse().expect("a time"),
+            )
         };
         let none = json!({});
         let refused = Verdict::Refused(text.to_owned());
-        assert_eq!(decided("2026-01-01T00:00:10Z", "another revision", &none), refused, "nobody was told of it");
-        assert_eq!(decided("2026-01-01T00:00:09Z", text, &none), refused, "too early");
+        assert_eq!(
+            decided("2026-01-01T00:00:10Z", "another revision", &none),
+            refused,
+            "nobody was told of it"
+        );
+        assert_eq!(
+            decided("2026-01-01T00:00:09Z", text, &none),
+            refused,
+            "too early"
+        );
         assert_eq!(decided("yes", text, &none), refused);
         let stopped = tiphys_apimachinery::patch::json_merge::apply(
             &tried("Failed", 0),
             &json!({"status": {"operationState": {"message": format!("{text} (retried 1 times).")}}}),
         );
-        assert_eq!(decided("", text, &stopped.expect("maps")), refused, "an operation that was stopped for it");
-        let Verdict::Start(operation) = decided("2026-01-01T00:00:10Z", text, &none) else { panic!("it is approved") };
+        assert_eq!(
+            decided("", text, &stopped.expect("maps")),
+            refused,
+            "an operation that was stopped for it"
+        );
+        let Verdict::Start(operation) = decided("2026-01-01T00:00:10Z", text, &none) else {
+            panic!("it is approved")
+        };
         assert!(may_prune_much(&operation) && operation.initiated_by.automated);
-        assert_eq!(operation.info[0].value, "15 of 20 resources, 2026-01-01T00:00:10Z");
+        assert_eq!(
+            operation.info[0].value,
+            "15 of 20 resources, 2026-01-01T00:00:10Z"
+        );
         let unpruned = json!({"spec": {"syncPolicy": {"automated": {"prune": false}}}});
-        assert_eq!(decided("", text, &unpruned), Verdict::Nothing, "nothing is pruned, and nothing else is to be done");
+        assert_eq!(
+            decided("", text, &unpruned),
+            Verdict::Nothing,
+            "nothing is pruned, and nothing else is to be done"
+        );
     }
 
     #[test]
     fn facts_48_49_self_heal_selects_what_drifted_and_backs_off() {
         let heal = json!({"spec": {"syncPolicy": {"automated": {"selfHeal": true}}}});
-        let with = |attempts| tiphys_apimachinery::patch::json_merge::apply(&tried("Succeeded", attempts), &heal).expect("maps");
+        let with = |attempts| {
+            tiphys_apimachinery::patch::json_merge::apply(&tried("Succeeded", attempts), &heal)
+                .expect("maps")
+        };
         let resources = [resource("OutOfSync", false), resource("Synced", false)];
-        let Verdict::Start(op) = run(&with(0), &resources) else { panic!("it must start") };
+        let Verdict::Start(op) = run(&with(0), &resources) else {
+            panic!("it must start")
+        };
         let sync = op.sync.expect("a sync");
-        assert_eq!((sync.resources.len(), sync.auto_heal_attempts_count), (1, 1));
-        let (mut pruned, key) =
-            (resource("OutOfSync", true), ResourceKey { kind: "ConfigMap".into(), name: "gone".into(), ..ResourceKey::default() });
+        assert_eq!(
+            (sync.resources.len(), sync.auto_heal_attempts_count),
+            (1, 1)
+        );
+        let (mut pruned, key) = (
+            resource("OutOfSync", true),
+            ResourceKey {
+                kind: "ConfigMap".into(),
+                name: "gone".into(),
+                ..ResourceKey::default()
+            },
+        );
         pruned.name = "gone".into();
         let both = [resource("OutOfSync", false), pruned.clone()];
         for (resources, selected) in [(&both[..], Some(1)), (&both[1..], None)] {
-            let verdict = run_with(&with(0), &Compared { leaving: &[&key], ..compared(resources) });
+            let verdict = run_with(
+                &with(0),
+                &Compared {
+                    leaving: &[&key],
+                    ..compared(resources)
+                },
+            );
             let found = match verdict {
                 Verdict::Start(op) => op.sync.map(|sync| sync.resources.len()),
                 _ => None,
             };
             assert_eq!(found, selected, "what is being deleted needs no other sync");
         }
-        assert_eq!(run(&with(2), &resources), Verdict::Later(std::time::Duration::from_secs(5), None));
+        assert_eq!(
+            run(&with(2), &resources),
+            Verdict::Later(std::time::Duration::from_secs(5), None)
+        );
         let many: Vec<_> = (0..5).map(|_| resource("OutOfSync", false)).collect();
-        let Verdict::Later(_, Some(told)) = run(&with(5), &many) else { panic!("it is told") };
+        let Verdict::Later(_, Some(told)) = run(&with(5), &many) else {
+            panic!("it is told")
+        };
         assert!(told.contains("undone 5 times: something else changes ConfigMap/c, ConfigMap/c, ConfigMap/c, …. It pauses"), "{told}");
-        let own = ResourceStatus { name: "own".into(), ..resource("OutOfSync", false) };
-        let Verdict::Later(_, Some(told)) = run(&with(5), &[own]) else { panic!("it is told") };
+        let own = ResourceStatus {
+            name: "own".into(),
+            ..resource("OutOfSync", false)
+        };
+        let Verdict::Later(_, Some(told)) = run(&with(5), &[own]) else {
+            panic!("it is told")
+        };
         assert!(told.contains("had no lasting effect 5 times: ConfigMap/own still differs from Git, and no other manager"), "{told}");
-        let pauses: Vec<_> = (0..=7).map(|n| Backoff::default().before(n).as_secs()).collect();
+        let pauses: Vec<_> = (0..=7)
+            .map(|n| Backoff::default().before(n).as_secs())
+            .collect();
         assert_eq!(pauses, [0, 2, 6, 18, 54, 162, 300, 300]);
     }
 }

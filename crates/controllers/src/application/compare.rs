@@ -16,7 +16,10 @@ use tiphys_cluster::{Executor, Known, clusters::LiveCluster, scripts::heavy};
 use tiphys_engine::{
     compare::compare,
     marks, spec, track,
-    types::{CompareRules, Comparison, Condition, ConditionType, Desired as Target, DryRuns, KindInfo, NamespaceMetadata, ServerSideDiff},
+    types::{
+        CompareRules, Comparison, Condition, ConditionType, Desired as Target, DryRuns, KindInfo,
+        NamespaceMetadata, ServerSideDiff,
+    },
 };
 use tiphys_gocompat::yaml;
 
@@ -44,34 +47,76 @@ pub async fn run(pass: &mut Pass<'_>, refresh: &Refresh) -> Result<Compared, Str
     if !local.is_empty() {
         return with_manifests(pass, cluster, &local).await;
     }
-    let rests = refresh.level < Level::ForceResolve && pass.memo.untold_outage().is_some_and(|outage| pass.now < outage.next);
-    let remembered = pass.memo.loaded(&wanted).filter(|_| rests || (refresh.level <= Level::Recent && !refresh.hard));
+    let rests = refresh.level < Level::ForceResolve
+        && pass
+            .memo
+            .untold_outage()
+            .is_some_and(|outage| pass.now < outage.next);
+    let remembered = pass
+        .memo
+        .loaded(&wanted)
+        .filter(|_| rests || (refresh.level <= Level::Recent && !refresh.hard));
     let (loaded, reconciled) = match remembered {
         Some(loaded) => (loaded, false),
-        None if rests => (Err("Failed to load target state: the repository was away a moment ago".to_owned()), false),
+        None if rests => (
+            Err("Failed to load target state: the repository was away a moment ago".to_owned()),
+            false,
+        ),
         None => load(pass, &cluster, &wanted, refresh).await,
     };
     let untold = loaded.is_err() && pass.memo.untold_outage().is_some();
-    let facts = status::Compared { reconciled, ..facts(pass) };
+    let facts = status::Compared {
+        reconciled,
+        ..facts(pass)
+    };
     let (comparison, facts) = match loaded {
         Ok(desired) => {
-            let facts = status::Compared { revisions: desired.revisions(), source_types: desired.types(), ..facts };
+            let facts = status::Compared {
+                revisions: desired.revisions(),
+                source_types: desired.types(),
+                ..facts
+            };
             (with_live(pass, &cluster, Some(&desired), &[]).await?, facts)
         }
         Err(why) => {
             let before = status::Compared::as_before(&pass.app.status);
-            let facts = status::Compared { revisions: before.revisions, source_types: before.source_types, ..facts };
+            let facts = status::Compared {
+                revisions: before.revisions,
+                source_types: before.source_types,
+                ..facts
+            };
             let condition = Condition::new(ConditionType::ComparisonError, why);
-            (with_target(pass, &cluster, Target { objects: Vec::new(), errors: vec![condition] }).await?, facts)
+            (
+                with_target(
+                    pass,
+                    &cluster,
+                    Target {
+                        objects: Vec::new(),
+                        errors: vec![condition],
+                    },
+                )
+                .await?,
+                facts,
+            )
         }
     };
-    Ok(Compared { comparison, facts, cluster, untold })
+    Ok(Compared {
+        comparison,
+        facts,
+        cluster,
+        untold,
+    })
 }
 
 /// What the status says of a comparison whatever it is made of.
 fn facts(pass: &Pass<'_>) -> status::Compared {
     status::Compared {
-        with_health: pass.controller.records.settings().param("controller.resource.health.persist") == "true",
+        with_health: pass
+            .controller
+            .records
+            .settings()
+            .param("controller.resource.health.persist")
+            == "true",
         controller_namespace: pass.controller.records.namespace.clone(),
         ..status::Compared::default()
     }
@@ -80,25 +125,56 @@ fn facts(pass: &Pass<'_>) -> status::Compared {
 /// The manifests of the last operation, if a user gave it some: the Application is compared with them, and not with Git, until another operation
 /// takes its place. One that was refused before it did anything does not count.
 fn local_manifests(app: &Application) -> Vec<String> {
-    let begun = app.status.operation_state.as_ref().filter(|state| state.phase != "Error");
+    let begun = app
+        .status
+        .operation_state
+        .as_ref()
+        .filter(|state| state.phase != "Error");
     let operation = begun.and_then(|state| state.operation.sync.as_ref());
-    operation.map(|sync| sync.manifests.clone()).unwrap_or_default()
+    operation
+        .map(|sync| sync.manifests.clone())
+        .unwrap_or_default()
 }
 
 /// Compares with manifests that a user gave. They have no revision, and Git is not needed.
-async fn with_manifests(pass: &mut Pass<'_>, cluster: Arc<LiveCluster>, manifests: &[String]) -> Result<Compared, String> {
-    let facts = status::Compared { reconciled: true, ..facts(pass) };
+async fn with_manifests(
+    pass: &mut Pass<'_>,
+    cluster: Arc<LiveCluster>,
+    manifests: &[String],
+) -> Result<Compared, String> {
+    let facts = status::Compared {
+        reconciled: true,
+        ..facts(pass)
+    };
     let comparison = with_live(pass, &cluster, None, manifests).await?;
-    Ok(Compared { comparison, facts, cluster, untold: false })
+    Ok(Compared {
+        comparison,
+        facts,
+        cluster,
+        untold: false,
+    })
 }
 
 /// What Git says now, and whether it does: what it said before is as good for a while in which it says nothing at all. A process that has only
 /// just begun does not know what it said; the verdict of the one before is as good then.
-async fn load(pass: &mut Pass<'_>, cluster: &LiveCluster, wanted: &Wanted, refresh: &Refresh) -> (Result<Desired, String>, bool) {
-    let loaded = sources::load(pass, cluster, wanted, &wanted.revisions(&SyncOperation::default()), refresh).await;
+async fn load(
+    pass: &mut Pass<'_>,
+    cluster: &LiveCluster,
+    wanted: &Wanted,
+    refresh: &Refresh,
+) -> (Result<Desired, String>, bool) {
+    let loaded = sources::load(
+        pass,
+        cluster,
+        wanted,
+        &wanted.revisions(&SyncOperation::default()),
+        refresh,
+    )
+    .await;
     let why = match loaded {
         Ok(desired) => {
-            (pass.memo.desired, pass.memo.unloadable, pass.memo.outage) = (Some(desired.clone()), None, None);
+            (pass.memo.desired, pass.memo.unloadable, pass.memo.outage) =
+                (Some(desired.clone()), None, None);
             return (Ok(desired), true);
         }
         Err(why) => why,
@@ -106,10 +182,19 @@ async fn load(pass: &mut Pass<'_>, cluster: &LiveCluster, wanted: &Wanted, refre
     let since = pass.memo.outage.map_or(pass.now, |known| known.since);
     let patience = since + timeouts::repo_error_grace(&pass.controller.records.settings());
     pass.memo.outage = Some(Outage::goes_on(pass.memo.outage, pass.now, patience));
-    let may_pass = refresh.level < Level::ForceResolve && pass.memo.unloadable.is_none() && pass.now < patience;
-    let before = pass.memo.desired.clone().filter(|d| may_pass && d.wanted == *wanted);
+    let may_pass = refresh.level < Level::ForceResolve
+        && pass.memo.unloadable.is_none()
+        && pass.now < patience;
+    let before = pass
+        .memo
+        .desired
+        .clone()
+        .filter(|d| may_pass && d.wanted == *wanted);
     if before.is_some() || (may_pass && status::is_compared(&pass.app)) {
-        tracing::warn!(error = why, "Ignoring temporary failed attempt to compare app state against repo");
+        tracing::warn!(
+            error = why,
+            "Ignoring temporary failed attempt to compare app state against repo"
+        );
         return (before.ok_or(why), false);
     }
     pass.memo.unloadable = Some((wanted.clone(), why.clone()));
@@ -118,8 +203,11 @@ async fn load(pass: &mut Pass<'_>, cluster: &LiveCluster, wanted: &Wanted, refre
 
 /// The destination cluster with its cache, ready.
 pub async fn cluster(pass: &Pass<'_>) -> Result<Arc<LiveCluster>, String> {
-    let destination = spec::destination(&pass.app.spec.destination, &pass.controller.destinations())?;
-    standing(pass.controller.clusters.get(&destination)).await.map_err(|e| format!("{NO_LIVE_STATE}: {e}"))
+    let destination =
+        spec::destination(&pass.app.spec.destination, &pass.controller.destinations())?;
+    standing(pass.controller.clusters.get(&destination))
+        .await
+        .map_err(|e| format!("{NO_LIVE_STATE}: {e}"))
 }
 
 /// Compares with the cluster what Git has, or the manifests that a user gave instead.
@@ -130,42 +218,69 @@ pub async fn with_live(
     local: &[String],
 ) -> Result<Arc<Comparison>, String> {
     let target = match desired.filter(|_| local.is_empty()) {
-        Some(desired) => Target { objects: desired.objects(), errors: desired.broken() },
+        Some(desired) => Target {
+            objects: desired.objects(),
+            errors: desired.broken(),
+        },
         None => Target::from(local_objects(local)?),
     };
     with_target(pass, cluster, target).await
 }
 
 /// Compares this with the cluster. With errors of the target, what lives is told as far as that goes without knowing what is wanted.
-async fn with_target(pass: &mut Pass<'_>, cluster: &LiveCluster, desired: Target) -> Result<Arc<Comparison>, String> {
+async fn with_target(
+    pass: &mut Pass<'_>,
+    cluster: &LiveCluster,
+    desired: Target,
+) -> Result<Arc<Comparison>, String> {
     let rules = rules(pass)?;
     let kinds = cluster.cache.kinds();
     let mut keys = target_keys(&desired.objects, &rules, &*kinds);
     let namespace = ResourceKey::new("", "Namespace", "", &rules.dest_namespace);
     // A sync that makes the namespace looks at it; it is no resource of the Application, though.
-    let helper = rules.sync_options.iter().any(|o| o == "CreateNamespace=true") && !keys.contains(&namespace);
+    let helper = rules
+        .sync_options
+        .iter()
+        .any(|o| o == "CreateNamespace=true")
+        && !keys.contains(&namespace);
     if helper {
         keys.push(namespace.clone());
     }
     let had = known::resources(&pass.app);
-    let mut live = match standing(cluster.cache.managed(&rules.tracking.app_name, &keys, &Known::Resources(had.clone()))).await {
+    let mut live = match standing(cluster.cache.managed(
+        &rules.tracking.app_name,
+        &keys,
+        &Known::Resources(had.clone()),
+    ))
+    .await
+    {
         Ok(live) => live,
         Err(unreadable) => {
             pass.memo.unseen = had.into_iter().chain(keys).collect();
             return Err(format!("{NO_LIVE_STATE}: {unreadable}"));
         }
     };
-    if helper && live.get(&namespace).is_some_and(|o| track::owner(&o.object(), &rules.tracking).is_none()) {
+    if helper
+        && live
+            .get(&namespace)
+            .is_some_and(|o| track::owner(&o.object(), &rules.tracking).is_none())
+    {
         live.remove(&namespace);
     }
     let project = spec::project_name(&pass.app).to_owned();
     let previous = pass.memo.comparison.as_deref();
     // Only a comparison that may have to ask is made twice.
     let again = rules.server_side_diff.map(|_| desired.clone());
-    let mut comparison = heavy(&project, || compare(desired, &live, &rules, &*kinds, previous, &DryRuns::new())).await;
+    let mut comparison = heavy(&project, || {
+        compare(desired, &live, &rules, &*kinds, previous, &DryRuns::new())
+    })
+    .await;
     if let Some(desired) = again.filter(|_| !comparison.unanswered.is_empty()) {
         let answers = standing(ask(&impersonation::for_diff(pass, cluster)?, &comparison)).await;
-        comparison = heavy(&project, || compare(desired, &live, &rules, &*kinds, previous, &answers)).await;
+        comparison = heavy(&project, || {
+            compare(desired, &live, &rules, &*kinds, previous, &answers)
+        })
+        .await;
     }
     let comparison = Arc::new(comparison);
     pass.memo.comparison = Some(comparison.clone());
@@ -175,35 +290,67 @@ async fn with_target(pass: &mut Pass<'_>, cluster: &LiveCluster, desired: Target
 /// Asks the API server what an apply would make of each pair that only it can judge.
 async fn ask(executor: &Executor, comparison: &Comparison) -> DryRuns {
     let wanted: BTreeSet<&ResourceKey> = comparison.unanswered.iter().collect();
-    let asked = comparison.entries.iter().filter(|e| wanted.contains(&e.key));
-    let pairs: Vec<(&ResourceKey, Arc<Object>)> = asked.filter_map(|e| Some((&e.key, e.desired.as_ref()?.object()))).collect();
+    let asked = comparison
+        .entries
+        .iter()
+        .filter(|e| wanted.contains(&e.key));
+    let pairs: Vec<(&ResourceKey, Arc<Object>)> = asked
+        .filter_map(|e| Some((&e.key, e.desired.as_ref()?.object())))
+        .collect();
     let objects: Vec<&Object> = pairs.iter().map(|(_, object)| &**object).collect();
     let answers = executor.predict_all(&objects).await;
-    pairs.into_iter().map(|(key, _)| key.clone()).zip(answers).collect()
+    pairs
+        .into_iter()
+        .map(|(key, _)| key.clone())
+        .zip(answers)
+        .collect()
 }
 
 /// Whether differences are told by the API server: the Application's own word counts before that of the installation.
 fn server_side_diff(app: &Application, by_default: bool) -> Option<ServerSideDiff> {
-    let options = app.metadata.annotations.get(marks::COMPARE_OPTIONS).map_or("", String::as_str);
+    let options = app
+        .metadata
+        .annotations
+        .get(marks::COMPARE_OPTIONS)
+        .map_or("", String::as_str);
     let has = |option: &str| options.split(',').any(|o| o.trim() == option);
     let wanted = (by_default || has("ServerSideDiff=true")) && !has("ServerSideDiff=false");
-    wanted.then(|| ServerSideDiff { include_webhooks: has("IncludeMutationWebhook=true") })
+    wanted.then(|| ServerSideDiff {
+        include_webhooks: has("IncludeMutationWebhook=true"),
+    })
 }
 
 fn local_objects(manifests: &[String]) -> Result<Vec<Object>, String> {
     let parse = |text: &String| -> Result<Object, String> {
-        let mut documents = yaml::parse_documents(text, &yaml::Limits::default()).map_err(|e| e.to_string())?;
-        let value = documents.pop().ok_or_else(|| "an empty manifest".to_owned())?.value;
+        let mut documents =
+            yaml::parse_documents(text, &yaml::Limits::default()).map_err(|e| e.to_string())?;
+        let value = documents
+            .pop()
+            .ok_or_else(|| "an empty manifest".to_owned())?
+            .value;
         Object::from_value(value).map_err(|e| e.to_string())
     };
-    manifests.iter().map(parse).collect::<Result<_, _>>().map_err(|e| format!("Failed to load local manifests: {e}"))
+    manifests
+        .iter()
+        .map(parse)
+        .collect::<Result<_, _>>()
+        .map_err(|e| format!("Failed to load local manifests: {e}"))
 }
 
 /// Where the targets are in the cluster: at both scopes when the kind is not known.
-fn target_keys(objects: &[Arc<Kept>], rules: &CompareRules, kinds: &dyn KindInfo) -> Vec<ResourceKey> {
+fn target_keys(
+    objects: &[Arc<Kept>],
+    rules: &CompareRules,
+    kinds: &dyn KindInfo,
+) -> Vec<ResourceKey> {
     let mut keys = Vec::new();
     for object in objects.iter().filter(|o| !o.name().is_empty()) {
-        let mut key = ResourceKey::new(object.group(), object.kind(), object.namespace(), object.name());
+        let mut key = ResourceKey::new(
+            object.group(),
+            object.kind(),
+            object.namespace(),
+            object.name(),
+        );
         let namespaced = kinds.is_namespaced(&key.group_kind());
         if namespaced != Some(true) {
             keys.push(key.without_namespace());
@@ -224,8 +371,13 @@ pub fn rules(pass: &Pass<'_>) -> Result<CompareRules, String> {
     let settings = pass.controller.records.settings();
     let destination = spec::destination(&app.spec.destination, &pass.controller.destinations())?;
     let tracking = settings.tracking(&pass.key.instance(&pass.controller.records.namespace));
-    let mut rules =
-        CompareRules::new(tracking, &app.metadata.namespace, &app.metadata.name, &destination.server, &app.spec.destination.namespace);
+    let mut rules = CompareRules::new(
+        tracking,
+        &app.metadata.namespace,
+        &app.metadata.name,
+        &destination.server,
+        &app.spec.destination.namespace,
+    );
     rules.app_uid.clone_from(&app.metadata.uid);
     rules.dest_name.clone_from(&destination.name);
     if let Some(project) = pass.controller.project(spec::project_name(app)) {
@@ -233,19 +385,36 @@ pub fn rules(pass: &Pass<'_>) -> Result<CompareRules, String> {
         rules.project = spec::project_rules_for(project, &destination);
     }
     rules.customizations = settings.customizations.clone();
-    rules.ignore_differences = app.spec.ignore_differences.iter().map(Into::into).chain(rules.customizations.ignore_rules()).collect();
+    rules.ignore_differences = app
+        .spec
+        .ignore_differences
+        .iter()
+        .map(Into::into)
+        .chain(rules.customizations.ignore_rules())
+        .collect();
     rules.exclusions = settings.config.exclusions()?;
     rules.inclusions = settings.config.inclusions()?;
     rules.ignore_status = settings.config.ignore_status();
     rules.ignore_aggregated_roles = settings.config.ignore_aggregated_roles();
-    rules.server_side_diff = server_side_diff(app, settings.param("controller.diff.server.side") == "true");
+    rules.server_side_diff =
+        server_side_diff(app, settings.param("controller.diff.server.side") == "true");
     let policy = app.spec.sync_policy.as_ref();
     rules.sync_options = policy.map(|p| p.sync_options.clone()).unwrap_or_default();
-    rules.managed_namespace = policy.and_then(|p| p.managed_namespace_metadata.as_ref()).map(|wanted| {
-        let synced =
-            app.status.operation_state.as_ref().and_then(|s| s.sync_result.as_ref()).and_then(|r| r.managed_namespace_metadata.as_ref());
-        NamespaceMetadata { labels: wanted.labels.clone(), annotations: wanted.annotations.clone(), changed: synced != Some(wanted) }
-    });
+    rules.managed_namespace = policy
+        .and_then(|p| p.managed_namespace_metadata.as_ref())
+        .map(|wanted| {
+            let synced = app
+                .status
+                .operation_state
+                .as_ref()
+                .and_then(|s| s.sync_result.as_ref())
+                .and_then(|r| r.managed_namespace_metadata.as_ref());
+            NamespaceMetadata {
+                labels: wanted.labels.clone(),
+                annotations: wanted.annotations.clone(),
+                changed: synced != Some(wanted),
+            }
+        });
     Ok(rules)
 }
 
@@ -257,19 +426,29 @@ mod tests {
     fn fact_27_an_applications_own_word_on_server_side_differences_counts_first() {
         let asked = |by_default: bool, options: &str| {
             let mut app = Application::default();
-            app.metadata.annotations.insert(marks::COMPARE_OPTIONS.to_owned(), options.to_owned());
+            app.metadata
+                .annotations
+                .insert(marks::COMPARE_OPTIONS.to_owned(), options.to_owned());
             server_side_diff(&app, by_default).map(|how| how.include_webhooks)
         };
         for (by_default, options, expected) in [
             (false, "", None),
             (false, "ServerSideDiff=true", Some(false)),
-            (false, "ServerSideDiff=true, IncludeMutationWebhook=true", Some(true)),
+            (
+                false,
+                "ServerSideDiff=true, IncludeMutationWebhook=true",
+                Some(true),
+            ),
             (false, "IncludeMutationWebhook=true", None),
             (true, "", Some(false)),
             (true, "IncludeMutationWebhook=true", Some(true)),
             (true, "IgnoreExtraneous,ServerSideDiff=false", None),
         ] {
-            assert_eq!(asked(by_default, options), expected, "{by_default} {options}");
+            assert_eq!(
+                asked(by_default, options),
+                expected,
+                "{by_default} {options}"
+            );
         }
     }
 
@@ -277,9 +456,13 @@ mod tests {
     fn fact_10_local_manifests_that_cannot_be_read_are_told() {
         for broken in ["a: [", "- a\n- list", ""] {
             let error = local_objects(&[broken.to_owned()]).expect_err(broken);
-            assert!(error.starts_with("Failed to load local manifests: "), "{error}");
+            assert!(
+                error.starts_with("Failed to load local manifests: "),
+                "{error}"
+            );
         }
-        let fine = local_objects(&["{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}".into()]);
+        let fine =
+            local_objects(&["{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}".into()]);
         assert_eq!(fine.expect("an object")[0].name(), "a");
     }
 }

@@ -19,8 +19,8 @@ use std::{sync::Arc, time::Duration};
 use tiphys_api::{
     Application,
     constants::{
-        DELETION_APPROVED, GROUP, POST_DELETE_FINALIZER, PRE_DELETE_FINALIZER, REFRESH, RESOURCES_FINALIZER,
-        RESOURCES_FINALIZER_BACKGROUND, RESOURCES_FINALIZER_FOREGROUND,
+        DELETION_APPROVED, GROUP, POST_DELETE_FINALIZER, PRE_DELETE_FINALIZER, REFRESH,
+        RESOURCES_FINALIZER, RESOURCES_FINALIZER_BACKGROUND, RESOURCES_FINALIZER_FOREGROUND,
     },
 };
 use tiphys_apimachinery::Object;
@@ -41,12 +41,18 @@ const OVERDUE: SignedDuration = SignedDuration::from_secs(60);
 /// How often an object that changes while it is deleted is looked at again.
 const CONFLICTS: usize = 5;
 
-const CASCADE: [&str; 3] = [RESOURCES_FINALIZER, RESOURCES_FINALIZER_FOREGROUND, RESOURCES_FINALIZER_BACKGROUND];
+const CASCADE: [&str; 3] = [
+    RESOURCES_FINALIZER,
+    RESOURCES_FINALIZER_FOREGROUND,
+    RESOURCES_FINALIZER_BACKGROUND,
+];
 
 /// Why a deletion does not go on, as the condition tells it.
 #[derive(Debug, thiserror::Error)]
 pub enum Stop {
-    #[error("{0}; the deletion waits until this can be read (listed and watched), and then goes on by itself")]
+    #[error(
+        "{0}; the deletion waits until this can be read (listed and watched), and then goes on by itself"
+    )]
     Unreadable(#[from] Unreadable),
     #[error("{0}")]
     Refused(String),
@@ -72,8 +78,13 @@ pub enum Progress {
 /// Takes the deletion as far as it goes now, and answers a refresh.
 pub async fn run(pass: &mut Pass<'_>) -> Result<Again, Error> {
     let again = advance(pass).await?;
-    if pass.app.metadata.annotations.contains_key(REFRESH) && !pass.app.metadata.finalizers.is_empty() {
-        let never = Expiry { soft: SignedDuration::ZERO, hard: SignedDuration::ZERO };
+    if pass.app.metadata.annotations.contains_key(REFRESH)
+        && !pass.app.metadata.finalizers.is_empty()
+    {
+        let never = Expiry {
+            soft: SignedDuration::ZERO,
+            hard: SignedDuration::ZERO,
+        };
         if let Some(refresh) = refresh::needed(&pass.app, Reason::LOOK, never, pass.now) {
             pass.refresh(&refresh).await?;
             pass.store().await?;
@@ -83,7 +94,9 @@ pub async fn run(pass: &mut Pass<'_>) -> Result<Again, Error> {
 }
 
 async fn advance(pass: &mut Pass<'_>) -> Result<Again, Error> {
-    let Some(stage) = stage(&pass.app.metadata.finalizers) else { return Ok(None) };
+    let Some(stage) = stage(&pass.app.metadata.finalizers) else {
+        return Ok(None);
+    };
     // Only the project knows what the Application may delete.
     if let Err(text) = project(pass) {
         return refused(pass, text.into()).await;
@@ -92,7 +105,9 @@ async fn advance(pass: &mut Pass<'_>) -> Result<Again, Error> {
         Ok(true) => {}
         Ok(false) => {
             // Nobody can ever delete what was there: the Application must not wait for it.
-            let of_hooks = |f: &str| f.starts_with(PRE_DELETE_FINALIZER) || f.starts_with(POST_DELETE_FINALIZER);
+            let of_hooks = |f: &str| {
+                f.starts_with(PRE_DELETE_FINALIZER) || f.starts_with(POST_DELETE_FINALIZER)
+            };
             release(pass, |f| CASCADE.contains(&f) || of_hooks(f)).await?;
             return Ok(None);
         }
@@ -103,7 +118,11 @@ async fn advance(pass: &mut Pass<'_>) -> Result<Again, Error> {
         Stage::Resources => cascade(pass).await,
         Stage::Cleanup(when) => delete_hooks::cleanup(pass, when).await,
     };
-    let pause = if stage == Stage::Resources { POLL } else { HOOK_POLL };
+    let pause = if stage == Stage::Resources {
+        POLL
+    } else {
+        HOOK_POLL
+    };
     match done {
         Ok(Progress::Done) => {
             release(pass, |f| stage.is_held_by(f)).await?;
@@ -111,7 +130,12 @@ async fn advance(pass: &mut Pass<'_>) -> Result<Again, Error> {
         }
         Ok(Progress::Waits) => {
             show(pass).await?;
-            status::set_conditions(&mut pass.app.status, &[], &[ConditionType::DeletionError], pass.now);
+            status::set_conditions(
+                &mut pass.app.status,
+                &[],
+                &[ConditionType::DeletionError],
+                pass.now,
+            );
             pass.store().await?;
         }
         Ok(Progress::Retries) => {}
@@ -126,9 +150,17 @@ async fn advance(pass: &mut Pass<'_>) -> Result<Again, Error> {
 
 /// Shows what is still there and what is on its way, where that can be told without asking Git, which a deletion does not wait for.
 async fn show(pass: &mut Pass<'_>) -> Result<(), Error> {
-    let known = Wanted::of(&pass.app).is_ok_and(|wanted| pass.memo.loaded(&wanted).is_some_and(|loaded| loaded.is_ok()));
+    let known = Wanted::of(&pass.app).is_ok_and(|wanted| {
+        pass.memo
+            .loaded(&wanted)
+            .is_some_and(|loaded| loaded.is_ok())
+    });
     if known {
-        let refresh = Refresh { level: Level::Recent, why: "its resources are being deleted".to_owned(), ..Refresh::default() };
+        let refresh = Refresh {
+            level: Level::Recent,
+            why: "its resources are being deleted".to_owned(),
+            ..Refresh::default()
+        };
         pass.refresh(&refresh).await?;
     }
     Ok(())
@@ -137,25 +169,47 @@ async fn show(pass: &mut Pass<'_>) -> Result<(), Error> {
 /// Whether there is a project that says what may be deleted. The error is why there is none, and what to do.
 fn project(pass: &Pass<'_>) -> Result<(), String> {
     const OR: &str = "or remove the Application's finalizers to leave its resources in the cluster";
-    let project = pass.controller.project_of(&pass.app).map_err(|text| format!("{text}; create the project again, {OR}"))?;
-    let missing = spec::project_condition(&pass.app, Some(&project), &pass.controller.records.namespace);
-    missing.map_or(Ok(()), |condition| Err(format!("{}; permit its namespace in the project, {OR}", condition.message)))
+    let project = pass
+        .controller
+        .project_of(&pass.app)
+        .map_err(|text| format!("{text}; create the project again, {OR}"))?;
+    let missing = spec::project_condition(
+        &pass.app,
+        Some(&project),
+        &pass.controller.records.namespace,
+    );
+    missing.map_or(Ok(()), |condition| {
+        Err(format!(
+            "{}; permit its namespace in the project, {OR}",
+            condition.message
+        ))
+    })
 }
 
 /// Whether there is a cluster that the resources are in. The error is why that cannot be said.
 fn destination(controller: &Controller, app: &Application) -> Result<bool, String> {
     let (destination, clusters) = (&app.spec.destination, controller.destinations());
-    let Err(text) = spec::destination(destination, &clusters) else { return Ok(true) };
+    let Err(text) = spec::destination(destination, &clusters) else {
+        return Ok(true);
+    };
     if !spec::names_no_cluster(destination, &clusters) {
         return Err(text);
     }
     let settings = controller.records.settings();
     if is_in_cluster(&destination.server, &destination.name) {
-        return Err(format!("{text}; it is disabled by cluster.inClusterEnabled, and the deletion waits until it is not"));
+        return Err(format!(
+            "{text}; it is disabled by cluster.inClusterEnabled, and the deletion waits until it is not"
+        ));
     }
-    let broken = settings.broken_clusters.iter().find(|broken| broken.may_be(&destination.server, &destination.name));
+    let broken = settings
+        .broken_clusters
+        .iter()
+        .find(|broken| broken.may_be(&destination.server, &destination.name));
     broken.map_or(Ok(false), |broken| {
-        Err(format!("{text}; the Secret {} cannot be read and may be that of the cluster: {}", broken.secret_name, broken.problem))
+        Err(format!(
+            "{text}; the Secret {} cannot be read and may be that of the cluster: {}",
+            broken.secret_name, broken.problem
+        ))
     })
 }
 
@@ -168,8 +222,13 @@ enum Stage {
 }
 
 impl Stage {
-    const ORDER: [Self; 5] =
-        [Self::Hooks(When::Before), Self::Resources, Self::Hooks(When::After), Self::Cleanup(When::Before), Self::Cleanup(When::After)];
+    const ORDER: [Self; 5] = [
+        Self::Hooks(When::Before),
+        Self::Resources,
+        Self::Hooks(When::After),
+        Self::Cleanup(When::Before),
+        Self::Cleanup(When::After),
+    ];
 
     fn is_held_by(self, finalizer: &str) -> bool {
         match self {
@@ -182,25 +241,42 @@ impl Stage {
 
 /// The first stage that a finalizer still stands for.
 fn stage(finalizers: &[String]) -> Option<Stage> {
-    Stage::ORDER.into_iter().find(|stage| finalizers.iter().any(|f| stage.is_held_by(f)))
+    Stage::ORDER
+        .into_iter()
+        .find(|stage| finalizers.iter().any(|f| stage.is_held_by(f)))
 }
 
 /// Whether a condition says why the deletion does not go on.
 pub(super) fn is_told(pass: &Pass<'_>, text: &str) -> bool {
-    pass.app.status.conditions.iter().any(|c| c.type_ == "DeletionError" && c.message == text)
+    pass.app
+        .status
+        .conditions
+        .iter()
+        .any(|c| c.type_ == "DeletionError" && c.message == text)
 }
 
 /// Says why the deletion does not go on.
 async fn refused(pass: &mut Pass<'_>, why: Stop) -> Result<Again, Error> {
     let text = why.to_string();
     if !is_told(pass, &text) {
-        pass.event(true, "StatusRefreshed", format!("Unable to delete application resources: {text}"));
+        pass.event(
+            true,
+            "StatusRefreshed",
+            format!("Unable to delete application resources: {text}"),
+        );
     }
-    if matches!(why, Stop::Unreadable(_)) && pass.app.status.sync.status != SyncStatus::Unknown.as_str() {
+    if matches!(why, Stop::Unreadable(_))
+        && pass.app.status.sync.status != SyncStatus::Unknown.as_str()
+    {
         status::apply_uncompared(&mut pass.app, pass.now);
     }
     let condition = Condition::new(ConditionType::DeletionError, text);
-    status::set_conditions(&mut pass.app.status, &[condition], &[ConditionType::DeletionError], pass.now);
+    status::set_conditions(
+        &mut pass.app.status,
+        &[condition],
+        &[ConditionType::DeletionError],
+        pass.now,
+    );
     pass.store().await?;
     Ok(Some((Reason::LOOK, POLL)))
 }
@@ -214,33 +290,71 @@ async fn cascade(pass: &mut Pass<'_>) -> Result<Progress, Stop> {
     }
     let executor = impersonation::for_deletion(pass, &cluster)?;
     release_hooks(&executor, &live).await?;
-    let since = pass.app.metadata.deletion_timestamp.map_or(pass.now, |t| t.timestamp());
-    let approved = deletion_confirmed(pass.app.metadata.annotations.get(DELETION_APPROVED).map(String::as_str), since);
+    let since = pass
+        .app
+        .metadata
+        .deletion_timestamp
+        .map_or(pass.now, |t| t.timestamp());
+    let approved = deletion_confirmed(
+        pass.app
+            .metadata
+            .annotations
+            .get(DELETION_APPROVED)
+            .map(String::as_str),
+        since,
+    );
     let rules = compare::rules(pass)?;
     let confirm = |o: &Object| marks::needs_confirmation(o, &rules.sync_options);
     if !approved && live.iter().any(|o| confirm(o)) {
         return Ok(Progress::Waits);
     }
     // Some may be on their way already: whoever was to delete the others was stopped.
-    let doomed: Vec<_> = next_to_go(&live).into_iter().filter(|o| o.deletion_timestamp().is_none()).collect();
+    let doomed: Vec<_> = next_to_go(&live)
+        .into_iter()
+        .filter(|o| o.deletion_timestamp().is_none())
+        .collect();
     if doomed.is_empty() {
         return Ok(held(&live, pass.now));
     }
-    let background = pass.app.metadata.finalizers.iter().any(|f| f == RESOURCES_FINALIZER_BACKGROUND);
-    let propagation = if background { "Background" } else { "Foreground" };
-    let goes = |o: &Object| goes_with(o, &rules, &pass.app.metadata.uid) && (approved || !confirm(o));
+    let background = pass
+        .app
+        .metadata
+        .finalizers
+        .iter()
+        .any(|f| f == RESOURCES_FINALIZER_BACKGROUND);
+    let propagation = if background {
+        "Background"
+    } else {
+        "Foreground"
+    };
+    let goes =
+        |o: &Object| goes_with(o, &rules, &pass.app.metadata.uid) && (approved || !confirm(o));
     for batch in doomed.chunks(PARALLEL) {
-        let removals: Vec<_> = batch.iter().map(|object| remove_if(&executor, &cluster, object, propagation, &goes)).collect();
-        join_all(removals).await.into_iter().collect::<Result<Vec<()>, _>>()?;
+        let removals: Vec<_> = batch
+            .iter()
+            .map(|object| remove_if(&executor, &cluster, object, propagation, &goes))
+            .collect();
+        join_all(removals)
+            .await
+            .into_iter()
+            .collect::<Result<Vec<()>, _>>()?;
     }
     let left = deletable(pass, &cluster).await?;
-    Ok(if left.is_empty() { Progress::Done } else { held(&left, pass.now) })
+    Ok(if left.is_empty() {
+        Progress::Done
+    } else {
+        held(&left, pass.now)
+    })
 }
 
 /// The objects whose turn it is: the highest wave. A project goes after all Applications, which cannot be deleted without it.
 fn next_to_go(live: &[Arc<Object>]) -> Vec<&Arc<Object>> {
     let is = |o: &Object, kind: &str| o.group() == GROUP && o.kind() == kind;
-    let lowest = live.iter().filter(|o| is(o, "Application")).map(|o| wave::of(o)).min();
+    let lowest = live
+        .iter()
+        .filter(|o| is(o, "Application"))
+        .map(|o| wave::of(o))
+        .min();
     let turn = |o: &Object| match lowest {
         Some(lowest) if is(o, "AppProject") && wave::of(o) >= lowest => (lowest, false),
         _ => (wave::of(o), true),
@@ -251,36 +365,63 @@ fn next_to_go(live: &[Arc<Object>]) -> Vec<&Arc<Object>> {
 
 /// What those that are on their way are waiting for: an Application that says why it cannot go, or an object that should have gone long ago.
 fn held(live: &[Arc<Object>], now: Timestamp) -> Progress {
-    let leaving = live.iter().filter_map(|o| Some((o, o.deletion_timestamp()?.parse::<Timestamp>().ok()?)));
+    let leaving = live
+        .iter()
+        .filter_map(|o| Some((o, o.deletion_timestamp()?.parse::<Timestamp>().ok()?)));
     let mut reasons: Vec<String> = leaving
         .filter_map(|(o, since)| match deletion_error(o) {
             Some(why) => Some(format!("waiting for {} to be deleted: {why}", o.key())),
             None if now.duration_since(since) < OVERDUE => None,
-            None if o.finalizers().is_empty() => Some(format!("waiting for {} to be deleted", o.key())),
-            None => Some(format!("waiting for {} to be deleted, which is held by {}", o.key(), o.finalizers().join(", "))),
+            None if o.finalizers().is_empty() => {
+                Some(format!("waiting for {} to be deleted", o.key()))
+            }
+            None => Some(format!(
+                "waiting for {} to be deleted, which is held by {}",
+                o.key(),
+                o.finalizers().join(", ")
+            )),
         })
         .collect();
     reasons.sort();
-    if reasons.is_empty() { Progress::Waits } else { Progress::Held(reasons.join("; ")) }
+    if reasons.is_empty() {
+        Progress::Waits
+    } else {
+        Progress::Held(reasons.join("; "))
+    }
 }
 
 /// What an Application says of its own deletion.
 fn deletion_error(object: &Object) -> Option<String> {
-    let conditions = object.pointer("/status/conditions").filter(|_| object.group() == GROUP)?.as_array()?;
-    let condition = conditions.iter().find(|c| c["type"] == ConditionType::DeletionError.as_str())?;
+    let conditions = object
+        .pointer("/status/conditions")
+        .filter(|_| object.group() == GROUP)?
+        .as_array()?;
+    let condition = conditions
+        .iter()
+        .find(|c| c["type"] == ConditionType::DeletionError.as_str())?;
     condition["message"].as_str().map(str::to_owned)
 }
 
 /// A sync that was under way does not go on, so nobody else takes off what it holds its hooks by.
 async fn release_hooks(executor: &Executor, live: &[Arc<Object>]) -> Result<(), String> {
     for hook in live.iter().filter(|o| hook::has_finalizer(o)) {
-        executor.release(hook, hook::HOOK_FINALIZER).await.map_err(|e| format!("{}: {e}", hook.key()))?;
+        executor
+            .release(hook, hook::HOOK_FINALIZER)
+            .await
+            .map_err(|e| format!("{}: {e}", hook.key()))?;
     }
     Ok(())
 }
 
-pub(super) async fn remove(executor: &Executor, object: &Object, propagation: &str) -> Result<(), String> {
-    executor.remove(&object.gvk(), &object.key(), object.uid(), propagation).await.map_err(|e| format!("{}: {e}", object.key()))
+pub(super) async fn remove(
+    executor: &Executor,
+    object: &Object,
+    propagation: &str,
+) -> Result<(), String> {
+    executor
+        .remove(&object.gvk(), &object.key(), object.uid(), propagation)
+        .await
+        .map_err(|e| format!("{}: {e}", object.key()))
 }
 
 /// Deletes an object as it was judged; when it has changed since, it is read and judged again.
@@ -298,7 +439,14 @@ async fn remove_if(
             Err(e) if e.is_conflict() => {}
             result => return result.map_err(told),
         }
-        let Some(now) = cluster.cache.get_as(&seen.gvk(), seen.namespace(), seen.name()).await.map_err(told)? else { return Ok(()) };
+        let Some(now) = cluster
+            .cache
+            .get_as(&seen.gvk(), seen.namespace(), seen.name())
+            .await
+            .map_err(told)?
+        else {
+            return Ok(());
+        };
         cluster.cache.observe(&now);
         if now.uid() != object.uid() || now.deletion_timestamp().is_some() || !goes(&now) {
             return Ok(());
@@ -315,7 +463,10 @@ async fn deletable(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Vec<Arc<Obj
     let known = known::of(&pass.app);
     let live = owned(cluster, &rules, &known).await?;
     cluster.cache.truly_gone(&known)?;
-    Ok(live.into_iter().filter(|o| goes_with(o, &rules, &pass.app.metadata.uid)).collect())
+    Ok(live
+        .into_iter()
+        .filter(|o| goes_with(o, &rules, &pass.app.metadata.uid))
+        .collect())
 }
 
 /// Whether an object goes with the Application of this uid: it is the Application's, and nothing says that it is to be kept.
@@ -328,22 +479,43 @@ fn goes_with(object: &Object, rules: &CompareRules, app_uid: &str) -> bool {
 }
 
 /// The live objects that belong to the Application and that its project lets it have.
-pub(super) async fn owned(cluster: &LiveCluster, rules: &CompareRules, known: &Known) -> Result<Vec<Arc<Object>>, Unreadable> {
-    let live = cluster.cache.managed(&rules.tracking.app_name, &[], known).await?;
-    Ok(live.into_values().map(|o| o.object()).filter(|o| is_owned(o, rules)).collect())
+pub(super) async fn owned(
+    cluster: &LiveCluster,
+    rules: &CompareRules,
+    known: &Known,
+) -> Result<Vec<Arc<Object>>, Unreadable> {
+    let live = cluster
+        .cache
+        .managed(&rules.tracking.app_name, &[], known)
+        .await?;
+    Ok(live
+        .into_values()
+        .map(|o| o.object())
+        .filter(|o| is_owned(o, rules))
+        .collect())
 }
 
 /// Whether an object is by its mark one that the Application applied, and one that its project lets it have.
 fn is_owned(object: &Object, rules: &CompareRules) -> bool {
-    permit::resource(rules, object.group(), object.kind(), object.namespace(), object.name())
-        && track::owner(object, &rules.tracking).is_some_and(|owner| owner == rules.tracking.app_name)
+    permit::resource(
+        rules,
+        object.group(),
+        object.kind(),
+        object.namespace(),
+        object.name(),
+    ) && track::owner(object, &rules.tracking).is_some_and(|owner| owner == rules.tracking.app_name)
         && track::names(object, &rules.tracking)
 }
 
 /// Takes finalizers off, and what was said of why the deletion did not go on.
 async fn release(pass: &mut Pass<'_>, which: impl Fn(&str) -> bool) -> Result<(), Error> {
     pass.app.metadata.finalizers.retain(|f| !which(f));
-    status::set_conditions(&mut pass.app.status, &[], &[ConditionType::DeletionError], pass.now);
+    status::set_conditions(
+        &mut pass.app.status,
+        &[],
+        &[ConditionType::DeletionError],
+        pass.now,
+    );
     pass.store().await
 }
 
@@ -353,7 +525,11 @@ mod tests {
     use serde_json::json;
 
     fn object(kind: &str, name: &str, change: serde_json::Value) -> Arc<Object> {
-        let version = if kind.starts_with("App") { "argoproj.io/v1alpha1" } else { "v1" };
+        let version = if kind.starts_with("App") {
+            "argoproj.io/v1alpha1"
+        } else {
+            "v1"
+        };
         let object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": "ns"}});
         let object = tiphys_apimachinery::patch::json_merge::apply(&object, &change).expect("maps");
         Arc::new(Object::from_value(object).expect("an object"))
@@ -365,8 +541,17 @@ mod tests {
 
     #[test]
     fn fact_88_the_highest_wave_goes_first_and_a_project_after_the_applications() {
-        let turn = |live: &[Arc<Object>]| next_to_go(live).iter().map(|o| o.name().to_owned()).collect::<Vec<_>>();
-        let maps = [object("ConfigMap", "low", wave(-1)), object("ConfigMap", "high", wave(2)), object("ConfigMap", "peer", wave(2))];
+        let turn = |live: &[Arc<Object>]| {
+            next_to_go(live)
+                .iter()
+                .map(|o| o.name().to_owned())
+                .collect::<Vec<_>>()
+        };
+        let maps = [
+            object("ConfigMap", "low", wave(-1)),
+            object("ConfigMap", "high", wave(2)),
+            object("ConfigMap", "peer", wave(2)),
+        ];
         assert_eq!(turn(&maps), ["high", "peer"]);
         assert_eq!(turn(&maps[..1]), ["low"]);
         let family = [
@@ -376,8 +561,15 @@ mod tests {
             object("AppProject", "other", wave(-1)),
         ];
         assert_eq!(turn(&family), ["child", "map"]);
-        assert_eq!(turn(&[family[0].clone(), family[2].clone()]), ["project"], "no Application needs it");
-        assert_eq!(turn(&[family[0].clone(), family[3].clone(), family[1].clone()]), ["child"]);
+        assert_eq!(
+            turn(&[family[0].clone(), family[2].clone()]),
+            ["project"],
+            "no Application needs it"
+        );
+        assert_eq!(
+            turn(&[family[0].clone(), family[3].clone(), family[1].clone()]),
+            ["child"]
+        );
     }
 
     #[test]
@@ -385,16 +577,32 @@ mod tests {
         let since = "2026-01-01T00:00:00Z";
         let now: Timestamp = "2026-01-01T00:00:30Z".parse().expect("a time");
         let leaving = |finalizers: &[&str]| json!({"metadata": {"deletionTimestamp": since, "finalizers": finalizers}});
-        let slow = [object("ConfigMap", "slow", leaving(&["a/b"])), object("ConfigMap", "stays", json!({}))];
+        let slow = [
+            object("ConfigMap", "slow", leaving(&["a/b"])),
+            object("ConfigMap", "stays", json!({})),
+        ];
         assert_eq!(held(&slow, now), Progress::Waits);
         let later = now + SignedDuration::from_secs(30);
-        assert_eq!(held(&slow, later), Progress::Held("waiting for /ConfigMap/ns/slow to be deleted, which is held by a/b".into()));
+        assert_eq!(
+            held(&slow, later),
+            Progress::Held(
+                "waiting for /ConfigMap/ns/slow to be deleted, which is held by a/b".into()
+            )
+        );
         let silent = [object("ConfigMap", "silent", leaving(&[]))];
-        assert_eq!(held(&silent, later), Progress::Held("waiting for /ConfigMap/ns/silent to be deleted".into()));
+        assert_eq!(
+            held(&silent, later),
+            Progress::Held("waiting for /ConfigMap/ns/silent to be deleted".into())
+        );
         let mut child = leaving(&["a/b"]);
         child["status"]["conditions"] = json!([{"type": "SyncError", "message": "x"}, {"type": "DeletionError", "message": "why"}]);
         let child = [object("Application", "child", child)];
-        assert_eq!(held(&child, now), Progress::Held("waiting for argoproj.io/Application/ns/child to be deleted: why".into()));
+        assert_eq!(
+            held(&child, now),
+            Progress::Held(
+                "waiting for argoproj.io/Application/ns/child to be deleted: why".into()
+            )
+        );
     }
 
     #[test]
@@ -420,6 +628,9 @@ mod tests {
             assert_eq!(stage(&finalizers), Some(expected));
             finalizers.retain(|f| !expected.is_held_by(f));
         }
-        assert_eq!((stage(&finalizers), finalizers), (None, vec!["somebody.else/finalizer".to_owned()]));
+        assert_eq!(
+            (stage(&finalizers), finalizers),
+            (None, vec!["somebody.else/finalizer".to_owned()])
+        );
     }
 }

@@ -104,28 +104,54 @@ pub async fn execute(pass: &mut Pass<'_>, when: When) -> Result<Progress, Stop> 
     let executor = impersonation::for_deletion(pass, &cluster)?;
     let comparison = desired(pass, &cluster).await.map_err(doing)?;
     let mut wanted: Vec<Object> = Vec::new();
-    for object in comparison.delete_hooks.iter().map(|o| o.object()).filter(|o| when.is(o)) {
+    for object in comparison
+        .delete_hooks
+        .iter()
+        .map(|o| o.object())
+        .filter(|o| when.is(o))
+    {
         let taken: Vec<ResourceKey> = wanted.iter().map(Object::key).collect();
         wanted.push(named(pass, &object, when, &taken));
     }
-    let running = live(&cluster, &comparison.rules, when, &with_hooks(&pass.app, &comparison)).await?;
+    let running = live(
+        &cluster,
+        &comparison.rules,
+        when,
+        &with_hooks(&pass.app, &comparison),
+    )
+    .await?;
     let mut created = false;
     for object in &wanted {
         if running.iter().any(|r| r.key() == object.key()) {
             continue;
         }
-        let namespaced = cluster.cache.kinds().is_namespaced(&object.gvk().group_kind()).unwrap_or(true);
+        let namespaced = cluster
+            .cache
+            .kinds()
+            .is_namespaced(&object.gvk().group_kind())
+            .unwrap_or(true);
         operation::permitted(&comparison, object, namespaced).map_err(doing)?;
         match executor.create(object).await {
             Ok(_) => created = true,
             // Somebody else's object of that name is not ours to wait for.
-            Err(e) if e.is_already_exists() => tracing::warn!(hook = %object.key(), "it exists already, skipping"),
+            Err(e) if e.is_already_exists() => {
+                tracing::warn!(hook = %object.key(), "it exists already, skipping")
+            }
             Err(e) => return Err(doing(format!("{}: {e}", object.key()))),
         }
     }
     let failed_text = doing(format!("{} hook(s) failed: ", when.name())).to_string();
-    let retries = pass.app.status.conditions.iter().any(|c| c.type_ == "DeletionError" && c.message.starts_with(&failed_text));
-    let waits = if retries { Progress::Retries } else { Progress::Waits };
+    let retries = pass
+        .app
+        .status
+        .conditions
+        .iter()
+        .any(|c| c.type_ == "DeletionError" && c.message.starts_with(&failed_text));
+    let waits = if retries {
+        Progress::Retries
+    } else {
+        Progress::Waits
+    };
     if created {
         return Ok(waits);
     }
@@ -140,7 +166,10 @@ pub async fn execute(pass: &mut Pass<'_>, when: When) -> Result<Progress, Stop> 
     if failed.is_empty() {
         return Ok(if progressing { waits } else { Progress::Done });
     }
-    let names: Vec<_> = failed.iter().map(|o| format!("{}/{}", o.namespace(), o.name())).collect();
+    let names: Vec<_> = failed
+        .iter()
+        .map(|o| format!("{}/{}", o.namespace(), o.name()))
+        .collect();
     let text = format!("{failed_text}{}", names.join(", "));
     if delete::is_told(pass, &text) {
         for object in failed {
@@ -170,22 +199,39 @@ pub async fn cleanup(pass: &mut Pass<'_>, when: When) -> Result<Progress, Stop> 
     }
     let mut left = false;
     for object in &hooks {
-        let doomed = hook::delete_policies(object).into_iter().any(|policy| match policy {
-            DeletePolicy::BeforeHookCreation => false,
-            DeletePolicy::HookSucceeded => worst == HealthStatus::Healthy,
-            DeletePolicy::HookFailed => worst == HealthStatus::Degraded,
-        });
+        let doomed = hook::delete_policies(object)
+            .into_iter()
+            .any(|policy| match policy {
+                DeletePolicy::BeforeHookCreation => false,
+                DeletePolicy::HookSucceeded => worst == HealthStatus::Healthy,
+                DeletePolicy::HookFailed => worst == HealthStatus::Degraded,
+            });
         left |= doomed;
         if doomed && object.deletion_timestamp().is_none() {
-            delete::remove(&executor, object, "Background").await.map_err(doing)?;
+            delete::remove(&executor, object, "Background")
+                .await
+                .map_err(doing)?;
         }
     }
-    Ok(if left { Progress::Waits } else { Progress::Done })
+    Ok(if left {
+        Progress::Waits
+    } else {
+        Progress::Done
+    })
 }
 
 /// The hooks in the cluster that belong to the Application.
-async fn live(cluster: &LiveCluster, rules: &CompareRules, when: When, known: &Known) -> Result<Vec<Arc<Object>>, Unreadable> {
-    Ok(delete::owned(cluster, rules, known).await?.into_iter().filter(|o| when.is(o)).collect())
+async fn live(
+    cluster: &LiveCluster,
+    rules: &CompareRules,
+    when: When,
+    known: &Known,
+) -> Result<Vec<Arc<Object>>, Unreadable> {
+    Ok(delete::owned(cluster, rules, known)
+        .await?
+        .into_iter()
+        .filter(|o| when.is(o))
+        .collect())
 }
 
 /// What the Application may have, the hooks of its deletion included.
@@ -206,16 +252,29 @@ fn with_hooks(app: &Application, comparison: &Comparison) -> Known {
 
 /// How a hook does; without a check for its kind it has done its work by being there.
 fn health_of(object: &Object, rules: &CompareRules) -> Result<HealthStatus, String> {
-    let health = aside(&rules.customizations, || health::assess_with(object, &rules.customizations));
-    let health = health.map_err(|e| format!("failed to get resource health of {}: {e}", object.key()))?;
+    let health = aside(&rules.customizations, || {
+        health::assess_with(object, &rules.customizations)
+    });
+    let health =
+        health.map_err(|e| format!("failed to get resource health of {}: {e}", object.key()))?;
     Ok(health.map_or(HealthStatus::Healthy, |h| h.status))
 }
 
 /// What Git wants now. Hooks that cannot be read are no reason to go on without them.
 async fn desired(pass: &mut Pass<'_>, cluster: &LiveCluster) -> Result<Arc<Comparison>, String> {
     let wanted = Wanted::of(&pass.app)?;
-    let refresh = Refresh { level: Level::Latest, ..Refresh::default() };
-    let desired = sources::load(pass, cluster, &wanted, &wanted.revisions(&SyncOperation::default()), &refresh).await?;
+    let refresh = Refresh {
+        level: Level::Latest,
+        ..Refresh::default()
+    };
+    let desired = sources::load(
+        pass,
+        cluster,
+        &wanted,
+        &wanted.revisions(&SyncOperation::default()),
+        &refresh,
+    )
+    .await?;
     let comparison = compare::with_live(pass, cluster, Some(&desired), &[]).await?;
     match comparison.conditions.iter().find(|c| c.is_error()) {
         Some(problem) => Err(problem.message.clone()),
@@ -227,9 +286,18 @@ async fn desired(pass: &mut Pass<'_>, cluster: &LiveCluster) -> Result<Arc<Compa
 fn named(pass: &Pass<'_>, object: &Object, when: When, taken: &[ResourceKey]) -> Object {
     let mut object = object.clone();
     if object.name().is_empty() {
-        let since = pass.app.metadata.deletion_timestamp.map_or(0, |t| t.seconds);
+        let since = pass
+            .app
+            .metadata
+            .deletion_timestamp
+            .map_or(0, |t| t.seconds);
         let suffix = format!("{}-{since}", when.name().to_lowercase());
-        let is_taken = |name: &str| taken.contains(&ResourceKey { name: name.to_owned(), ..object.key() });
+        let is_taken = |name: &str| {
+            taken.contains(&ResourceKey {
+                name: name.to_owned(),
+                ..object.key()
+            })
+        };
         let name = hook::generated_name(object.generate_name(), &suffix, is_taken);
         object.metadata_mut().remove("generateName");
         object.metadata_mut().insert("name".into(), name.into());
@@ -243,12 +311,20 @@ mod tests {
     use serde_json::json;
     use tiphys_engine::types::ConditionType;
 
-    const BEFORE: [&str; 2] = ["pre-delete-finalizer.argocd.argoproj.io", "pre-delete-finalizer.argocd.argoproj.io/cleanup"];
-    const AFTER: [&str; 2] = ["post-delete-finalizer.argocd.argoproj.io", "post-delete-finalizer.argocd.argoproj.io/cleanup"];
+    const BEFORE: [&str; 2] = [
+        "pre-delete-finalizer.argocd.argoproj.io",
+        "pre-delete-finalizer.argocd.argoproj.io/cleanup",
+    ];
+    const AFTER: [&str; 2] = [
+        "post-delete-finalizer.argocd.argoproj.io",
+        "post-delete-finalizer.argocd.argoproj.io/cleanup",
+    ];
 
     fn hook(phase: &str) -> Arc<Kept> {
         let metadata = json!({"name": phase.to_lowercase(), "annotations": {"argocd.argoproj.io/hook": phase}});
-        let object = Object::from_value(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}));
+        let object = Object::from_value(
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}),
+        );
         Arc::new(object.expect("an object").into())
     }
 
@@ -258,7 +334,11 @@ mod tests {
         let error = Condition::new(ConditionType::ComparisonError, "Git is away");
         let warning = Condition::new(ConditionType::SharedResourceWarning, "shared");
         let aligned = |had: &[&[&str]], hooks: &[&Arc<Kept>], conditions: &[&Condition]| {
-            let mut finalizers: Vec<String> = had.iter().flat_map(|f| f.iter()).map(|f| (*f).to_owned()).collect();
+            let mut finalizers: Vec<String> = had
+                .iter()
+                .flat_map(|f| f.iter())
+                .map(|f| (*f).to_owned())
+                .collect();
             let hooks: Vec<_> = hooks.iter().map(|h| Arc::clone(h)).collect();
             let conditions: Vec<_> = conditions.iter().map(|c| (*c).clone()).collect();
             align(&mut finalizers, &hooks, &conditions);
@@ -269,22 +349,45 @@ mod tests {
             (&[&[own][..]], &[&before], &[], &[&[own][..], &BEFORE]),
             (&[], &[&after], &[], &[&AFTER]),
             (&[&AFTER], &[&after, &before], &[], &[&AFTER, &BEFORE]),
-            (&[&BEFORE, &[own], &AFTER], &[&before, &after], &[], &[&BEFORE, &[own], &AFTER]),
-            (&[&BEFORE, &[own], &AFTER], &[&after], &[], &[&[own], &AFTER]),
+            (
+                &[&BEFORE, &[own], &AFTER],
+                &[&before, &after],
+                &[],
+                &[&BEFORE, &[own], &AFTER],
+            ),
+            (
+                &[&BEFORE, &[own], &AFTER],
+                &[&after],
+                &[],
+                &[&[own], &AFTER],
+            ),
             (&[&BEFORE, &[own], &AFTER], &[], &[&warning], &[&[own]]),
             // What could not be read is no reason to take one, and none to give none.
-            (&[&BEFORE, &AFTER], &[], &[&warning, &error], &[&BEFORE, &AFTER]),
+            (
+                &[&BEFORE, &AFTER],
+                &[],
+                &[&warning, &error],
+                &[&BEFORE, &AFTER],
+            ),
             (&[], &[&before], &[&error], &[&BEFORE]),
         ] {
             let has: Vec<&str> = has.iter().flat_map(|f| f.iter().copied()).collect();
-            assert_eq!(aligned(had, hooks, conditions), has, "{had:?} {hooks:?} {conditions:?}");
+            assert_eq!(
+                aligned(had, hooks, conditions),
+                has,
+                "{had:?} {hooks:?} {conditions:?}"
+            );
         }
     }
 
     #[test]
     fn facts_93_94_an_error_says_which_hooks_it_is_of() {
         let texts = When::ALL.map(|when| [when.name(), when.executing(), when.cleaning()]);
-        let of_before = ["PreDelete", "error executing pre-delete hooks: ", "error cleaning up pre-delete hooks: "];
+        let of_before = [
+            "PreDelete",
+            "error executing pre-delete hooks: ",
+            "error cleaning up pre-delete hooks: ",
+        ];
         assert_eq!(texts, [of_before, ["PostDelete", "", ""]]);
     }
 }

@@ -34,14 +34,23 @@ struct Attempt {
 
 impl Attempt {
     fn may_be_repeated(&self, state: &OperationState) -> bool {
-        let wanted = if self.timed_out { self.then == OnTimeout::Retry } else { !self.terminating && !self.superseded };
+        let wanted = if self.timed_out {
+            self.then == OnTimeout::Retry
+        } else {
+            !self.terminating && !self.superseded
+        };
         let limit = state.operation.retry.limit;
         self.failed && wanted && (limit < 0 || state.retry_count < limit)
     }
 }
 
 /// The operation ended, or this attempt did.
-pub async fn finish(pass: &mut Pass<'_>, phase: OperationPhase, message: String, ending: Option<Ending>) -> Result<(), Error> {
+pub async fn finish(
+    pass: &mut Pass<'_>,
+    phase: OperationPhase,
+    message: String,
+    ending: Option<Ending>,
+) -> Result<(), Error> {
     let mut state = state(pass);
     pass.now = pass.controller.now();
     let terminating = state.phase == "Terminating";
@@ -52,22 +61,39 @@ pub async fn finish(pass: &mut Pass<'_>, phase: OperationPhase, message: String,
         terminating,
         timed_out: late || matches!(ending, Some(Ending::TimedOut(_))),
         superseded: matches!(ending, Some(Ending::Superseded)),
-        then: timeouts::limits(&pass.controller.records.settings(), &sync.sync_options).unwrap_or_default().then,
+        then: timeouts::limits(&pass.controller.records.settings(), &sync.sync_options)
+            .unwrap_or_default()
+            .then,
     };
-    state.message = if late { format!("{message}, triggered by controller sync timeout") } else { message };
+    state.message = if late {
+        format!("{message}, triggered by controller sync timeout")
+    } else {
+        message
+    };
     // A start may lie in the second after this one, see `begin`.
-    state.finished_at = Some(pass.now.max(state.started_at.map_or(pass.now, |t| t.timestamp())).into());
+    state.finished_at = Some(
+        pass.now
+            .max(state.started_at.map_or(pass.now, |t| t.timestamp()))
+            .into(),
+    );
     if attempt.may_be_repeated(&state) {
         match retry::next_at(&state.operation.retry, pass.now, state.retry_count) {
             Ok(due) => {
                 // A running operation with an end is one that waits to be tried again.
                 state.phase = "Running".into();
                 state.retry_count += 1;
-                state.message = format!("{}. Retrying attempt #{} at {}.", state.message, state.retry_count, retry::kitchen(due));
+                state.message = format!(
+                    "{}. Retrying attempt #{} at {}.",
+                    state.message,
+                    state.retry_count,
+                    retry::kitchen(due)
+                );
                 pass.app.status.operation_state = Some(state.into());
                 return pass.store().await;
             }
-            Err(problem) => state.message = format!("{} (failed to retry: {problem})", state.message),
+            Err(problem) => {
+                state.message = format!("{} (failed to retry: {problem})", state.message)
+            }
         }
     } else if attempt.failed && state.retry_count > 0 {
         state.message = format!("{} (retried {} times).", state.message, state.retry_count);
@@ -78,17 +104,38 @@ pub async fn finish(pass: &mut Pass<'_>, phase: OperationPhase, message: String,
     if !attempt.failed && !sync.dry_run && sync.resources.is_empty() {
         status::append_history(&mut pass.app, &state, pass.now);
     }
-    let partial = if sync.resources.is_empty() { "Sync operation" } else { "Partial sync operation" };
-    let to = state.sync_result.as_ref().map(|r| format!(" to {}", sources::shown(&r.revision, &r.revisions))).unwrap_or_default();
-    let verdict = if attempt.failed { format!("failed: {}", state.message) } else { "succeeded".to_owned() };
-    pass.event(attempt.failed, "OperationCompleted", format!("{partial}{to} {verdict}"));
+    let partial = if sync.resources.is_empty() {
+        "Sync operation"
+    } else {
+        "Partial sync operation"
+    };
+    let to = state
+        .sync_result
+        .as_ref()
+        .map(|r| format!(" to {}", sources::shown(&r.revision, &r.revisions)))
+        .unwrap_or_default();
+    let verdict = if attempt.failed {
+        format!("failed: {}", state.message)
+    } else {
+        "succeeded".to_owned()
+    };
+    pass.event(
+        attempt.failed,
+        "OperationCompleted",
+        format!("{partial}{to} {verdict}"),
+    );
     let automated = state.operation.initiated_by.automated;
     pass.app.status.operation_state = Some(state.into());
     pass.app.operation = next.map(Box::new);
     pass.memo.running = None;
     pass.forget_progress();
     if let Some(level) = refresh_after(automated, sync.dry_run) {
-        pass.refresh(&Refresh { level, why: "the operation ended".to_owned(), ..Refresh::default() }).await?;
+        pass.refresh(&Refresh {
+            level,
+            why: "the operation ended".to_owned(),
+            ..Refresh::default()
+        })
+        .await?;
     }
     Ok(())
 }
@@ -108,7 +155,8 @@ pub fn limit(state: &mut OperationState, seconds: u32, now: Timestamp) -> Option
     if state.phase != "Running" || seconds == 0 {
         return None;
     }
-    let left = (state.started_at?.timestamp() + SignedDuration::from_secs(seconds.into())).duration_since(now);
+    let left = (state.started_at?.timestamp() + SignedDuration::from_secs(seconds.into()))
+        .duration_since(now);
     let left = Duration::try_from(left).ok().filter(|left| !left.is_zero());
     if left.is_none() {
         (state.phase, state.message) = ("Terminating".into(), TIMED_OUT.into());
@@ -118,7 +166,12 @@ pub fn limit(state: &mut OperationState, seconds: u32, now: Timestamp) -> Option
 
 /// What is told of an operation that has not ended. One that is being terminated is so until it has ended, whatever it waits for; why it is
 /// terminated is told again then.
-pub fn goes_on(state: &mut OperationState, terminating: bool, phase: OperationPhase, message: &str) {
+pub fn goes_on(
+    state: &mut OperationState,
+    terminating: bool,
+    phase: OperationPhase,
+    message: &str,
+) {
     if !terminating {
         (state.phase, state.message) = (phase.as_str().into(), message.into());
         return;
@@ -132,7 +185,10 @@ pub fn goes_on(state: &mut OperationState, terminating: bool, phase: OperationPh
 /// Counts the sync among those that ended.
 fn count(pass: &Pass<'_>, state: &OperationState) {
     let took = match (state.started_at, state.finished_at) {
-        (Some(began), Some(ended)) => Duration::try_from(ended.timestamp().duration_since(began.timestamp())).unwrap_or_default(),
+        (Some(began), Some(ended)) => {
+            Duration::try_from(ended.timestamp().duration_since(began.timestamp()))
+                .unwrap_or_default()
+        }
         _ => Duration::ZERO,
     };
     let ended = EndedSync {
@@ -157,7 +213,13 @@ fn follows(pass: &Pass<'_>, attempt: &Attempt, state: &mut OperationState) -> Op
         let found = rollback::operation(&pass.app, state);
         let told = match &found {
             Ok(next) => {
-                format!("rolling back to {}", next.sync.as_ref().map(|s| sources::shown(&s.revision, &s.revisions)).unwrap_or_default())
+                format!(
+                    "rolling back to {}",
+                    next.sync
+                        .as_ref()
+                        .map(|s| sources::shown(&s.revision, &s.revisions))
+                        .unwrap_or_default()
+                )
             }
             Err(why) => format!("not rolled back: {why}"),
         };
@@ -180,15 +242,21 @@ mod tests {
 
     #[test]
     fn facts_59_60_61_what_failed_is_repeated_as_often_as_is_asked_for() {
-        let attempt =
-            |failed, terminating, superseded| Attempt { failed, terminating, superseded, timed_out: false, then: OnTimeout::Fail };
+        let attempt = |failed, terminating, superseded| Attempt {
+            failed,
+            terminating,
+            superseded,
+            timed_out: false,
+            then: OnTimeout::Fail,
+        };
         let repeated = |attempt: &Attempt, limit: i64, count: i64| {
             let mut state = state("Running", "");
             (state.operation.retry.limit, state.retry_count) = (limit, count);
             attempt.may_be_repeated(&state)
         };
         let failed = attempt(true, false, false);
-        let got = [(0, 0), (1, 0), (1, 1), (5, 4), (5, 5), (-1, 0), (-1, 1000)].map(|(limit, count)| repeated(&failed, limit, count));
+        let got = [(0, 0), (1, 0), (1, 1), (5, 4), (5, 5), (-1, 0), (-1, 1000)]
+            .map(|(limit, count)| repeated(&failed, limit, count));
         assert_eq!(got, [false, true, false, true, false, true, true]);
         for (name, other) in [
             ("it succeeded", attempt(false, false, false)),
@@ -204,33 +272,78 @@ mod tests {
         let started: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
         let after = |phase: &str, limit_secs: u32, secs: i64| {
             let mut state = state(phase, "waiting");
-            let left = limit(&mut state, limit_secs, started + SignedDuration::from_secs(secs));
+            let left = limit(
+                &mut state,
+                limit_secs,
+                started + SignedDuration::from_secs(secs),
+            );
             (left.map(|left| left.as_secs()), state.phase, state.message)
         };
-        let told = |left: Option<u64>, phase: &str, message: &str| (left, phase.to_owned(), message.to_owned());
-        assert_eq!(after("Running", 12, 10), told(Some(2), "Running", "waiting"));
-        assert_eq!(after("Running", 12, 12), told(None, "Terminating", "operation is terminating due to timeout"));
-        assert_eq!(after("Running", 0, 1000), told(None, "Running", "waiting"), "without a limit");
-        assert_eq!(after("Terminating", 12, 13), told(None, "Terminating", "waiting"), "somebody ends it already");
+        let told = |left: Option<u64>, phase: &str, message: &str| {
+            (left, phase.to_owned(), message.to_owned())
+        };
+        assert_eq!(
+            after("Running", 12, 10),
+            told(Some(2), "Running", "waiting")
+        );
+        assert_eq!(
+            after("Running", 12, 12),
+            told(
+                None,
+                "Terminating",
+                "operation is terminating due to timeout"
+            )
+        );
+        assert_eq!(
+            after("Running", 0, 1000),
+            told(None, "Running", "waiting"),
+            "without a limit"
+        );
+        assert_eq!(
+            after("Terminating", 12, 13),
+            told(None, "Terminating", "waiting"),
+            "somebody ends it already"
+        );
     }
 
     #[test]
     fn fact_63_what_is_being_terminated_says_so_until_it_ended() {
         let told = |message: &str, terminating| {
             let mut state = state("Terminating", message);
-            goes_on(&mut state, terminating, OperationPhase::Running, "waiting for completion of hook batch/Job/j");
+            goes_on(
+                &mut state,
+                terminating,
+                OperationPhase::Running,
+                "waiting for completion of hook batch/Job/j",
+            );
             (state.phase, state.message)
         };
         let terminating = |message: &str| ("Terminating".to_owned(), message.to_owned());
-        assert_eq!(told("waiting", true), terminating("operation is terminating"));
-        assert_eq!(told(TIMED_OUT, true), terminating("operation is terminating due to timeout"));
-        assert_eq!(told("waiting", false), ("Running".to_owned(), "waiting for completion of hook batch/Job/j".to_owned()));
+        assert_eq!(
+            told("waiting", true),
+            terminating("operation is terminating")
+        );
+        assert_eq!(
+            told(TIMED_OUT, true),
+            terminating("operation is terminating due to timeout")
+        );
+        assert_eq!(
+            told("waiting", false),
+            (
+                "Running".to_owned(),
+                "waiting for completion of hook batch/Job/j".to_owned()
+            )
+        );
     }
 
     #[test]
     fn fact_64_git_is_asked_again_after_a_sync_by_hand_only() {
         assert_eq!(refresh_after(false, false), Some(Level::ForceResolve));
         assert_eq!(refresh_after(true, false), Some(Level::Latest));
-        assert_eq!([true, false].map(|automated| refresh_after(automated, true)), [None, None], "a dry run");
+        assert_eq!(
+            [true, false].map(|automated| refresh_after(automated, true)),
+            [None, None],
+            "a dry run"
+        );
     }
 }

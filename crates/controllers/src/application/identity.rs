@@ -14,7 +14,11 @@ pub fn id(uid: &str, started: i64, attempt: i64, last_sync: Option<i64>) -> Stri
     hash.update(started.to_le_bytes());
     hash.update(attempt.to_le_bytes());
     hash.update(last_sync.unwrap_or(-1).to_le_bytes());
-    hash.finalize().iter().take(8).map(|b| format!("{b:02x}")).collect()
+    hash.finalize()
+        .iter()
+        .take(8)
+        .map(|b| format!("{b:02x}"))
+        .collect()
 }
 
 /// Whether a process that knows only what is `stored` syncs the same. A dry run does nothing, and what an operation names completely needs no
@@ -23,8 +27,17 @@ pub fn is_remembered(stored: Option<&SyncOperationResult>, state: &OperationStat
     let sync = state.operation.sync.clone().unwrap_or_default();
     let result = state.sync_result.clone().unwrap_or_default();
     let is_stored = stored.is_some_and(|stored| {
-        (&stored.revision, &stored.revisions, &stored.source, &stored.sources)
-            == (&result.revision, &result.revisions, &result.source, &result.sources)
+        (
+            &stored.revision,
+            &stored.revisions,
+            &stored.source,
+            &stored.sources,
+        ) == (
+            &result.revision,
+            &result.revisions,
+            &result.source,
+            &result.sources,
+        )
     });
     let is_named = match result.sources.is_empty() {
         true => sync.source.as_ref() == Some(&result.source) && sync.revision == result.revision,
@@ -35,7 +48,10 @@ pub fn is_remembered(stored: Option<&SyncOperationResult>, state: &OperationStat
 
 /// Whether whoever asked for a dry run wants to read its plan.
 pub fn shows_plan(operation: &Operation) -> bool {
-    operation.info.iter().any(|i| i.name == constants::SHOW_PLAN && i.value == "true")
+    operation
+        .info
+        .iter()
+        .any(|i| i.name == constants::SHOW_PLAN && i.value == "true")
 }
 
 #[cfg(test)]
@@ -53,7 +69,11 @@ mod tests {
             id("a", 7, 0, Some(0)),
             id("a", 7, 0, Some(1)),
         ];
-        assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), ids.len(), "{ids:?}");
+        assert_eq!(
+            ids.iter().collect::<std::collections::BTreeSet<_>>().len(),
+            ids.len(),
+            "{ids:?}"
+        );
         assert_eq!(ids[0], id("a", 7, 0, None), "whoever asks");
         assert!(ids.iter().all(|id| id.len() == 16), "{ids:?}");
     }
@@ -61,16 +81,26 @@ mod tests {
     #[test]
     fn a_plan_is_shown_to_whoever_asks_for_it() {
         let shows = |name: &str, value: &str| {
-            shows_plan(&serde_json::from_value(json!({"info": [{"name": name, "value": value}]})).expect("valid"))
+            shows_plan(
+                &serde_json::from_value(json!({"info": [{"name": name, "value": value}]}))
+                    .expect("valid"),
+            )
         };
         assert!(shows(constants::SHOW_PLAN, "true"));
-        assert!(!shows(constants::SHOW_PLAN, "false") && !shows("reason", "true") && !shows_plan(&Operation::default()));
+        assert!(
+            !shows(constants::SHOW_PLAN, "false")
+                && !shows("reason", "true")
+                && !shows_plan(&Operation::default())
+        );
     }
 
     /// Each line: what is stored, the operation, its result so far, and whether a process that finds this syncs the same.
     #[test]
     fn what_an_operation_stands_for_is_stored_unless_it_says_so_itself() {
-        let (git, other) = (json!({"repoURL": "https://git/a", "path": "app"}), json!({"repoURL": "https://git/a", "path": "other"}));
+        let (git, other) = (
+            json!({"repoURL": "https://git/a", "path": "app"}),
+            json!({"repoURL": "https://git/a", "path": "other"}),
+        );
         let one = json!({"source": git, "revision": "1111"});
         let two = json!({"sources": [git, other], "revisions": ["1111", "2222"]});
         let nothing = json!({});
@@ -80,26 +110,73 @@ mod tests {
             (Some(&one), &nothing, &one, true),
             (None, &json!({"source": git}), &one, false),
             (None, &json!({"revision": "1111"}), &one, false),
-            (None, &json!({"source": git, "revision": "main"}), &one, false),
-            (None, &json!({"source": other, "revision": "1111"}), &one, false),
+            (
+                None,
+                &json!({"source": git, "revision": "main"}),
+                &one,
+                false,
+            ),
+            (
+                None,
+                &json!({"source": other, "revision": "1111"}),
+                &one,
+                false,
+            ),
             (None, &json!({"dryRun": true}), &one, true),
             (Some(&nothing), &nothing, &one, false),
-            (Some(&json!({"source": git, "revision": "main"})), &nothing, &one, false),
-            (Some(&json!({"source": other, "revision": "1111"})), &nothing, &one, false),
+            (
+                Some(&json!({"source": git, "revision": "main"})),
+                &nothing,
+                &one,
+                false,
+            ),
+            (
+                Some(&json!({"source": other, "revision": "1111"})),
+                &nothing,
+                &one,
+                false,
+            ),
             (None, &nothing, &two, false),
             (None, &two, &two, true),
             (Some(&two), &nothing, &two, true),
             (None, &json!({"sources": [git, other]}), &two, false),
             (None, &json!({"revisions": ["1111", "2222"]}), &two, false),
-            (None, &json!({"sources": [git, other], "revisions": ["1111", "main"]}), &two, false),
-            (None, &json!({"sources": [other, git], "revisions": ["1111", "2222"]}), &two, false),
-            (Some(&json!({"sources": [git, other], "revisions": ["1111", "main"]})), &nothing, &two, false),
-            (Some(&json!({"sources": [git], "revisions": ["1111", "2222"]})), &nothing, &two, false),
+            (
+                None,
+                &json!({"sources": [git, other], "revisions": ["1111", "main"]}),
+                &two,
+                false,
+            ),
+            (
+                None,
+                &json!({"sources": [other, git], "revisions": ["1111", "2222"]}),
+                &two,
+                false,
+            ),
+            (
+                Some(&json!({"sources": [git, other], "revisions": ["1111", "main"]})),
+                &nothing,
+                &two,
+                false,
+            ),
+            (
+                Some(&json!({"sources": [git], "revisions": ["1111", "2222"]})),
+                &nothing,
+                &two,
+                false,
+            ),
         ];
         for (stored, sync, result, is) in cases {
-            let stored = stored.map(|stored| serde_json::from_value(stored.clone()).expect("a result"));
-            let state = serde_json::from_value(json!({"operation": {"sync": sync}, "syncResult": result})).expect("a state");
-            assert_eq!(is_remembered(stored.as_ref(), &state), is, "{stored:?} {sync} {result}");
+            let stored =
+                stored.map(|stored| serde_json::from_value(stored.clone()).expect("a result"));
+            let state =
+                serde_json::from_value(json!({"operation": {"sync": sync}, "syncResult": result}))
+                    .expect("a state");
+            assert_eq!(
+                is_remembered(stored.as_ref(), &state),
+                is,
+                "{stored:?} {sync} {result}"
+            );
         }
     }
 }

@@ -11,21 +11,33 @@ use tiphys_engine::spec;
 /// Its requests are counted.
 fn executor(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Executor, Impersonation> {
     let own = counted(pass, cluster);
-    let Ok(project) = pass.controller.project_of(&pass.app) else { return Ok(own) };
-    let user = pass.controller.records.impersonated(&pass.app, &project, &cluster.destination.server)?;
+    let Ok(project) = pass.controller.project_of(&pass.app) else {
+        return Ok(own);
+    };
+    let user =
+        pass.controller
+            .records
+            .impersonated(&pass.app, &project, &cluster.destination.server)?;
     Ok(user.map_or(own.clone(), |user| own.as_user(&user)))
 }
 
 fn counted(pass: &Pass<'_>, cluster: &LiveCluster) -> Executor {
     let (metrics, app) = (pass.controller.metrics.clone(), pass.key.clone());
-    let (project, server) = (spec::project_name(&pass.app).to_owned(), cluster.destination.server.clone());
-    cluster.executor.witnessed(Arc::new(move |call, code| metrics.requested(&app, &project, &server, Request::of(call, code))))
+    let (project, server) = (
+        spec::project_name(&pass.app).to_owned(),
+        cluster.destination.server.clone(),
+    );
+    cluster.executor.witnessed(Arc::new(move |call, code| {
+        metrics.requested(&app, &project, &server, Request::of(call, code))
+    }))
 }
 
 /// The hand of a sync; the error is its message.
 pub fn for_sync(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Executor, String> {
     executor(pass, cluster).map_err(|e| match e {
-        Impersonation::Underivable(why) => format!("failed to derive service account to impersonate: {why}"),
+        Impersonation::Underivable(why) => {
+            format!("failed to derive service account to impersonate: {why}")
+        }
         missing => missing.to_string(),
     })
 }
@@ -33,7 +45,9 @@ pub fn for_sync(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Executor, Stri
 /// The hand that asks what an apply would make of an object: the same as that of a sync.
 pub fn for_diff(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Executor, String> {
     executor(pass, cluster).map_err(|e| match e {
-        Impersonation::Underivable(why) => format!("error deriving service account to impersonate: {why}"),
+        Impersonation::Underivable(why) => {
+            format!("error deriving service account to impersonate: {why}")
+        }
         missing => missing.to_string(),
     })
 }
@@ -41,9 +55,9 @@ pub fn for_diff(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Executor, Stri
 /// The hand that deletes: our own where there is no service account, or the Application could never go.
 pub fn for_deletion(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Executor, String> {
     match executor(pass, cluster) {
-        Err(Impersonation::Underivable(why)) => {
-            Err(format!("cannot apply impersonation: error deriving service account to impersonate: {why}"))
-        }
+        Err(Impersonation::Underivable(why)) => Err(format!(
+            "cannot apply impersonation: error deriving service account to impersonate: {why}"
+        )),
         Err(Impersonation::Missing { .. }) => Ok(counted(pass, cluster)),
         Ok(executor) => Ok(executor),
     }

@@ -8,10 +8,23 @@ use tiphys_engine::types::SyncStatus;
 
 /// What the status tells of: what was compared, and what a sync applied.
 pub fn resources(app: &Application) -> Vec<ResourceKey> {
-    let compared = app.status.resources.iter().map(|r| ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name));
-    let result = app.status.operation_state.as_ref().and_then(|state| state.sync_result.as_ref());
-    let applied = result.into_iter().flat_map(|result| &result.resources).filter(|r| r.status != "Pruned");
-    compared.chain(applied.map(|r| ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name))).collect()
+    let compared = app
+        .status
+        .resources
+        .iter()
+        .map(|r| ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name));
+    let result = app
+        .status
+        .operation_state
+        .as_ref()
+        .and_then(|state| state.sync_result.as_ref());
+    let applied = result
+        .into_iter()
+        .flat_map(|result| &result.resources)
+        .filter(|r| r.status != "Pruned");
+    compared
+        .chain(applied.map(|r| ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name)))
+        .collect()
 }
 
 /// What it may have. Of one whose comparisons all failed, or that came without its status, nothing is known.
@@ -39,14 +52,25 @@ mod tests {
 
     #[test]
     fn what_is_known_of_an_application() {
-        let compared = json!([{"kind": "ConfigMap", "namespace": "n", "name": "a", "version": "v1"}]);
+        let compared =
+            json!([{"kind": "ConfigMap", "namespace": "n", "name": "a", "version": "v1"}]);
         let applied = json!([{"group": "batch", "kind": "Job", "namespace": "n", "name": "b", "status": "Synced"},
             {"group": "apps", "kind": "Deployment", "namespace": "n", "name": "c", "status": "Pruned"}]);
         let both = json!({"resources": compared, "sync": {"status": "Unknown"},
             "operationState": {"phase": "Running", "operation": {}, "syncResult": {"resources": applied}}});
-        assert_eq!(known(&both), Some(vec!["/ConfigMap/n/a".into(), "batch/Job/n/b".into()]));
-        assert_eq!(known(&json!({"sync": {"status": "Synced"}})), Some(Vec::new()), "it was compared, and has nothing");
-        assert_eq!(known(&json!({"sync": {"status": "Unknown"}, "reconciledAt": "2026-01-01T00:00:00Z"})), None);
+        assert_eq!(
+            known(&both),
+            Some(vec!["/ConfigMap/n/a".into(), "batch/Job/n/b".into()])
+        );
+        assert_eq!(
+            known(&json!({"sync": {"status": "Synced"}})),
+            Some(Vec::new()),
+            "it was compared, and has nothing"
+        );
+        assert_eq!(
+            known(&json!({"sync": {"status": "Unknown"}, "reconciledAt": "2026-01-01T00:00:00Z"})),
+            None
+        );
         assert_eq!(known(&json!({})), None);
     }
 }

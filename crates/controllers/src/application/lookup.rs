@@ -15,7 +15,9 @@ impl Controller {
     /// The project of an Application, or why there is none, in Argo CD's words.
     pub fn project_of(&self, app: &Application) -> Result<Arc<AppProject>, String> {
         let name = spec::project_name(app);
-        self.project(name).ok_or_else(|| format!("error getting app project {name:?}: appproject.argoproj.io {name:?} not found"))
+        self.project(name).ok_or_else(|| {
+            format!("error getting app project {name:?}: appproject.argoproj.io {name:?} not found")
+        })
     }
 
     /// The clusters an Application may name.
@@ -35,11 +37,18 @@ fn access(settings: &Settings, url: &str, project: &str) -> RepoAccess {
     url.clone_into(&mut access.url);
     project.clone_into(&mut access.project);
     access.known_hosts.clone_from(&settings.known_hosts);
-    let host = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next().unwrap_or_default();
+    let host = url
+        .split_once("://")
+        .map_or(url, |(_, rest)| rest)
+        .split('/')
+        .next()
+        .unwrap_or_default();
     let host = host.rsplit('@').next().unwrap_or_default();
-    if let Some(ca) =
-        settings.tls_certificates.get(host).or_else(|| settings.tls_certificates.get(host.split(':').next().unwrap_or_default()))
-    {
+    if let Some(ca) = settings.tls_certificates.get(host).or_else(|| {
+        settings
+            .tls_certificates
+            .get(host.split(':').next().unwrap_or_default())
+    }) {
         access.ca_data.clone_from(ca);
     }
     access

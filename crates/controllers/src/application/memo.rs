@@ -58,8 +58,16 @@ impl Outage {
     pub fn goes_on(known: Option<Self>, now: Timestamp, patience: Timestamp) -> Self {
         let attempts = known.map_or(0, |outage| outage.attempts) + 1;
         let next = now + PAUSE_AFTER_FAILURE * attempts.min(6);
-        let next = if now < patience { next.min(patience) } else { next };
-        Self { since: known.map_or(now, |outage| outage.since), next, attempts }
+        let next = if now < patience {
+            next.min(patience)
+        } else {
+            next
+        };
+        Self {
+            since: known.map_or(now, |outage| outage.since),
+            next,
+            attempts,
+        }
     }
 }
 
@@ -102,14 +110,22 @@ impl Memo {
     /// Lets the objects rest, unless a sync goes on with them.
     pub fn rest(&self) {
         if self.running.is_none() {
-            self.desired.iter().flat_map(|d| &d.manifests).flat_map(|m| m.objects.iter()).for_each(|o| o.rest());
+            self.desired
+                .iter()
+                .flat_map(|d| &d.manifests)
+                .flat_map(|m| m.objects.iter())
+                .for_each(|o| o.rest());
             self.comparison.iter().for_each(|c| c.rest());
         }
     }
 
     /// What came of loading these sources the last time.
     pub fn loaded(&self, wanted: &Wanted) -> Option<Result<Desired, String>> {
-        let failed = self.unloadable.as_ref().filter(|(sources, _)| sources == wanted).map(|(_, why)| Err(why.clone()));
+        let failed = self
+            .unloadable
+            .as_ref()
+            .filter(|(sources, _)| sources == wanted)
+            .map(|(_, why)| Err(why.clone()));
         failed.or_else(|| self.desired.clone().filter(|d| d.wanted == *wanted).map(Ok))
     }
 }

@@ -105,14 +105,43 @@ pub struct Controller {
 /// Runs until cancelled; what is in hand is finished first, then leases are given back.
 pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
     let workers = dependencies.workers.max(1);
-    let Dependencies { records, clusters, repos, repo_server, states, metrics, sharding, wave_delay, clock, .. } = dependencies;
+    let Dependencies {
+        records,
+        clusters,
+        repos,
+        repo_server,
+        states,
+        metrics,
+        sharding,
+        wave_delay,
+        clock,
+        ..
+    } = dependencies;
     let shards = sharding.map(|sharding| Shards::new(sharding, &records));
     let events = records.events("argocd-application-controller");
     let (queue, memos) = (Queue::default(), Mutex::default());
-    let controller =
-        Arc::new(Controller { records, clusters, repos, repo_server, states, metrics, shards, events, wave_delay, clock, queue, memos });
+    let controller = Arc::new(Controller {
+        records,
+        clusters,
+        repos,
+        repo_server,
+        states,
+        metrics,
+        shards,
+        events,
+        wave_delay,
+        clock,
+        queue,
+        memos,
+    });
     let mut tasks = JoinSet::new();
-    for feed in [Feed::Applications, Feed::Projects, Feed::Clusters, Feed::Settings, Feed::Shards] {
+    for feed in [
+        Feed::Applications,
+        Feed::Projects,
+        Feed::Clusters,
+        Feed::Settings,
+        Feed::Shards,
+    ] {
         let (controller, shutdown) = (controller.clone(), shutdown.clone());
         tasks.spawn(async move {
             tokio::select! { () = shutdown.cancelled() => {}, () = controller.follow(feed) => {} }
@@ -149,7 +178,9 @@ impl Controller {
         let mut looks = JoinSet::new();
         loop {
             let seat = seats.take().await;
-            let Some((key, reason)) = self.queue.take().await else { break };
+            let Some((key, reason)) = self.queue.take().await else {
+                break;
+            };
             let controller = self.clone();
             looks.spawn(async move {
                 seat.with(controller.look(&key, reason)).await;
@@ -230,7 +261,11 @@ impl Controller {
     }
 
     fn live_changed(&self, change: &Change) {
-        let level = if change.managed { Level::Recent } else { Level::Tree };
+        let level = if change.managed {
+            Level::Recent
+        } else {
+            Level::Tree
+        };
         for instance in &change.apps {
             let key = AppKey::from_instance(instance, &self.records.namespace);
             self.queue.add_after(key, Reason::at(level), SETTLE);
@@ -239,7 +274,10 @@ impl Controller {
 
     fn add_all(&self, reason: Reason) {
         for record in self.records.applications.list() {
-            self.queue.add(AppKey::new(&record.meta.namespace, &record.meta.name), reason);
+            self.queue.add(
+                AppKey::new(&record.meta.namespace, &record.meta.name),
+                reason,
+            );
         }
     }
 
@@ -259,7 +297,12 @@ impl Controller {
         };
         // Every line of its log says of which Application.
         let project = known.as_deref().map(|app| app.spec.project.as_str());
-        let span = tracing::error_span!("look", application = key.name, "app-namespace" = key.namespace, project);
+        let span = tracing::error_span!(
+            "look",
+            application = key.name,
+            "app-namespace" = key.namespace,
+            project
+        );
         let mut memo = self.memos().remove(key).unwrap_or_default();
         let failures = memo.failures;
         // Boxed: a look is large, and what is put around it would have it on the stack again and again.
@@ -270,7 +313,9 @@ impl Controller {
             }
         });
         let (shard, fence) = held.unzip();
-        let pass = self.costing(shard, quarantine::contain(self, key, pass)).instrument(span.clone());
+        let pass = self
+            .costing(shard, quarantine::contain(self, key, pass))
+            .instrument(span.clone());
         let result = match fence.clone() {
             Some(fence) => fence.scope(pass).await,
             None => pass.await,
@@ -283,8 +328,12 @@ impl Controller {
         match result {
             // Whatever it knew may be half done.
             None => {
-                memo = Memo { failures: failures + 1, ..Memo::default() };
-                self.queue.add_after(key.clone(), reason, pause(memo.failures));
+                memo = Memo {
+                    failures: failures + 1,
+                    ..Memo::default()
+                };
+                self.queue
+                    .add_after(key.clone(), reason, pause(memo.failures));
             }
             Some(Ok(again)) => {
                 memo.failures = 0;
@@ -295,7 +344,11 @@ impl Controller {
             Some(Err(e)) if e.is_not_found() => {}
             Some(Err(e)) => {
                 memo.failures += 1;
-                let pause = if e.is_conflict() && memo.failures < 5 { SETTLE } else { pause(memo.failures) };
+                let pause = if e.is_conflict() && memo.failures < 5 {
+                    SETTLE
+                } else {
+                    pause(memo.failures)
+                };
                 if !e.is_conflict() {
                     tracing::warn!(parent: &span, error = %e, "a look at the Application failed; trying again in {pause:?}");
                 }
@@ -324,23 +377,36 @@ impl Controller {
     fn gone(&self, key: &AppKey) {
         self.leave(key);
         let instance = key.instance(&self.records.namespace);
-        self.clusters.list().iter().for_each(|c| c.cache.forget(&instance));
+        self.clusters
+            .list()
+            .iter()
+            .for_each(|c| c.cache.forget(&instance));
     }
 }
 
 /// Whether it says that it is to be left alone.
 fn skips(app: &Application) -> Option<&str> {
-    app.metadata.annotations.get(constants::SKIP_RECONCILE).map(String::as_str)
+    app.metadata
+        .annotations
+        .get(constants::SKIP_RECONCILE)
+        .map(String::as_str)
 }
 
 /// What the record was and is; `None`: it is new, or cannot be read.
 fn both(change: &RecordChange<Application>) -> Option<(Arc<Application>, Arc<Application>)> {
-    change.before.as_ref()?.value().ok().zip(change.record.value().ok())
+    change
+        .before
+        .as_ref()?
+        .value()
+        .ok()
+        .zip(change.record.value().ok())
 }
 
 /// Whether a change of an Application's record is more than the status that we wrote ourselves.
 fn concerns_us(change: &RecordChange<Application>) -> bool {
-    let Some((before, after)) = both(change) else { return true };
+    let Some((before, after)) = both(change) else {
+        return true;
+    };
     let (old, new) = (&before.metadata, &after.metadata);
     change.deed == tiphys_cluster::Deed::Deleted
         || before.spec != after.spec
@@ -348,17 +414,32 @@ fn concerns_us(change: &RecordChange<Application>) -> bool {
         || (old.deletion_timestamp, &old.finalizers) != (new.deletion_timestamp, &new.finalizers)
         || (old.annotations != new.annotations && old.annotations.len() <= new.annotations.len())
         || skips(&before) != skips(&after)
-        || after.status.operation_state.as_ref().is_some_and(|s| s.phase == "Terminating")
+        || after
+            .status
+            .operation_state
+            .as_ref()
+            .is_some_and(|s| s.phase == "Terminating")
 }
 
 /// How thorough a look a changed record calls for. What was compared says itself whether source or destination differ from it; of the
 /// rest of the specification, such as the project, it keeps nothing.
 fn reason_of(change: &RecordChange<Application>) -> Reason {
-    let Some((before, after)) = both(change) else { return Reason::LOOK };
-    let approval = |app: &Application| app.metadata.annotations.get(constants::DELETION_APPROVED).cloned();
+    let Some((before, after)) = both(change) else {
+        return Reason::LOOK;
+    };
+    let approval = |app: &Application| {
+        app.metadata
+            .annotations
+            .get(constants::DELETION_APPROVED)
+            .cloned()
+    };
     // What happened while it was skipped has been missed.
-    let resumed = before.spec.sync_policy != after.spec.sync_policy || skips(&before) != skips(&after);
-    match (resumed, before.spec != after.spec || approval(&before) != approval(&after)) {
+    let resumed =
+        before.spec.sync_policy != after.spec.sync_policy || skips(&before) != skips(&after);
+    match (
+        resumed,
+        before.spec != after.spec || approval(&before) != approval(&after),
+    ) {
         (true, _) => Reason::at(Level::Latest),
         (false, true) => Reason::at(Level::Recent),
         (false, false) => Reason::LOOK,
@@ -367,7 +448,10 @@ fn reason_of(change: &RecordChange<Application>) -> Reason {
 
 /// Whether somebody asks for a refresh, as a push does for each Application of its repository.
 fn is_request(change: &RecordChange<Application>) -> bool {
-    change.record.value().is_ok_and(|app| app.metadata.annotations.contains_key(constants::REFRESH))
+    change
+        .record
+        .value()
+        .is_ok_and(|app| app.metadata.annotations.contains_key(constants::REFRESH))
 }
 
 /// The next value of a feed; `Some(None)` when some were missed, `None` at its end.
@@ -380,5 +464,7 @@ async fn next<T: Clone>(feed: &mut Receiver<T>) -> Option<Option<T>> {
 }
 
 fn pause(failures: u32) -> Duration {
-    Duration::from_millis(250).saturating_mul(1 << failures.min(8)).min(LONGEST_PAUSE)
+    Duration::from_millis(250)
+        .saturating_mul(1 << failures.min(8))
+        .min(LONGEST_PAUSE)
 }

@@ -33,8 +33,8 @@ use tiphys_engine::{
     customize::Customizations,
     health, permit, spec,
     sync::{
-        self, Decision, Ending, Observed, OnTimeout, OperationPhase, PROGRESS_ANNOTATION, Progress, SyncPlan, SyncRequest, Timeouts,
-        large_prune::LargePrune, window::Windows,
+        self, Decision, Ending, Observed, OnTimeout, OperationPhase, PROGRESS_ANNOTATION, Progress,
+        SyncPlan, SyncRequest, Timeouts, large_prune::LargePrune, window::Windows,
     },
     types::{Comparison, ConditionType},
 };
@@ -59,7 +59,10 @@ struct Failure {
 
 impl Failure {
     fn error(message: impl Into<String>) -> Self {
-        Self { phase: OperationPhase::Error, message: message.into() }
+        Self {
+            phase: OperationPhase::Error,
+            message: message.into(),
+        }
     }
 }
 
@@ -78,7 +81,12 @@ pub async fn run(pass: &mut Pass<'_>) -> Result<Again, Error> {
         return Ok(Some((Reason::LOOK, wait)));
     }
     let id = operation_id(pass);
-    let mut running = match pass.memo.running.take().filter(|r| r.request.operation_id == id) {
+    let mut running = match pass
+        .memo
+        .running
+        .take()
+        .filter(|r| r.request.operation_id == id)
+    {
         Some(running) => running,
         None => match prepare(pass, &id).await {
             Ok(running) => {
@@ -95,7 +103,9 @@ pub async fn run(pass: &mut Pass<'_>) -> Result<Again, Error> {
     running.request.terminate = state(pass).phase == "Terminating";
     running.request.prune_confirmed = prune_confirmed(pass, running.request.started_at);
     running.request.superseded_by = supersede::newer(pass);
-    let again = drive(pass, &mut running).await.map(|next| next.map(|next| soonest(Some(next), again).unwrap_or(next)));
+    let again = drive(pass, &mut running)
+        .await
+        .map(|next| next.map(|next| soonest(Some(next), again).unwrap_or(next)));
     if matches!(again, Ok(Some(_)) | Err(_)) {
         pass.memo.running = Some(running);
     }
@@ -108,46 +118,93 @@ async fn is_current(pass: &mut Pass<'_>) -> Result<bool, Error> {
     if pass.memo.proved || !matches!(state(pass).phase.as_str(), "Running" | "Terminating") {
         return Ok(true);
     }
-    let stored = pass.controller.records.applications.fetch(&pass.key.namespace, &pass.key.name).await?;
-    pass.memo.proved = stored.is_some_and(|stored| stored.meta.resource_version == pass.record.meta.resource_version);
+    let stored = pass
+        .controller
+        .records
+        .applications
+        .fetch(&pass.key.namespace, &pass.key.name)
+        .await?;
+    pass.memo.proved = stored
+        .is_some_and(|stored| stored.meta.resource_version == pass.record.meta.resource_version);
     Ok(pass.memo.proved)
 }
 
 /// Stores which revisions and sources the operation stands for, before anything is done with them: a process that resumes it must not resolve a
 /// branch again.
 async fn remember_revisions(pass: &mut Pass<'_>) -> Result<(), Error> {
-    let stored = pass.before.status.operation_state.as_ref().and_then(|s| s.sync_result.as_ref());
-    if identity::is_remembered(stored, &state(pass)) { Ok(()) } else { pass.store().await }
+    let stored = pass
+        .before
+        .status
+        .operation_state
+        .as_ref()
+        .and_then(|s| s.sync_result.as_ref());
+    if identity::is_remembered(stored, &state(pass)) {
+        Ok(())
+    } else {
+        pass.store().await
+    }
 }
 
 /// The state of the running operation.
 pub fn state(pass: &Pass<'_>) -> OperationState {
-    pass.app.status.operation_state.as_deref().cloned().unwrap_or_default()
+    pass.app
+        .status
+        .operation_state
+        .as_deref()
+        .cloned()
+        .unwrap_or_default()
 }
 
 /// Makes the state of a new operation, or sees whether a failed one is to be tried again now. `Some`: there is nothing more to do in this
 /// pass, because it waits for that, or has ended.
 async fn begin(pass: &mut Pass<'_>) -> Result<Option<Again>, Error> {
     let operation = pass.app.operation.as_deref().cloned().unwrap_or_default();
-    let stored = pass.app.status.operation_state.clone().filter(|s| matches!(s.phase.as_str(), "Running" | "Terminating"));
+    let stored = pass
+        .app
+        .status
+        .operation_state
+        .clone()
+        .filter(|s| matches!(s.phase.as_str(), "Running" | "Terminating"));
     let Some(mut state) = stored else {
         let start = Start::after(pass.memo.last_start, pass.now);
         pass.memo.last_start = Some(start);
         pass.memo.running = None;
-        let state = OperationState { operation, phase: "Running".into(), started_at: Some(start.told.into()), ..OperationState::default() };
+        let state = OperationState {
+            operation,
+            phase: "Running".into(),
+            started_at: Some(start.told.into()),
+            ..OperationState::default()
+        };
         pass.app.status.operation_state = Some(state.into());
         pass.forget_progress();
         pass.store().await?;
         return Ok(None);
     };
-    let (Some(finished), "Running") = (state.finished_at, state.phase.as_str()) else { return Ok(None) };
+    let (Some(finished), "Running") = (state.finished_at, state.phase.as_str()) else {
+        return Ok(None);
+    };
     if let Some(newer) = supersede::newer(pass) {
-        let old = state.sync_result.as_ref().map(|r| sources::shown(&r.revision, &r.revisions)).unwrap_or_default();
-        let message = format!("superseded: the sync of {old} is not tried again, because {newer} is newer");
-        finish(pass, OperationPhase::Failed, message, Some(Ending::Superseded)).await?;
+        let old = state
+            .sync_result
+            .as_ref()
+            .map(|r| sources::shown(&r.revision, &r.revisions))
+            .unwrap_or_default();
+        let message =
+            format!("superseded: the sync of {old} is not tried again, because {newer} is newer");
+        finish(
+            pass,
+            OperationPhase::Failed,
+            message,
+            Some(Ending::Superseded),
+        )
+        .await?;
         return Ok(Some(None));
     }
-    let due = match retry::next_at(&state.operation.retry, finished.timestamp(), state.retry_count) {
+    let due = match retry::next_at(
+        &state.operation.retry,
+        finished.timestamp(),
+        state.retry_count,
+    ) {
         Ok(due) => due,
         Err(message) => {
             finish(pass, OperationPhase::Error, message, None).await?;
@@ -192,7 +249,9 @@ fn limit(pass: &mut Pass<'_>) -> Again {
 
 /// How long to wait when a sync window bars the operation. It stays as it is meanwhile; one that a user ends is never held up.
 async fn barred(pass: &mut Pass<'_>) -> Result<Option<Duration>, Error> {
-    let Ok(project) = pass.controller.project_of(&pass.app) else { return Ok(None) };
+    let Ok(project) = pass.controller.project_of(&pass.app) else {
+        return Ok(None);
+    };
     let mut state = state(pass);
     let windows = Windows::of(&project.spec.sync_windows, &pass.app);
     let manual = !state.operation.initiated_by.automated;
@@ -206,32 +265,45 @@ async fn barred(pass: &mut Pass<'_>) -> Result<Option<Duration>, Error> {
     pass.app.status.operation_state = Some(state.into());
     pass.store().await?;
     // A change of the project wakes it as well.
-    Ok(Some(windows.wait(pass.now).unwrap_or(Duration::from_secs(60))))
+    Ok(Some(
+        windows.wait(pass.now).unwrap_or(Duration::from_secs(60)),
+    ))
 }
 
 /// The same for every look at one attempt of one operation, whoever looks; different for the next attempt.
 fn operation_id(pass: &Pass<'_>) -> String {
     let state = state(pass);
     let started = state.started_at.map_or(0, |t| t.seconds);
-    identity::id(&pass.app.metadata.uid, started, state.retry_count, pass.app.status.history.last().map(|h| h.id))
+    identity::id(
+        &pass.app.metadata.uid,
+        started,
+        state.retry_count,
+        pass.app.status.history.last().map(|h| h.id),
+    )
 }
 
 /// From the operation to a plan.
 async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
-    pass.controller.project_of(&pass.app).map_err(|e| Failure::error(format!("Failed to load application project: {e}")))?;
+    pass.controller
+        .project_of(&pass.app)
+        .map_err(|e| Failure::error(format!("Failed to load application project: {e}")))?;
     let mut state = state(pass);
     let may_prune_much = auto_sync::may_prune_much(&state.operation);
     let Some(operation) = state.operation.sync.clone() else {
-        return Err(Failure::error("Invalid operation request: no operation specified"));
+        return Err(Failure::error(
+            "Invalid operation request: no operation specified",
+        ));
     };
     let settings = pass.controller.records.settings();
     let limits = timeouts::limits(&settings, &operation.sync_options).map_err(Failure::error)?;
     timeouts::supersede(&settings, &operation.sync_options).map_err(Failure::error)?;
-    let prune_limit = timeouts::prune_limit(&settings, &operation.sync_options).map_err(Failure::error)?;
+    let prune_limit =
+        timeouts::prune_limit(&settings, &operation.sync_options).map_err(Failure::error)?;
     let problems = pass.spec_problems();
     if let Some(text) = status::error_text(&problems) {
         status::set_conditions(&mut pass.app.status, &problems, &status::BY_SPEC, pass.now);
-        let nowhere = spec::destination(&pass.app.spec.destination, &pass.controller.destinations()).err();
+        let nowhere =
+            spec::destination(&pass.app.spec.destination, &pass.controller.destinations()).err();
         return Err(Failure::error(nowhere.unwrap_or(text)));
     }
     let resumed = state.sync_result.as_ref().and_then(Wanted::resumed);
@@ -250,68 +322,173 @@ async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
     state.sync_result = Some(SyncOperationResult {
         revision: named.one,
         revisions: named.several,
-        source: if wanted.several { Default::default() } else { wanted.list[0].clone() },
-        sources: if wanted.several { wanted.list.clone() } else { Vec::new() },
-        managed_namespace_metadata: pass.app.spec.sync_policy.as_ref().and_then(|p| p.managed_namespace_metadata.clone()),
+        source: if wanted.several {
+            Default::default()
+        } else {
+            wanted.list[0].clone()
+        },
+        sources: if wanted.several {
+            wanted.list.clone()
+        } else {
+            Vec::new()
+        },
+        managed_namespace_metadata: pass
+            .app
+            .spec
+            .sync_policy
+            .as_ref()
+            .and_then(|p| p.managed_namespace_metadata.clone()),
         ..state.sync_result.take().unwrap_or_default()
     });
     pass.app.status.operation_state = Some(state.into());
     // Looked up after the operation came: whoever pushes and then syncs means what was pushed.
-    let lookup = Refresh { level: Level::ForceResolve, by_record: true, ..Refresh::default() };
-    let cluster = compare::cluster(pass).await.map_err(|e| Failure::error(format!("Failed to get destination cluster: {e}")))?;
+    let lookup = Refresh {
+        level: Level::ForceResolve,
+        by_record: true,
+        ..Refresh::default()
+    };
+    let cluster = compare::cluster(pass)
+        .await
+        .map_err(|e| Failure::error(format!("Failed to get destination cluster: {e}")))?;
     // Manifests that a user gave have no revision, and Git is not needed.
     let desired = match operation.manifests.is_empty() {
-        true => Some(sources::load(pass, &cluster, &wanted, &revisions, &lookup).await.map_err(comparison_error)?),
+        true => Some(
+            sources::load(pass, &cluster, &wanted, &revisions, &lookup)
+                .await
+                .map_err(comparison_error)?,
+        ),
         false => None,
     };
     let revisions = desired.as_ref().map(Desired::revisions).unwrap_or_default();
-    if let Some(result) = pass.app.status.operation_state.as_mut().and_then(|s| s.sync_result.as_mut()) {
+    if let Some(result) = pass
+        .app
+        .status
+        .operation_state
+        .as_mut()
+        .and_then(|s| s.sync_result.as_mut())
+    {
         result.revision.clone_from(&revisions.one);
         result.revisions.clone_from(&revisions.several);
     }
-    let comparison = compare::with_live(pass, &cluster, desired.as_ref(), &operation.manifests).await.map_err(comparison_error)?;
+    let comparison = compare::with_live(pass, &cluster, desired.as_ref(), &operation.manifests)
+        .await
+        .map_err(comparison_error)?;
     if let Some(text) = status::error_text(&comparison.conditions) {
         return Err(Failure::error(text));
     }
     // A retry with the newest revision may meet what nobody has seen.
-    if let Some(large) = LargePrune::of(&comparison, prune_limit).filter(|_| operation.prune && !may_prune_much) {
-        let message = auto_sync::unconfirmed(&large, &sources::shown(&revisions.one, &revisions.several));
-        return Err(Failure { phase: OperationPhase::Failed, message });
+    if let Some(large) =
+        LargePrune::of(&comparison, prune_limit).filter(|_| operation.prune && !may_prune_much)
+    {
+        let message =
+            auto_sync::unconfirmed(&large, &sources::shown(&revisions.one, &revisions.several));
+        return Err(Failure {
+            phase: OperationPhase::Failed,
+            message,
+        });
     }
-    let request = SyncRequest { wave_timeout_secs: limits.wave_secs, ..request(pass, &operation, &revisions.one, id) };
-    pass.memo.syncing = Some(supersede::Syncing { revisions, digest: desired.as_ref().map(Desired::digest).unwrap_or_default() });
-    let shared = comparison.conditions.iter().find(|c| c.kind == ConditionType::SharedResourceWarning);
+    let request = SyncRequest {
+        wave_timeout_secs: limits.wave_secs,
+        ..request(pass, &operation, &revisions.one, id)
+    };
+    pass.memo.syncing = Some(supersede::Syncing {
+        revisions,
+        digest: desired.as_ref().map(Desired::digest).unwrap_or_default(),
+    });
+    let shared = comparison
+        .conditions
+        .iter()
+        .find(|c| c.kind == ConditionType::SharedResourceWarning);
     if let Some(shared) = shared.filter(|_| request.options.fail_on_shared_resource) {
-        return Err(Failure { phase: OperationPhase::Failed, message: format!("Shared resource found: {}", shared.message) });
+        return Err(Failure {
+            phase: OperationPhase::Failed,
+            message: format!("Shared resource found: {}", shared.message),
+        });
     }
     let executor = impersonation::for_sync(pass, &cluster).map_err(Failure::error)?;
     let kinds = cluster.cache.kinds();
     let permitted = |object: &Object, namespaced| permitted(&comparison, object, namespaced);
-    let plan = heavy(&comparison.rules.project.name, || sync::plan_with(&comparison, &request, &*kinds, &permitted)).await;
-    let mut result = pass.app.status.operation_state.as_ref().and_then(|s| s.sync_result.clone()).unwrap_or_default();
-    let results = std::mem::take(&mut result.resources).iter().map(from_wire).collect();
-    let annotation = pass.before.metadata.annotations.get(PROGRESS_ANNOTATION).map(String::as_str);
+    let plan = heavy(&comparison.rules.project.name, || {
+        sync::plan_with(&comparison, &request, &*kinds, &permitted)
+    })
+    .await;
+    let mut result = pass
+        .app
+        .status
+        .operation_state
+        .as_ref()
+        .and_then(|s| s.sync_result.clone())
+        .unwrap_or_default();
+    let results = std::mem::take(&mut result.resources)
+        .iter()
+        .map(from_wire)
+        .collect();
+    let annotation = pass
+        .before
+        .metadata
+        .annotations
+        .get(PROGRESS_ANNOTATION)
+        .map(String::as_str);
     let progress = Progress::from_annotation(results, annotation, id);
-    Ok(Running { request, plan, progress, result, cluster, executor, customizations: comparison.rules.customizations.clone() })
+    Ok(Running {
+        request,
+        plan,
+        progress,
+        result,
+        cluster,
+        executor,
+        customizations: comparison.rules.customizations.clone(),
+    })
 }
 
-pub(super) fn permitted(comparison: &Comparison, object: &Object, namespaced: bool) -> Result<(), String> {
+pub(super) fn permitted(
+    comparison: &Comparison,
+    object: &Object,
+    namespaced: bool,
+) -> Result<(), String> {
     let rules = &comparison.rules;
     let kind = object.gvk().group_kind();
     if !permit::kind(&rules.project, &kind, object.name(), namespaced) {
-        return Err(format!("resource {}:{} is not permitted in project {}", kind.group, kind.kind, rules.project.name));
+        return Err(format!(
+            "resource {}:{} is not permitted in project {}",
+            kind.group, kind.kind, rules.project.name
+        ));
     }
-    let namespace = if object.namespace().is_empty() { rules.dest_namespace.as_str() } else { object.namespace() };
-    if namespaced && !permit::destination(&rules.project, &rules.dest_server, &rules.dest_name, namespace) {
-        return Err(format!("namespace {namespace} is not permitted in project '{}'", rules.project.name));
+    let namespace = if object.namespace().is_empty() {
+        rules.dest_namespace.as_str()
+    } else {
+        object.namespace()
+    };
+    if namespaced
+        && !permit::destination(
+            &rules.project,
+            &rules.dest_server,
+            &rules.dest_name,
+            namespace,
+        )
+    {
+        return Err(format!(
+            "namespace {namespace} is not permitted in project '{}'",
+            rules.project.name
+        ));
     }
     Ok(())
 }
 
 /// Whether a user approved the prunes that ask for it, since the operation truly began.
 fn prune_confirmed(pass: &Pass<'_>, started_at: Timestamp) -> bool {
-    let approved = pass.app.metadata.annotations.get(constants::DELETION_APPROVED).map(String::as_str);
-    sync::request::deletion_confirmed(approved, pass.memo.last_start.map_or(started_at, |start| start.truly(started_at)))
+    let approved = pass
+        .app
+        .metadata
+        .annotations
+        .get(constants::DELETION_APPROVED)
+        .map(String::as_str);
+    sync::request::deletion_confirmed(
+        approved,
+        pass.memo
+            .last_start
+            .map_or(started_at, |start| start.truly(started_at)),
+    )
 }
 
 fn request(pass: &Pass<'_>, operation: &SyncOperation, revision: &str, id: &str) -> SyncRequest {
@@ -319,9 +496,23 @@ fn request(pass: &Pass<'_>, operation: &SyncOperation, revision: &str, id: &str)
     let started_at = state.started_at.map_or(pass.now, |t| t.timestamp());
     let strategy = operation.sync_strategy.as_ref();
     let apply = strategy.and_then(|s| s.apply.as_ref());
-    let force = apply.map(|a| a.force).or_else(|| strategy.and_then(|s| s.hook.as_ref()).map(|h| h.sync_strategy_apply.force));
-    let metadata = pass.app.spec.sync_policy.as_ref().and_then(|p| p.managed_namespace_metadata.as_ref());
-    let migrating_from = pass.app.metadata.annotations.get(constants::MIGRATION_MANAGER).map(String::as_str);
+    let force = apply.map(|a| a.force).or_else(|| {
+        strategy
+            .and_then(|s| s.hook.as_ref())
+            .map(|h| h.sync_strategy_apply.force)
+    });
+    let metadata = pass
+        .app
+        .spec
+        .sync_policy
+        .as_ref()
+        .and_then(|p| p.managed_namespace_metadata.as_ref());
+    let migrating_from = pass
+        .app
+        .metadata
+        .annotations
+        .get(constants::MIGRATION_MANAGER)
+        .map(String::as_str);
     SyncRequest {
         operation_id: id.to_owned(),
         revision: revision.to_owned(),
@@ -342,8 +533,14 @@ fn request(pass: &Pass<'_>, operation: &SyncOperation, revision: &str, id: &str)
             .collect(),
         options: sync::SyncOptions::parse(&operation.sync_options).migrating_from(migrating_from),
         dest_namespace: pass.app.spec.destination.namespace.clone(),
-        namespace_metadata: metadata.map(|m| sync::NamespaceMetadata { labels: m.labels.clone(), annotations: m.annotations.clone() }),
-        wave_delay_secs: timeouts::wave_delay(pass.controller.wave_delay, &pass.controller.records.settings()),
+        namespace_metadata: metadata.map(|m| sync::NamespaceMetadata {
+            labels: m.labels.clone(),
+            annotations: m.annotations.clone(),
+        }),
+        wave_delay_secs: timeouts::wave_delay(
+            pass.controller.wave_delay,
+            &pass.controller.records.settings(),
+        ),
         wave_timeout_secs: 0,
         superseded_by: None,
         terminate: false,
@@ -360,7 +557,13 @@ async fn drive(pass: &mut Pass<'_>, running: &mut Running) -> Result<Again, Erro
         if decision.phase.completed() {
             note(pass, running, &decision);
             let message = with_plan(pass, running, decision.message);
-            finish(pass, decision.phase, message, decision.progress.notes.ending).await?;
+            finish(
+                pass,
+                decision.phase,
+                message,
+                decision.progress.notes.ending,
+            )
+            .await?;
             return Ok(None);
         }
         note(pass, running, &decision);
@@ -376,7 +579,16 @@ async fn drive(pass: &mut Pass<'_>, running: &mut Running) -> Result<Again, Erro
             let progress = std::mem::take(&mut running.progress);
             let health = |live: &Object| health::assess_with(live, &running.customizations);
             let now = pass.controller.now();
-            let record = || sync::record(&running.plan, progress, &decision.effects, &outcomes, &health, now);
+            let record = || {
+                sync::record(
+                    &running.plan,
+                    progress,
+                    &decision.effects,
+                    &outcomes,
+                    &health,
+                    now,
+                )
+            };
             running.progress = aside(&running.customizations, record);
         }
     }
@@ -384,24 +596,49 @@ async fn drive(pass: &mut Pass<'_>, running: &mut Running) -> Result<Again, Erro
 
 /// A dry run tells its plan where that was asked for.
 fn with_plan(pass: &Pass<'_>, running: &Running, message: String) -> String {
-    if running.request.dry_run && identity::shows_plan(&state(pass).operation) { format!("{message}\n{}", running.plan) } else { message }
+    if running.request.dry_run && identity::shows_plan(&state(pass).operation) {
+        format!("{message}\n{}", running.plan)
+    } else {
+        message
+    }
 }
 
 fn decide(running: &Running, now: Timestamp) -> Decision {
     let cache = &running.cluster.cache;
     let health = |live: &Object| health::assess_with(live, &running.customizations);
-    let observed = Observed { live: &|key| cache.object(key), health: &health };
-    aside(&running.customizations, || sync::next(&running.plan, observed, &running.progress, &running.request, now))
+    let observed = Observed {
+        live: &|key| cache.object(key),
+        health: &health,
+    };
+    aside(&running.customizations, || {
+        sync::next(
+            &running.plan,
+            observed,
+            &running.progress,
+            &running.request,
+            now,
+        )
+    })
 }
 
 /// Writes what the engine says into the operation's state.
 fn note(pass: &mut Pass<'_>, running: &Running, decision: &Decision) {
-    let Some(state) = pass.app.status.operation_state.as_mut() else { return };
+    let Some(state) = pass.app.status.operation_state.as_mut() else {
+        return;
+    };
     if !decision.phase.completed() {
-        ending::goes_on(state, running.request.terminate, decision.phase, &decision.message);
+        ending::goes_on(
+            state,
+            running.request.terminate,
+            decision.phase,
+            &decision.message,
+        );
     }
     let resources = running.progress.results.iter().map(to_wire).collect();
-    state.sync_result = Some(SyncOperationResult { resources, ..running.result.clone() });
+    state.sync_result = Some(SyncOperationResult {
+        resources,
+        ..running.result.clone()
+    });
     let text = running.progress.to_annotation();
     pass.annotate(PROGRESS_ANNOTATION, Some(text));
 }

@@ -60,10 +60,24 @@ pub struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    pub fn new(controller: &'a Controller, key: &'a AppKey, memo: &'a mut Memo, record: Arc<Record<Application>>) -> Result<Self, Error> {
+    pub fn new(
+        controller: &'a Controller,
+        key: &'a AppKey,
+        memo: &'a mut Memo,
+        record: Arc<Record<Application>>,
+    ) -> Result<Self, Error> {
         let before = record.value().map_err(Error::Unreadable)?;
         let app = Application::clone(&before);
-        Ok(Self { controller, key, memo, record, before, app, annotations: Vec::new(), now: controller.now() })
+        Ok(Self {
+            controller,
+            key,
+            memo,
+            record,
+            before,
+            app,
+            annotations: Vec::new(),
+            now: controller.now(),
+        })
     }
 
     /// Does what is due.
@@ -77,7 +91,10 @@ impl<'a> Pass<'a> {
             return Box::pin(super::delete::run(&mut self)).await;
         }
         let settings = self.controller.records.settings();
-        let expiry = Expiry { soft: super::timeouts::soft(&settings, self.memo.share), hard: super::timeouts::hard(&settings) };
+        let expiry = Expiry {
+            soft: super::timeouts::soft(&settings, self.memo.share),
+            hard: super::timeouts::hard(&settings),
+        };
         let mut again: Again = None;
         let called_for = refresh::needed(&self.app, reason, expiry, self.now);
         if called_for.is_none() && self.app.operation.is_none() && self.is_out_of_sight().await {
@@ -86,27 +103,49 @@ impl<'a> Pass<'a> {
         // After a start readers have no tree and no differences yet, however recent the status is.
         let unknown = || {
             let unknown = self.memo.comparison.is_none() || self.memo.lost_sight > 0;
-            unknown.then(|| Refresh { level: Level::Recent, why: "nothing is known yet".to_owned(), ..Refresh::default() })
+            unknown.then(|| Refresh {
+                level: Level::Recent,
+                why: "nothing is known yet".to_owned(),
+                ..Refresh::default()
+            })
         };
-        let due = called_for.filter(|r| r.level > Level::Tree || self.memo.comparison.is_some()).or_else(unknown);
+        let due = called_for
+            .filter(|r| r.level > Level::Tree || self.memo.comparison.is_some())
+            .or_else(unknown);
         let operating = self.app.operation.is_some();
         if due.as_ref().is_none_or(|r| r.level == Level::Tree) && !operating {
             self.refresh_tree(due.is_some()).await?;
             return Ok(self.expires(expiry));
         }
-        if let Some(refresh) = due.filter(|r| !operating || r.level > Level::Recent || r.why.ends_with("requested")) {
+        if let Some(refresh) =
+            due.filter(|r| !operating || r.level > Level::Recent || r.why.ends_with("requested"))
+        {
             let began = Instant::now();
-            let span = tracing::trace_span!("reconcile", reason = refresh.why, level = refresh.level as u8, hard = refresh.hard);
+            let span = tracing::trace_span!(
+                "reconcile",
+                reason = refresh.why,
+                level = refresh.level as u8,
+                hard = refresh.hard
+            );
             Box::pin(self.refresh(&refresh)).instrument(span).await?;
-            self.controller.metrics.reconciled(&self.key.namespace, &self.server(), began.elapsed());
-            tracing::info!(time_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX), "Reconciliation completed");
+            self.controller.metrics.reconciled(
+                &self.key.namespace,
+                &self.server(),
+                began.elapsed(),
+            );
+            tracing::info!(
+                time_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+                "Reconciliation completed"
+            );
             if !operating {
                 again = self.auto_sync().await;
             }
             again = soonest(again, self.look_for_cluster());
         }
         if self.app.operation.is_some() {
-            let next = Box::pin(super::operation::run(&mut self)).instrument(tracing::trace_span!("sync")).await?;
+            let next = Box::pin(super::operation::run(&mut self))
+                .instrument(tracing::trace_span!("sync"))
+                .await?;
             again = soonest(again, next);
             if self.app.operation.is_none() {
                 // It ended, and was compared again: what is still out of sync may call for the next one.
@@ -124,16 +163,34 @@ impl<'a> Pass<'a> {
     fn expires(&self, expiry: Expiry) -> Again {
         if let Some(outage) = self.memo.untold_outage() {
             // Whether or not comparisons expire. It is over already when this look did not come to asking.
-            let pause = outage.next.duration_since(self.now).try_into().ok().filter(|pause: &Duration| !pause.is_zero());
-            return Some((Reason::at(Level::Latest), pause.unwrap_or(PAUSE_AFTER_FAILURE)));
+            let pause = outage
+                .next
+                .duration_since(self.now)
+                .try_into()
+                .ok()
+                .filter(|pause: &Duration| !pause.is_zero());
+            return Some((
+                Reason::at(Level::Latest),
+                pause.unwrap_or(PAUSE_AFTER_FAILURE),
+            ));
         }
         refresh::next_expiry(&self.app, expiry, self.now).map(|d| (Reason::LOOK, d))
     }
 
     /// Checks the specification, compares, and writes the verdict into the status. An error of Git or cluster is a condition, not an `Err`.
     pub async fn refresh(&mut self, refresh: &Refresh) -> Result<(), Error> {
-        tracing::info!(hard = refresh.hard, "Refreshing app status ({}), level ({})", refresh.why, refresh.level as u8);
-        if self.app.metadata.annotations.contains_key(constants::REFRESH) {
+        tracing::info!(
+            hard = refresh.hard,
+            "Refreshing app status ({}), level ({})",
+            refresh.why,
+            refresh.level as u8
+        );
+        if self
+            .app
+            .metadata
+            .annotations
+            .contains_key(constants::REFRESH)
+        {
             // A request that comes meanwhile makes the write fail, so that it is not taken for this one.
             for name in [constants::REFRESH, constants::REFRESH_TIMESTAMP] {
                 self.app.metadata.annotations.remove(name);
@@ -157,20 +214,39 @@ impl<'a> Pass<'a> {
                 self.memo.lost_sight = 0;
                 if self.app.metadata.deletion_timestamp.is_none() {
                     let comparison = &compared.comparison;
-                    super::delete_hooks::align(&mut self.app.metadata.finalizers, &comparison.delete_hooks, &comparison.conditions);
+                    super::delete_hooks::align(
+                        &mut self.app.metadata.finalizers,
+                        &comparison.delete_hooks,
+                        &comparison.conditions,
+                    );
                 }
                 if !compared.untold {
-                    status::apply_comparison(&mut self.app, &compared.comparison, &compared.facts, self.now);
+                    status::apply_comparison(
+                        &mut self.app,
+                        &compared.comparison,
+                        &compared.facts,
+                        self.now,
+                    );
                 }
                 let tree = self.take_tree(&compared.comparison, &compared.cluster);
                 let published = self.memo.published.replace(compared.comparison.clone());
-                self.controller.publish(self.key, &compared.comparison, published.as_deref(), tree);
+                self.controller
+                    .publish(self.key, &compared.comparison, published.as_deref(), tree);
                 self.remember_healthy();
             }
             Err(message) => {
-                self.memo.lost_sight = if message.starts_with(NO_LIVE_STATE) { self.memo.lost_sight + 1 } else { 0 };
+                self.memo.lost_sight = if message.starts_with(NO_LIVE_STATE) {
+                    self.memo.lost_sight + 1
+                } else {
+                    0
+                };
                 let condition = Condition::new(ConditionType::ComparisonError, message);
-                status::set_conditions(&mut self.app.status, &[condition], &status::BY_COMPARISON, self.now);
+                status::set_conditions(
+                    &mut self.app.status,
+                    &[condition],
+                    &status::BY_COMPARISON,
+                    self.now,
+                );
                 status::apply_uncompared(&mut self.app, self.now);
             }
         }
@@ -183,19 +259,29 @@ impl<'a> Pass<'a> {
             return false;
         }
         match super::compare::cluster(self).await {
-            Ok(cluster) => cluster.cache.readable(&Known::Resources(self.memo.unseen.clone())).is_err(),
+            Ok(cluster) => cluster
+                .cache
+                .readable(&Known::Resources(self.memo.unseen.clone()))
+                .is_err(),
             Err(_) => true,
         }
     }
 
     /// A cluster that was away is looked for before the comparison expires, the longer it is away the more rarely.
     fn look_for_cluster(&self) -> Again {
-        (self.memo.lost_sight > 0).then(|| (Reason::LOOK, PAUSE_AFTER_FAILURE * self.memo.lost_sight.min(6)))
+        (self.memo.lost_sight > 0).then(|| {
+            (
+                Reason::LOOK,
+                PAUSE_AFTER_FAILURE * self.memo.lost_sight.min(6),
+            )
+        })
     }
 
     /// The address of its cluster; empty when there is no such cluster.
     pub fn server(&self) -> String {
-        spec::destination(&self.app.spec.destination, &self.controller.destinations()).map(|d| d.server).unwrap_or_default()
+        spec::destination(&self.app.spec.destination, &self.controller.destinations())
+            .map(|d| d.server)
+            .unwrap_or_default()
     }
 
     /// Writes an annotation (`None`: removes it) with the next patch.
@@ -211,7 +297,13 @@ impl<'a> Pass<'a> {
 
     /// Remembers the last entry of the history that was healthy, where a sync may have to go back to it.
     fn remember_healthy(&mut self) {
-        let options = self.app.spec.sync_policy.as_ref().map(|p| p.sync_options.as_slice()).unwrap_or_default();
+        let options = self
+            .app
+            .spec
+            .sync_policy
+            .as_ref()
+            .map(|p| p.sync_options.as_slice())
+            .unwrap_or_default();
         let limits = super::timeouts::limits(&self.controller.records.settings(), options);
         if limits.is_ok_and(|l| l.then == OnTimeout::Rollback)
             && let Some(id) = rollback::healthy_entry(&self.app)
@@ -242,16 +334,27 @@ impl<'a> Pass<'a> {
             return tree;
         }
         let orphans = tree::orphans::condition(tree.orphaned_nodes.len(), &comparison.rules);
-        status::set_conditions(status, orphans.as_slice(), &[ConditionType::OrphanedResourceWarning], self.now);
+        status::set_conditions(
+            status,
+            orphans.as_slice(),
+            &[ConditionType::OrphanedResourceWarning],
+            self.now,
+        );
         tree
     }
 
     /// What is wrong with the specification or its project.
     pub fn spec_problems(&self) -> Vec<Condition> {
         let project = self.controller.project(spec::project_name(&self.app));
-        let missing = spec::project_condition(&self.app, project.as_deref(), &self.controller.records.namespace);
+        let missing = spec::project_condition(
+            &self.app,
+            project.as_deref(),
+            &self.controller.records.namespace,
+        );
         match (missing, project) {
-            (None, Some(project)) => spec::validate(&self.app.spec, &project, &self.controller.destinations()),
+            (None, Some(project)) => {
+                spec::validate(&self.app.spec, &project, &self.controller.destinations())
+            }
             (missing, _) => missing.into_iter().collect(),
         }
     }
@@ -265,27 +368,52 @@ impl<'a> Pass<'a> {
         if let Some(project) = self.controller.project(spec::project_name(&self.app)) {
             let windows = Windows::of(&project.spec.sync_windows, &self.app);
             if let Some(problem) = windows.problem() {
-                let message = format!("no sync can run: project '{}' has an {problem}", project.metadata.name);
+                let message = format!(
+                    "no sync can run: project '{}' has an {problem}",
+                    project.metadata.name
+                );
                 let condition = Condition::new(ConditionType::SyncError, message);
-                status::set_conditions(&mut self.app.status, &[condition], &[ConditionType::SyncError], self.now);
+                status::set_conditions(
+                    &mut self.app.status,
+                    &[condition],
+                    &[ConditionType::SyncError],
+                    self.now,
+                );
                 // A change of the project wakes it.
                 return None;
             }
             if windows.can_sync(false, None, self.now) != Ok(true) {
-                return windows.wait(self.now).map(|wait| (Reason::at(Level::Recent), wait));
+                return windows
+                    .wait(self.now)
+                    .map(|wait| (Reason::at(Level::Recent), wait));
             }
         }
         let settings = self.controller.records.settings();
-        let options = self.app.spec.sync_policy.as_ref().map(|p| p.sync_options.as_slice()).unwrap_or_default();
+        let options = self
+            .app
+            .spec
+            .sync_policy
+            .as_ref()
+            .map(|p| p.sync_options.as_slice())
+            .unwrap_or_default();
         // A limit that cannot be read is told by the sync.
         let limit = super::timeouts::prune_limit(&settings, options).unwrap_or(DEFAULT_LIMIT);
         // Only who may sync by himself needs to know.
-        let touched = self.app.status.sync.status != "OutOfSync" || !auto_sync::is_on(&self.app) || touched::since_last_sync(self).await;
+        let touched = self.app.status.sync.status != "OutOfSync"
+            || !auto_sync::is_on(&self.app)
+            || touched::since_last_sync(self).await;
         let sync = &self.app.status.sync;
         let comparison = self.memo.comparison.as_deref();
-        let since = self.app.status.operation_state.as_ref().and_then(|state| state.started_at).map(|at| at.timestamp());
-        let changed_by_others =
-            |r: &tiphys_api::status::ResourceStatus| comparison.is_some_and(|c| auto_sync::changed_by_others(c, r, since));
+        let since = self
+            .app
+            .status
+            .operation_state
+            .as_ref()
+            .and_then(|state| state.started_at)
+            .map(|at| at.timestamp());
+        let changed_by_others = |r: &tiphys_api::status::ResourceStatus| {
+            comparison.is_some_and(|c| auto_sync::changed_by_others(c, r, since))
+        };
         let leaving = comparison.map(auto_sync::leaving).unwrap_or_default();
         let compared = auto_sync::Compared {
             changed_by_others: &changed_by_others,
@@ -300,7 +428,8 @@ impl<'a> Pass<'a> {
         let backoff = super::timeouts::self_heal(&settings);
         let mut verdict = auto_sync::decide(&self.app, &compared, backoff, self.now);
         if let auto_sync::Verdict::Start(operation) = &verdict
-            && let Some((wait, told)) = Repeats::pause(self.memo.automated.as_ref(), operation, backoff, self.now)
+            && let Some((wait, told)) =
+                Repeats::pause(self.memo.automated.as_ref(), operation, backoff, self.now)
         {
             verdict = auto_sync::Verdict::Later(wait, Some(told));
         }
@@ -312,16 +441,32 @@ impl<'a> Pass<'a> {
                 again = Some((Reason::at(Level::Latest), wait));
                 conditions.extend(told.map(|told| Condition::new(ConditionType::SyncError, told)));
             }
-            auto_sync::Verdict::Refused(message) => conditions.push(Condition::new(ConditionType::SyncError, message)),
+            auto_sync::Verdict::Refused(message) => {
+                conditions.push(Condition::new(ConditionType::SyncError, message))
+            }
             auto_sync::Verdict::Start(operation) => {
-                self.event(false, "OperationStarted", operation.sync.as_ref().map(auto_sync::started).unwrap_or_default());
-                self.memo.automated = Repeats::after(self.memo.automated.take(), &operation, backoff, self.now);
+                self.event(
+                    false,
+                    "OperationStarted",
+                    operation
+                        .sync
+                        .as_ref()
+                        .map(auto_sync::started)
+                        .unwrap_or_default(),
+                );
+                self.memo.automated =
+                    Repeats::after(self.memo.automated.take(), &operation, backoff, self.now);
                 self.app.operation = Some(operation);
                 // Argo CD clears it when an operation is set, so that a reader never takes the last one's result for this one's.
                 self.app.status.operation_state = None;
             }
         }
-        status::set_conditions(&mut self.app.status, &conditions, &[ConditionType::SyncError], self.now);
+        status::set_conditions(
+            &mut self.app.status,
+            &conditions,
+            &[ConditionType::SyncError],
+            self.now,
+        );
         again
     }
 
@@ -355,7 +500,13 @@ impl<'a> Pass<'a> {
         for text in status::events(&self.before.status, &self.app.status) {
             self.event(false, "ResourceUpdated", text);
         }
-        match self.controller.records.applications.write(&self.record, &from, &to).await {
+        match self
+            .controller
+            .records
+            .applications
+            .write(&self.record, &from, &to)
+            .await
+        {
             Err(e) if e.is_too_large() => self.store_too_large(e).await,
             written => {
                 self.memo.proved = true;
@@ -369,17 +520,31 @@ impl<'a> Pass<'a> {
     async fn store_too_large(&mut self, refusal: tiphys_cluster::Error) -> Result<(), Error> {
         let mut app = Application::clone(&self.before);
         let condition = Condition::new(ConditionType::UnknownError, status::TOO_LARGE);
-        status::set_conditions(&mut app.status, &[condition], &[ConditionType::UnknownError], self.now);
+        status::set_conditions(
+            &mut app.status,
+            &[condition],
+            &[ConditionType::UnknownError],
+            self.now,
+        );
         if app.operation.take().is_some() {
             let state = self.app.status.operation_state.take().unwrap_or_default();
-            app.status.operation_state = Some(status::without_results(state.into_inner(), self.now).into());
+            app.status.operation_state =
+                Some(status::without_results(state.into_inner(), self.now).into());
         }
         let (mut from, mut to) = status::difference(&self.before, &app);
         for name in [constants::REFRESH, constants::REFRESH_TIMESTAMP] {
-            set_annotation(&mut from, name, self.before.metadata.annotations.get(name).cloned());
+            set_annotation(
+                &mut from,
+                name,
+                self.before.metadata.annotations.get(name).cloned(),
+            );
             set_annotation(&mut to, name, None);
         }
-        self.controller.records.applications.write(&self.record, &from, &to).await?;
+        self.controller
+            .records
+            .applications
+            .write(&self.record, &from, &to)
+            .await?;
         self.memo.running = None;
         Err(refusal.into())
     }
@@ -398,7 +563,13 @@ impl<'a> Pass<'a> {
         let destination = &self.app.spec.destination;
         let (server, namespace) = (&destination.server, &destination.namespace);
         let type_ = if warning { "Warning" } else { "Normal" };
-        tracing::info!(reason, "type" = type_, "dest-server" = server, "dest-namespace" = namespace, "{message}");
+        tracing::info!(
+            reason,
+            "type" = type_,
+            "dest-server" = server,
+            "dest-namespace" = namespace,
+            "{message}"
+        );
         let target = EventTarget::application(&self.record.meta);
         let event = Event::new(target, reason, message)
             .warning(warning)

@@ -11,7 +11,10 @@ const PAUSE: Duration = Duration::from_secs(5);
 
 /// Lets projects go when they may, until the records end.
 pub async fn follow(controller: Arc<Controller>) {
-    let (mut projects, mut applications) = (controller.records.projects.changes(), controller.records.applications.changes());
+    let (mut projects, mut applications) = (
+        controller.records.projects.changes(),
+        controller.records.applications.changes(),
+    );
     loop {
         let failed = !release(&controller).await;
         let goes_on = tokio::select! {
@@ -28,20 +31,45 @@ pub async fn follow(controller: Arc<Controller>) {
 /// Takes the finalizer off every project that may go. False: of one of them that is not known, or it could not be written.
 async fn release(controller: &Controller) -> bool {
     let mut all_well = true;
-    for project in controller.records.projects.list().into_iter().filter(|p| is_held(p)) {
+    for project in controller
+        .records
+        .projects
+        .list()
+        .into_iter()
+        .filter(|p| is_held(p))
+    {
         // An Application that is not known of would lose its project.
         if !controller.records.applications.is_current() {
-            tracing::warn!(project = project.meta.name, "the finalizer of a project stays: Applications cannot be followed");
+            tracing::warn!(
+                project = project.meta.name,
+                "the finalizer of a project stays: Applications cannot be followed"
+            );
             return false;
         }
         let (namespace, name) = (&project.meta.namespace, &project.meta.name);
         let own = &controller.records.namespace;
-        if controller.records.applications.list().iter().any(|app| refers(app, &project, own)) {
+        if controller
+            .records
+            .applications
+            .list()
+            .iter()
+            .any(|app| refers(app, &project, own))
+        {
             continue;
         }
-        let left: Vec<String> = project.meta.finalizers.iter().filter(|f| *f != RESOURCES_FINALIZER).cloned().collect();
+        let left: Vec<String> = project
+            .meta
+            .finalizers
+            .iter()
+            .filter(|f| *f != RESOURCES_FINALIZER)
+            .cloned()
+            .collect();
         let patch = json!({"metadata": {"finalizers": left, "resourceVersion": project.meta.resource_version}});
-        if let Err(e) = controller.records.projects.merge_patch(namespace, name, &patch).await
+        if let Err(e) = controller
+            .records
+            .projects
+            .merge_patch(namespace, name, &patch)
+            .await
             && !e.is_not_found()
         {
             tracing::warn!(project = name, error = %e, "the finalizer of a project cannot be removed");
@@ -52,11 +80,21 @@ async fn release(controller: &Controller) -> bool {
 }
 
 fn is_held(project: &Record<AppProject>) -> bool {
-    project.meta.is_deleting && project.meta.finalizers.iter().any(|f| f == RESOURCES_FINALIZER)
+    project.meta.is_deleting
+        && project
+            .meta
+            .finalizers
+            .iter()
+            .any(|f| f == RESOURCES_FINALIZER)
 }
 
 /// An Application that cannot be read may belong to any project; one from a namespace that the project does not take belongs to none.
 fn refers(app: &Record<Application>, project: &Record<AppProject>, own: &str) -> bool {
-    let permitted = project.value().map_or(true, |project| spec::namespace_permitted(&project, &app.meta.namespace, own));
-    permitted && app.value().map_or(true, |app| spec::project_name(&app) == project.meta.name)
+    let permitted = project.value().map_or(true, |project| {
+        spec::namespace_permitted(&project, &app.meta.namespace, own)
+    });
+    permitted
+        && app
+            .value()
+            .map_or(true, |app| spec::project_name(&app) == project.meta.name)
 }

@@ -22,12 +22,26 @@ const APPLICATION: (&str, &str) = ("argoproj.io", "Application");
 
 impl Controller {
     /// Publishes resources and tree; of resources that were published before nothing is written again.
-    pub(super) fn publish(&self, key: &AppKey, comparison: &Comparison, published: Option<&Comparison>, tree: ApplicationTree) {
+    pub(super) fn publish(
+        &self,
+        key: &AppKey,
+        comparison: &Comparison,
+        published: Option<&Comparison>,
+        tree: ApplicationTree,
+    ) {
         if published.is_some_and(|before| comparison.has_entries_of(before)) {
             return self.publish_tree(key, tree);
         }
-        let hidden = diff::hidden_annotations(self.records.settings().get("resource.sensitive.mask.annotations"));
-        let managed: Vec<_> = comparison.entries.iter().map(|e| resource_diff(e, &hidden)).collect();
+        let hidden = diff::hidden_annotations(
+            self.records
+                .settings()
+                .get("resource.sensitive.mask.annotations"),
+        );
+        let managed: Vec<_> = comparison
+            .entries
+            .iter()
+            .map(|e| resource_diff(e, &hidden))
+            .collect();
         self.states.publish(key, &managed, tree);
     }
 
@@ -43,32 +57,53 @@ impl Controller {
 
     /// The tree as it is now, with the orphans if they are looked for, and whether these are all. From then on a change of what belongs to
     /// nobody in the namespace is a reason to look again.
-    pub(super) fn tree(&self, comparison: &Comparison, cache: &LiveCache) -> (ApplicationTree, bool) {
+    pub(super) fn tree(
+        &self,
+        comparison: &Comparison,
+        cache: &LiveCache,
+    ) -> (ApplicationTree, bool) {
         let rules = &comparison.rules;
         let children = |uid: &str| cache.child_nodes(uid);
         let mut tree = tree::build(&comparison.entries, rules, &children);
-        let namespace = Some(rules.dest_namespace.as_str()).filter(|n| !n.is_empty() && rules.project.orphans.is_some());
+        let namespace = Some(rules.dest_namespace.as_str())
+            .filter(|n| !n.is_empty() && rules.project.orphans.is_some());
         cache.monitor(&rules.tracking.app_name, namespace);
         let mut complete = true;
         if let Some(namespace) = namespace {
             let (nobodys, readable) = self.nobodys(cache, namespace, &tree);
-            complete = readable.inspect_err(|error| tracing::warn!(namespace, %error, "orphans cannot all be told")).is_ok();
+            complete = readable
+                .inspect_err(
+                    |error| tracing::warn!(namespace, %error, "orphans cannot all be told"),
+                )
+                .is_ok();
             tree.orphaned_nodes = tree::orphans::of(&comparison.entries, rules, nobodys, &children);
         }
         (tree, complete)
     }
 
     /// What is in a namespace without an owner, without the mark of an Application that there is, and not in the tree.
-    fn nobodys(&self, cache: &LiveCache, namespace: &str, tree: &ApplicationTree) -> (Vec<ResourceNode>, Result<(), Unreadable>) {
+    fn nobodys(
+        &self,
+        cache: &LiveCache,
+        namespace: &str,
+        tree: &ApplicationTree,
+    ) -> (Vec<ResourceNode>, Result<(), Unreadable>) {
         let (objects, mut readable) = cache.namespace_objects(namespace);
         let in_tree = tree.nodes.iter().map(|n| n.resource_ref.uid.clone());
         // The claims of a StatefulSet name no owner.
-        let sets = objects.iter().filter(|o| o.key.group == "apps" && o.key.kind == "StatefulSet");
-        let claims = sets.flat_map(|set| cache.children(&set.uid)).map(|claim| claim.uid);
+        let sets = objects
+            .iter()
+            .filter(|o| o.key.group == "apps" && o.key.kind == "StatefulSet");
+        let claims = sets
+            .flat_map(|set| cache.children(&set.uid))
+            .map(|claim| claim.uid);
         let owned: HashSet<String> = in_tree.chain(claims).collect();
         let exists = |instance: &Arc<str>| {
             let app = AppKey::from_instance(instance, &self.records.namespace);
-            self.records.applications.get(&app.namespace, &app.name).is_some()
+            self.records
+                .applications
+                .get(&app.namespace, &app.name)
+                .is_some()
         };
         if !self.records.applications.is_current() {
             // Whose Application is not known of is nobody's only if all Applications are known.
@@ -79,7 +114,12 @@ impl Controller {
             // A claim may be that of a StatefulSet that cannot be seen, a mark that of an Application.
             Err(_) => o.app.is_none() && o.key.kind != "PersistentVolumeClaim",
         };
-        let nobodys = |o: &&Live| o.owners.is_empty() && !owned.contains(&o.uid) && !o.app.as_ref().is_some_and(exists) && certain(o);
+        let nobodys = |o: &&Live| {
+            o.owners.is_empty()
+                && !owned.contains(&o.uid)
+                && !o.app.as_ref().is_some_and(exists)
+                && certain(o)
+        };
         let nodes = objects.iter().filter(nobodys).map(Live::node).collect();
         (nodes, readable)
     }
@@ -87,7 +127,10 @@ impl Controller {
 
 fn resource_diff(entry: &Entry, hidden: &BTreeSet<String>) -> ResourceDiff {
     let (desired, live) = (entry.desired.as_deref(), entry.live.as_deref());
-    let diff = [entry.diff.normalized_live.read(), entry.diff.predicted_live.read()];
+    let diff = [
+        entry.diff.normalized_live.read(),
+        entry.diff.predicted_live.read(),
+    ];
     let states = if entry.gvk.group.is_empty() && entry.gvk.kind == "Secret" {
         let masked = |a: Option<&Object>, b: Option<&Object>| diff::mask_secret(a, b, hidden);
         let [desired, live] = [desired, live].map(|o| o.map(Kept::object));
@@ -100,14 +143,21 @@ fn resource_diff(entry: &Entry, hidden: &BTreeSet<String>) -> ResourceDiff {
         let json = |kept: Option<&Kept>| kept.map_or_else(|| "null".to_owned(), Kept::json);
         [json(desired), json(live), normalized, predicted]
     };
-    let [target_state, live_state, normalized_live_state, predicted_live_state] = states;
+    let [
+        target_state,
+        live_state,
+        normalized_live_state,
+        predicted_live_state,
+    ] = states;
     ResourceDiff {
         group: entry.gvk.group.clone(),
         kind: entry.gvk.kind.clone(),
         namespace: entry.key.namespace.clone(),
         name: entry.key.name.clone(),
         target_state,
-        resource_version: live.map(|l| l.resource_version().to_owned()).unwrap_or_default(),
+        resource_version: live
+            .map(|l| l.resource_version().to_owned())
+            .unwrap_or_default(),
         live_state,
         diff: String::new(),
         hook: entry.hook,
@@ -118,5 +168,8 @@ fn resource_diff(entry: &Entry, hidden: &BTreeSet<String>) -> ResourceDiff {
 }
 
 fn text(object: Option<&Object>) -> String {
-    object.map_or_else(|| "null".to_owned(), |o| serde_json::to_string(o).expect("a JSON map can be written as JSON"))
+    object.map_or_else(
+        || "null".to_owned(),
+        |o| serde_json::to_string(o).expect("a JSON map can be written as JSON"),
+    )
 }

@@ -8,31 +8,64 @@ use tiphys_cluster::app_state::AppKey;
 use tiphys_engine::sync::OperationPhase;
 
 /// Runs a look. When it panics, the answer is `None`, after an operation that was under way has ended with what was said.
-pub async fn contain<T>(controller: &Controller, key: &AppKey, look: impl Future<Output = T>) -> Option<T> {
+pub async fn contain<T>(
+    controller: &Controller,
+    key: &AppKey,
+    look: impl Future<Output = T>,
+) -> Option<T> {
     let panic = match AssertUnwindSafe(look).catch_unwind().await {
         Ok(answer) => return Some(answer),
         Err(panic) => panic,
     };
     let text = words(panic.as_ref());
     controller.metrics.panicked(key);
-    tracing::error!(panic = text, "a look at the Application panicked; it is looked at again later");
+    tracing::error!(
+        panic = text,
+        "a look at the Application panicked; it is looked at again later"
+    );
     // What is broken may break this, too. Boxed: it is as large as a look.
-    let told = AssertUnwindSafe(Box::pin(tell(controller, key, &text))).catch_unwind().await;
+    let told = AssertUnwindSafe(Box::pin(tell(controller, key, &text)))
+        .catch_unwind()
+        .await;
     if !matches!(told, Ok(Ok(()))) {
         tracing::error!("and its operation could not be ended");
     }
     None
 }
 
-async fn tell(controller: &Controller, key: &AppKey, text: &str) -> Result<(), super::error::Error> {
-    let Some(record) = controller.records.applications.get(&key.namespace, &key.name) else { return Ok(()) };
+async fn tell(
+    controller: &Controller,
+    key: &AppKey,
+    text: &str,
+) -> Result<(), super::error::Error> {
+    let Some(record) = controller
+        .records
+        .applications
+        .get(&key.namespace, &key.name)
+    else {
+        return Ok(());
+    };
     let mut memo = Memo::default();
     let mut pass = Pass::new(controller, key, &mut memo, record)?;
-    pass.event(true, "InternalError", format!("a look at the Application panicked: {text}"));
-    let Some(operation) = pass.app.operation.as_deref().cloned() else { return Ok(()) };
-    let running = matches!(operation::state(&pass).phase.as_str(), "Running" | "Terminating");
+    pass.event(
+        true,
+        "InternalError",
+        format!("a look at the Application panicked: {text}"),
+    );
+    let Some(operation) = pass.app.operation.as_deref().cloned() else {
+        return Ok(());
+    };
+    let running = matches!(
+        operation::state(&pass).phase.as_str(),
+        "Running" | "Terminating"
+    );
     if !running {
-        let state = OperationState { operation, phase: "Running".into(), started_at: Some(pass.now.into()), ..OperationState::default() };
+        let state = OperationState {
+            operation,
+            phase: "Running".into(),
+            started_at: Some(pass.now.into()),
+            ..OperationState::default()
+        };
         pass.app.status.operation_state = Some(state.into());
     }
     ending::finish(&mut pass, OperationPhase::Error, text.to_owned(), None).await?;
@@ -42,5 +75,6 @@ async fn tell(controller: &Controller, key: &AppKey, text: &str) -> Result<(), s
 /// What a panic said.
 fn words(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without words".to_owned())
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without words".to_owned())
 }

@@ -81,13 +81,28 @@ pub struct Expiry {
 }
 
 /// The comparison that is due, if one is.
-pub fn needed(app: &Application, reason: Reason, expiry: Expiry, now: Timestamp) -> Option<Refresh> {
-    let refresh = |level, hard, why: &str| Some(Refresh { level, hard, why: why.to_owned(), by_record: level == Level::ForceResolve });
+pub fn needed(
+    app: &Application,
+    reason: Reason,
+    expiry: Expiry,
+    now: Timestamp,
+) -> Option<Refresh> {
+    let refresh = |level, hard, why: &str| {
+        Some(Refresh {
+            level,
+            hard,
+            why: why.to_owned(),
+            by_record: level == Level::ForceResolve,
+        })
+    };
     if let Some(kind) = app.metadata.annotations.get(constants::REFRESH) {
         return refresh(
             Level::ForceResolve,
             kind == "hard",
-            &format!("{} refresh requested", if kind == "hard" { "hard" } else { "normal" }),
+            &format!(
+                "{} refresh requested",
+                if kind == "hard" { "hard" } else { "normal" }
+            ),
         );
     }
     let compared = &app.status.sync.compared_to;
@@ -110,17 +125,41 @@ pub fn needed(app: &Application, reason: Reason, expiry: Expiry, now: Timestamp)
     if app.spec.ignore_differences != compared.ignore_differences {
         return refresh(Level::Latest, false, "spec.ignoreDifferences differs");
     }
-    let wanted = app.spec.sync_policy.as_ref().and_then(|p| p.managed_namespace_metadata.as_ref());
-    let synced = app.status.operation_state.as_ref().and_then(|s| s.sync_result.as_ref()).map(|r| r.managed_namespace_metadata.as_ref());
-    if synced.is_some_and(|synced| synced != wanted) && reason.level.is_none_or(|l| l < Level::Latest) && wanted.is_some() {
-        return refresh(Level::Latest, false, "spec.syncPolicy.managedNamespaceMetadata differs");
+    let wanted = app
+        .spec
+        .sync_policy
+        .as_ref()
+        .and_then(|p| p.managed_namespace_metadata.as_ref());
+    let synced = app
+        .status
+        .operation_state
+        .as_ref()
+        .and_then(|s| s.sync_result.as_ref())
+        .map(|r| r.managed_namespace_metadata.as_ref());
+    if synced.is_some_and(|synced| synced != wanted)
+        && reason.level.is_none_or(|l| l < Level::Latest)
+        && wanted.is_some()
+    {
+        return refresh(
+            Level::Latest,
+            false,
+            "spec.syncPolicy.managedNamespaceMetadata differs",
+        );
     }
     // Not by the record: it may be old.
-    reason.level.map(|level| Refresh { level, why: "controller refresh requested".to_owned(), ..Refresh::default() })
+    reason.level.map(|level| Refresh {
+        level,
+        why: "controller refresh requested".to_owned(),
+        ..Refresh::default()
+    })
 }
 
 /// When to look again although nothing happens.
-pub fn next_expiry(app: &Application, expiry: Expiry, now: Timestamp) -> Option<std::time::Duration> {
+pub fn next_expiry(
+    app: &Application,
+    expiry: Expiry,
+    now: Timestamp,
+) -> Option<std::time::Duration> {
     let reconciled = app.status.reconciled_at?.timestamp();
     [expiry.soft, expiry.hard]
         .into_iter()
@@ -135,7 +174,10 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    const EXPIRY: Expiry = Expiry { soft: SignedDuration::from_secs(120), hard: SignedDuration::ZERO };
+    const EXPIRY: Expiry = Expiry {
+        soft: SignedDuration::from_secs(120),
+        hard: SignedDuration::ZERO,
+    };
 
     fn app(change: serde_json::Value) -> Application {
         let mut app = json!({
@@ -153,7 +195,12 @@ mod tests {
         let late: Timestamp = "2026-01-01T00:03:00Z".parse().expect("a time");
         for (change, reason, now, expected) in [
             (json!({}), Reason::LOOK, soon, None),
-            (json!({}), Reason::at(Level::Recent), soon, Some((Level::Recent, false))),
+            (
+                json!({}),
+                Reason::at(Level::Recent),
+                soon,
+                Some((Level::Recent, false)),
+            ),
             (json!({}), Reason::LOOK, late, Some((Level::Latest, false))),
             (
                 json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}}),
@@ -167,12 +214,33 @@ mod tests {
                 soon,
                 Some((Level::ForceResolve, true)),
             ),
-            (json!({"spec": {"source": {"path": "q"}}}), Reason::LOOK, soon, Some((Level::ForceResolve, false))),
-            (json!({"spec": {"destination": {"server": "t"}}}), Reason::LOOK, soon, Some((Level::Latest, false))),
-            (json!({"spec": {"ignoreDifferences": [{"kind": "A"}]}}), Reason::LOOK, soon, Some((Level::Latest, false))),
-            (json!({"status": {"reconciledAt": null}}), Reason::LOOK, soon, Some((Level::Latest, false))),
+            (
+                json!({"spec": {"source": {"path": "q"}}}),
+                Reason::LOOK,
+                soon,
+                Some((Level::ForceResolve, false)),
+            ),
+            (
+                json!({"spec": {"destination": {"server": "t"}}}),
+                Reason::LOOK,
+                soon,
+                Some((Level::Latest, false)),
+            ),
+            (
+                json!({"spec": {"ignoreDifferences": [{"kind": "A"}]}}),
+                Reason::LOOK,
+                soon,
+                Some((Level::Latest, false)),
+            ),
+            (
+                json!({"status": {"reconciledAt": null}}),
+                Reason::LOOK,
+                soon,
+                Some((Level::Latest, false)),
+            ),
         ] {
-            let found = needed(&app(change.clone()), reason, EXPIRY, now).map(|r| (r.level, r.hard));
+            let found =
+                needed(&app(change.clone()), reason, EXPIRY, now).map(|r| (r.level, r.hard));
             assert_eq!(found, expected, "{change}");
         }
     }
@@ -184,11 +252,29 @@ mod tests {
         let now = "2026-01-01T00:00:10Z".parse().expect("a time");
         let due = |change, reason| needed(&app(change), reason, EXPIRY, now).expect("due");
         assert_eq!(due(asked, Reason::LOOK).since(seen), Since::At(seen));
-        assert_eq!(due(json!({}), Reason::at(Level::Latest)).since(seen), Since::Recently);
+        assert_eq!(
+            due(json!({}), Reason::at(Level::Latest)).since(seen),
+            Since::Recently
+        );
         // Not called for by a record: a clock, or the end of an operation.
-        let reason = needed(&app(json!({})), Reason::at(Level::ForceResolve), EXPIRY, now).expect("due");
-        for refresh in [Refresh { hard: true, ..Refresh::default() }, reason] {
-            assert!(matches!(refresh.since(seen), Since::At(at) if at >= seen), "{refresh:?}");
+        let reason = needed(
+            &app(json!({})),
+            Reason::at(Level::ForceResolve),
+            EXPIRY,
+            now,
+        )
+        .expect("due");
+        for refresh in [
+            Refresh {
+                hard: true,
+                ..Refresh::default()
+            },
+            reason,
+        ] {
+            assert!(
+                matches!(refresh.since(seen), Since::At(at) if at >= seen),
+                "{refresh:?}"
+            );
         }
     }
 
@@ -199,41 +285,94 @@ mod tests {
         let because = |wanted: &serde_json::Value, result: serde_json::Value, reason| {
             let state = json!({"phase": "Succeeded", "startedAt": "2026-01-01T00:00:00Z", "operation": {}, "syncResult": result});
             let change = json!({"spec": {"syncPolicy": {"managedNamespaceMetadata": wanted}}, "status": {"operationState": state}});
-            needed(&app(change), reason, EXPIRY, "2026-01-01T00:00:10Z".parse().expect("a time")).map(|r| (r.level, r.why))
+            needed(
+                &app(change),
+                reason,
+                EXPIRY,
+                "2026-01-01T00:00:10Z".parse().expect("a time"),
+            )
+            .map(|r| (r.level, r.why))
         };
         let synced = |metadata: &serde_json::Value| json!({"revision": "r", "managedNamespaceMetadata": metadata});
-        let differs = Some((Level::Latest, "spec.syncPolicy.managedNamespaceMetadata differs".to_owned()));
+        let differs = Some((
+            Level::Latest,
+            "spec.syncPolicy.managedNamespaceMetadata differs".to_owned(),
+        ));
         assert_eq!(because(&blue, synced(&red), Reason::LOOK), differs);
-        assert_eq!(because(&blue, synced(&json!(null)), Reason::at(Level::Recent)), differs);
+        assert_eq!(
+            because(&blue, synced(&json!(null)), Reason::at(Level::Recent)),
+            differs
+        );
         assert_eq!(because(&blue, synced(&blue), Reason::LOOK), None);
-        assert_eq!(because(&json!(null), synced(&red), Reason::LOOK), None, "nothing is wanted any more");
-        assert_eq!(because(&blue, json!(null), Reason::LOOK), None, "it was never synced");
+        assert_eq!(
+            because(&json!(null), synced(&red), Reason::LOOK),
+            None,
+            "nothing is wanted any more"
+        );
+        assert_eq!(
+            because(&blue, json!(null), Reason::LOOK),
+            None,
+            "it was never synced"
+        );
         for level in [Level::Latest, Level::ForceResolve] {
             let asked = Some((level, "controller refresh requested".to_owned()));
-            assert_eq!(because(&blue, synced(&red), Reason::at(level)), asked, "that does as much");
+            assert_eq!(
+                because(&blue, synced(&red), Reason::at(level)),
+                asked,
+                "that does as much"
+            );
         }
     }
 
     #[test]
     fn fact_76_a_timeout_of_zero_never_expires() {
         let far: Timestamp = "2027-01-01T00:00:00Z".parse().expect("a time");
-        let never = Expiry { soft: SignedDuration::ZERO, hard: SignedDuration::ZERO };
+        let never = Expiry {
+            soft: SignedDuration::ZERO,
+            hard: SignedDuration::ZERO,
+        };
         assert_eq!(needed(&app(json!({})), Reason::LOOK, never, far), None);
         assert_eq!(next_expiry(&app(json!({})), never, far), None);
-        let due = needed(&app(json!({"status": {"reconciledAt": null}})), Reason::LOOK, never, far).map(|r| (r.level, r.hard));
+        let due = needed(
+            &app(json!({"status": {"reconciledAt": null}})),
+            Reason::LOOK,
+            never,
+            far,
+        )
+        .map(|r| (r.level, r.hard));
         assert_eq!(due, Some((Level::Latest, false)), "it was never compared");
     }
 
     #[test]
     fn fact_76_each_timeout_has_its_refresh() {
         let after = |secs: i64, soft: i64, hard: i64| {
-            let expiry = Expiry { soft: SignedDuration::from_secs(soft), hard: SignedDuration::from_secs(hard) };
+            let expiry = Expiry {
+                soft: SignedDuration::from_secs(soft),
+                hard: SignedDuration::from_secs(hard),
+            };
             let now: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
-            needed(&app(json!({})), Reason::LOOK, expiry, now + SignedDuration::from_secs(secs)).map(|r| (r.level, r.hard))
+            needed(
+                &app(json!({})),
+                Reason::LOOK,
+                expiry,
+                now + SignedDuration::from_secs(secs),
+            )
+            .map(|r| (r.level, r.hard))
         };
-        let (none, soft, hard) = (None, Some((Level::Latest, false)), Some((Level::Latest, true)));
+        let (none, soft, hard) = (
+            None,
+            Some((Level::Latest, false)),
+            Some((Level::Latest, true)),
+        );
         assert_eq!([120, 121].map(|secs| after(secs, 120, 0)), [none, soft]);
-        assert_eq!([100, 101, 150].map(|secs| after(secs, 120, 100)), [none, hard, hard], "of both the hard one");
-        assert_eq!([100, 101, 1000].map(|secs| after(secs, 0, 100)), [none, hard, hard]);
+        assert_eq!(
+            [100, 101, 150].map(|secs| after(secs, 120, 100)),
+            [none, hard, hard],
+            "of both the hard one"
+        );
+        assert_eq!(
+            [100, 101, 1000].map(|secs| after(secs, 0, 100)),
+            [none, hard, hard]
+        );
     }
 }

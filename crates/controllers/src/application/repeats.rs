@@ -18,7 +18,12 @@ pub struct Repeats {
 
 impl Repeats {
     /// How long this operation must wait, and the `SyncError` condition for it. `None`: it may start.
-    pub fn pause(before: Option<&Self>, operation: &Operation, backoff: Backoff, now: Timestamp) -> Option<(Duration, String)> {
+    pub fn pause(
+        before: Option<&Self>,
+        operation: &Operation,
+        backoff: Backoff,
+        now: Timestamp,
+    ) -> Option<(Duration, String)> {
         let (what, shown) = what(operation)?;
         let before = before.filter(|before| before.what == what)?;
         let left = backoff.before(before.starts - 1) - now.duration_since(before.last);
@@ -30,21 +35,40 @@ impl Repeats {
     }
 
     /// What is to be remembered when this operation starts.
-    pub fn after(before: Option<Self>, operation: &Operation, backoff: Backoff, now: Timestamp) -> Option<Self> {
-        let Some((what, _)) = what(operation) else { return before };
+    pub fn after(
+        before: Option<Self>,
+        operation: &Operation,
+        backoff: Backoff,
+        now: Timestamp,
+    ) -> Option<Self> {
+        let Some((what, _)) = what(operation) else {
+            return before;
+        };
         // One that comes back after so long is no loop.
-        let recent = |before: &Self| before.what == what && now.duration_since(before.last) <= backoff.cap * 2;
+        let recent = |before: &Self| {
+            before.what == what && now.duration_since(before.last) <= backoff.cap * 2
+        };
         let starts = before.filter(recent).map_or(0, |before| before.starts) + 1;
-        Some(Self { what, starts, last: now })
+        Some(Self {
+            what,
+            starts,
+            last: now,
+        })
     }
 }
 
 /// What is synced, and its revision for people. A self-heal is not looked at: it counts its attempts itself.
 fn what(operation: &Operation) -> Option<(String, String)> {
-    let sync = operation.sync.as_ref().filter(|sync| sync.auto_heal_attempts_count == 0)?;
+    let sync = operation
+        .sync
+        .as_ref()
+        .filter(|sync| sync.auto_heal_attempts_count == 0)?;
     let shown = sources::shown(&sync.revision, &sync.revisions);
     let source = sync.source.clone().unwrap_or_default();
-    Some((format!("{shown} {}", rollback::fingerprint(&source, &sync.sources)), shown))
+    Some((
+        format!("{shown} {}", rollback::fingerprint(&source, &sync.sources)),
+        shown,
+    ))
 }
 
 #[cfg(test)]
@@ -57,11 +81,17 @@ mod tests {
     }
 
     /// When this operation, due all the time, starts within so many seconds.
-    fn starts(memory: &mut Option<Repeats>, operation: &Operation, from: i64, until: i64) -> Vec<i64> {
+    fn starts(
+        memory: &mut Option<Repeats>,
+        operation: &Operation,
+        from: i64,
+        until: i64,
+    ) -> Vec<i64> {
         let at = |second: i64| Timestamp::from_second(1_800_000_000 + second).expect("a time");
         let mut starts = Vec::new();
         for second in from..until {
-            if Repeats::pause(memory.as_ref(), operation, Backoff::default(), at(second)).is_none() {
+            if Repeats::pause(memory.as_ref(), operation, Backoff::default(), at(second)).is_none()
+            {
                 *memory = Repeats::after(memory.take(), operation, Backoff::default(), at(second));
                 starts.push(second - from);
             }
@@ -72,16 +102,32 @@ mod tests {
     #[test]
     fn the_same_sync_pauses_longer_each_time_and_another_one_starts_over() {
         let with_null = json!({"revision": "a", "source": {"repoURL": "r", "helm": {"valuesObject": {"x": null}}}});
-        let without = json!({"revision": "a", "source": {"repoURL": "r", "helm": {"valuesObject": {}}}});
+        let without =
+            json!({"revision": "a", "source": {"repoURL": "r", "helm": {"valuesObject": {}}}});
         let other_revision = json!({"revision": "b", "source": {"repoURL": "r"}});
-        let several = json!({"revisions": ["a", "b"], "sources": [{"repoURL": "r"}, {"repoURL": "s"}]});
+        let several =
+            json!({"revisions": ["a", "b"], "sources": [{"repoURL": "r"}, {"repoURL": "s"}]});
         let mut memory = None;
         for sync in [&with_null, &without, &other_revision, &several] {
-            assert_eq!(starts(&mut memory, &operation(sync), 0, 1000), [0, 1, 3, 9, 27, 81, 243, 543, 843], "{sync}");
+            assert_eq!(
+                starts(&mut memory, &operation(sync), 0, 1000),
+                [0, 1, 3, 9, 27, 81, 243, 543, 843],
+                "{sync}"
+            );
         }
-        let told = Repeats::pause(memory.as_ref(), &operation(&several), Backoff::default(), memory.as_ref().expect("known").last);
+        let told = Repeats::pause(
+            memory.as_ref(),
+            &operation(&several),
+            Backoff::default(),
+            memory.as_ref().expect("known").last,
+        );
         let (_, told) = told.expect("it pauses");
-        assert!(told.starts_with("The automated sync to [a b] was started 9 times with the same parameters"), "{told}");
+        assert!(
+            told.starts_with(
+                "The automated sync to [a b] was started 9 times with the same parameters"
+            ),
+            "{told}"
+        );
     }
 
     #[test]

@@ -49,7 +49,14 @@ impl<'a> Questions<'a> {
                 let source = &wanted.list[*i];
                 let repo = settings.known_repository(&source.repo_url, &app.spec.project);
                 let chart = Some(source.chart.clone()).filter(|c| !c.is_empty());
-                (format!("${name}"), RefTarget { repo: Some(repo), target_revision: Some(at(*i)), chart })
+                (
+                    format!("${name}"),
+                    RefTarget {
+                        repo: Some(repo),
+                        target_revision: Some(at(*i)),
+                        chart,
+                    },
+                )
             };
             names.iter().map(target).collect()
         };
@@ -57,7 +64,13 @@ impl<'a> Questions<'a> {
             no_cache: refresh.hard,
             no_revision_cache: refresh.resolves(),
             namespace: app.spec.destination.namespace.clone(),
-            kube_version: cluster.cache.discovery().cluster().version().git_version.clone(),
+            kube_version: cluster
+                .cache
+                .discovery()
+                .cluster()
+                .version()
+                .git_version
+                .clone(),
             api_versions: cluster.cache.kinds().api_versions().to_vec(),
             has_multiple_sources: wanted.several,
             ref_sources: refs_at(&|i| revisions[i].clone()),
@@ -65,12 +78,28 @@ impl<'a> Questions<'a> {
             ..settings.manifest_request(&project, &pass.key.instance(&controller.records.namespace))
         };
         let of_before = |i: usize| before.get(i).cloned().unwrap_or_default();
-        let refs_before = if wanted.several { refs_at(&of_before) } else { Refs::new() };
-        Ok(Self { pass, wanted, settings, project, common, before, refs_before })
+        let refs_before = if wanted.several {
+            refs_at(&of_before)
+        } else {
+            Refs::new()
+        };
+        Ok(Self {
+            pass,
+            wanted,
+            settings,
+            project,
+            common,
+            before,
+            refs_before,
+        })
     }
 
     /// The manifests of each source.
-    pub async fn ask(&self, server: &RepoServer, revisions: &[String]) -> Result<Vec<Arc<Manifests>>, String> {
+    pub async fn ask(
+        &self,
+        server: &RepoServer,
+        revisions: &[String],
+    ) -> Result<Vec<Arc<Manifests>>, String> {
         let mut manifests = Vec::with_capacity(revisions.len());
         for (i, revision) in revisions.iter().enumerate() {
             manifests.push(self.one(server, i, revision).await?);
@@ -79,7 +108,11 @@ impl<'a> Questions<'a> {
     }
 
     /// Whether one of the sources differs from what it was before where the annotation says that it matters.
-    pub async fn any_changed(&self, server: &RepoServer, revisions: &[String]) -> Result<bool, String> {
+    pub async fn any_changed(
+        &self,
+        server: &RepoServer,
+        revisions: &[String],
+    ) -> Result<bool, String> {
         for (i, revision) in revisions.iter().enumerate() {
             let source = &self.wanted.list[i];
             let same = self.before.get(i) == Some(revision);
@@ -88,44 +121,87 @@ impl<'a> Questions<'a> {
             }
             // A repo-server knows paths of Git only, and takes another version of a chart for no change.
             let is_git = source.chart.is_empty() && !source.repo_url.starts_with("oci://");
-            let repo = self.settings.known_repository(&source.repo_url, &self.pass.app.spec.project);
-            let request = self.comparison(source, i, revision, &repo).filter(|_| same || is_git);
-            let Some(request) = request else { return Ok(true) };
-            if server.update_revision(&request).await.map_err(|e| e.to_string())?.changes {
+            let repo = self
+                .settings
+                .known_repository(&source.repo_url, &self.pass.app.spec.project);
+            let request = self
+                .comparison(source, i, revision, &repo)
+                .filter(|_| same || is_git);
+            let Some(request) = request else {
+                return Ok(true);
+            };
+            if server
+                .update_revision(&request)
+                .await
+                .map_err(|e| e.to_string())?
+                .changes
+            {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    async fn one(&self, server: &RepoServer, i: usize, revision: &str) -> Result<Arc<Manifests>, String> {
+    async fn one(
+        &self,
+        server: &RepoServer,
+        i: usize,
+        revision: &str,
+    ) -> Result<Arc<Manifests>, String> {
         let (source, all) = (&self.wanted.list[i], self.wanted.list.len());
-        let repo = self.settings.known_repository(&source.repo_url, &self.pass.app.spec.project);
+        let repo = self
+            .settings
+            .known_repository(&source.repo_url, &self.pass.app.spec.project);
         let revision = match self.comparison(source, i, revision, &repo) {
             None => revision.to_owned(),
             Some(request) => {
                 let failed = |e| {
-                    format!("failed to evaluate revision changes for source {} of {all}: failed to update revision for paths: {e}", i + 1)
+                    format!(
+                        "failed to evaluate revision changes for source {} of {all}: failed to update revision for paths: {e}",
+                        i + 1
+                    )
                 };
                 let answer = server.update_revision(&request).await.map_err(failed)?;
-                Some(answer.revision).filter(|r| !r.is_empty()).unwrap_or(request.revision)
+                Some(answer.revision)
+                    .filter(|r| !r.is_empty())
+                    .unwrap_or(request.revision)
             }
         };
-        let mut request = ManifestRequest { repo: Some(repo), revision, application_source: Some(source.clone()), ..self.common.clone() };
+        let mut request = ManifestRequest {
+            repo: Some(repo),
+            revision,
+            application_source: Some(source.clone()),
+            ..self.common.clone()
+        };
         if source.repo_url.starts_with("oci://") {
             let (repos, creds) = self.settings.permitted_repositories(&self.project, "oci");
             request.repos.extend(repos);
             request.helm_repo_creds.extend(creds);
         }
-        let failed = |e| format!("failed to generate manifest for source {} of {all}: {e}", i + 1);
+        let failed = |e| {
+            format!(
+                "failed to generate manifest for source {} of {all}: {e}",
+                i + 1
+            )
+        };
         server.manifests(&request).await.map_err(failed)
     }
 
     /// The question whether a new commit concerns the Application at all: where it names the paths that do.
-    fn comparison(&self, source: &ApplicationSource, i: usize, revision: &str, repo: &Repository) -> Option<UpdateRevisionForPathsRequest> {
+    fn comparison(
+        &self,
+        source: &ApplicationSource,
+        i: usize,
+        revision: &str,
+        repo: &Repository,
+    ) -> Option<UpdateRevisionForPathsRequest> {
         let before = self.before.get(i).filter(|r| !r.is_empty())?;
         let same = before == revision && self.common.ref_sources.is_empty();
-        if is_only_referred_to(source) || same || repo.depth != 0 || self.common.annotation_manifest_generate_paths.is_empty() {
+        if is_only_referred_to(source)
+            || same
+            || repo.depth != 0
+            || self.common.annotation_manifest_generate_paths.is_empty()
+        {
             return None;
         }
         let common = self.common.clone();
@@ -152,5 +228,9 @@ impl<'a> Questions<'a> {
 }
 
 pub fn annotated_paths<'a>(pass: &'a Pass<'_>) -> &'a str {
-    pass.app.metadata.annotations.get(constants::MANIFEST_GENERATE_PATHS).map_or("", String::as_str)
+    pass.app
+        .metadata
+        .annotations
+        .get(constants::MANIFEST_GENERATE_PATHS)
+        .map_or("", String::as_str)
 }

@@ -10,11 +10,23 @@ pub fn to_wire(result: &sync::ResourceResult) -> ResourceResult {
         kind: result.kind.clone(),
         namespace: result.namespace.clone(),
         name: result.name.clone(),
-        status: result.status.map(|s| s.as_str().to_owned()).unwrap_or_default(),
+        status: result
+            .status
+            .map(|s| s.as_str().to_owned())
+            .unwrap_or_default(),
         message: result.message.clone(),
-        hook_type: result.hook_type.map(|p| p.as_str().to_owned()).unwrap_or_default(),
-        hook_phase: result.hook_phase.map(|p| p.as_str().to_owned()).unwrap_or_default(),
-        sync_phase: result.sync_phase.map(|p| p.as_str().to_owned()).unwrap_or_default(),
+        hook_type: result
+            .hook_type
+            .map(|p| p.as_str().to_owned())
+            .unwrap_or_default(),
+        hook_phase: result
+            .hook_phase
+            .map(|p| p.as_str().to_owned())
+            .unwrap_or_default(),
+        sync_phase: result
+            .sync_phase
+            .map(|p| p.as_str().to_owned())
+            .unwrap_or_default(),
         images: result.images.clone(),
     }
 }

@@ -12,19 +12,30 @@ const DEFAULT_FACTOR: i64 = 2;
 ///
 /// # Errors
 /// When a duration in the strategy cannot be read; the text names it.
-pub fn next_at(strategy: &RetryStrategy, finished: Timestamp, retries: i64) -> Result<Timestamp, String> {
+pub fn next_at(
+    strategy: &RetryStrategy,
+    finished: Timestamp,
+    retries: i64,
+) -> Result<Timestamp, String> {
     let read = |text: &str, default: SignedDuration| -> Result<SignedDuration, String> {
         if text.is_empty() {
             return Ok(default);
         }
-        duration::parse(text).map(SignedDuration::from_nanos).map_err(|e| e.to_string())
+        duration::parse(text)
+            .map(SignedDuration::from_nanos)
+            .map_err(|e| e.to_string())
     };
     let backoff = strategy.backoff.as_ref();
     let pause = backoff.map_or(Ok(DEFAULT_PAUSE), |b| read(&b.duration, DEFAULT_PAUSE))?;
     let cap = backoff.map_or(Ok(DEFAULT_CAP), |b| read(&b.max_duration, DEFAULT_CAP))?;
-    let factor = backoff.and_then(|b| b.factor).filter(|f| *f > 0).unwrap_or(DEFAULT_FACTOR);
+    let factor = backoff
+        .and_then(|b| b.factor)
+        .filter(|f| *f > 0)
+        .unwrap_or(DEFAULT_FACTOR);
     let steps = u32::try_from(retries).unwrap_or(0).min(32);
-    let wait = pause.as_millis().saturating_mul(i128::from(factor.saturating_pow(steps)));
+    let wait = pause
+        .as_millis()
+        .saturating_mul(i128::from(factor.saturating_pow(steps)));
     let wait = SignedDuration::from_millis(i64::try_from(wait).unwrap_or(i64::MAX)).min(cap);
     Ok(finished.checked_add(wait).unwrap_or(Timestamp::MAX))
 }
@@ -32,7 +43,11 @@ pub fn next_at(strategy: &RetryStrategy, finished: Timestamp, retries: i64) -> R
 /// Begins another attempt: what the last one came to is over.
 pub fn begin(state: &mut OperationState) {
     let refresh = state.operation.retry.refresh;
-    let latest = if refresh { " with latest revisions" } else { "" };
+    let latest = if refresh {
+        " with latest revisions"
+    } else {
+        ""
+    };
     if let Some(sync) = state.operation.sync.as_mut().filter(|_| refresh) {
         sync.revision.clear();
         sync.revisions.clear();
@@ -56,12 +71,33 @@ mod tests {
     #[test]
     fn fact_59_pauses_grow_to_the_cap() {
         let finished: Timestamp = "2026-01-01T15:04:05Z".parse().expect("a time");
-        let after = |s: &RetryStrategy, n| next_at(s, finished, n).map(|t| t.duration_since(finished).as_secs());
+        let after = |s: &RetryStrategy, n| {
+            next_at(s, finished, n).map(|t| t.duration_since(finished).as_secs())
+        };
         let default = RetryStrategy::default();
-        assert_eq!([0, 1, 2, 10].map(|n| after(&default, n)), [Ok(5), Ok(10), Ok(20), Ok(180)]);
-        let own = RetryStrategy { backoff: Some(Backoff { duration: "1m".into(), factor: Some(3), max_duration: "5m".into() }), ..default };
-        assert_eq!([0, 1, 2].map(|n| after(&own, n)), [Ok(60), Ok(180), Ok(300)]);
-        let broken = RetryStrategy { backoff: Some(Backoff { duration: "soon".into(), ..Backoff::default() }), ..RetryStrategy::default() };
+        assert_eq!(
+            [0, 1, 2, 10].map(|n| after(&default, n)),
+            [Ok(5), Ok(10), Ok(20), Ok(180)]
+        );
+        let own = RetryStrategy {
+            backoff: Some(Backoff {
+                duration: "1m".into(),
+                factor: Some(3),
+                max_duration: "5m".into(),
+            }),
+            ..default
+        };
+        assert_eq!(
+            [0, 1, 2].map(|n| after(&own, n)),
+            [Ok(60), Ok(180), Ok(300)]
+        );
+        let broken = RetryStrategy {
+            backoff: Some(Backoff {
+                duration: "soon".into(),
+                ..Backoff::default()
+            }),
+            ..RetryStrategy::default()
+        };
         assert!(after(&broken, 0).is_err_and(|e| e.contains("soon")));
         assert_eq!(kitchen(finished), "3:04PM");
     }
@@ -73,11 +109,33 @@ mod tests {
                 "operation": {"retry": {"refresh": refresh}, "sync": {"revision": "a", "revisions": ["a", "b"]}}, "syncResult": {"revision": "a"}});
             let mut state: OperationState = serde_json::from_value(state).expect("a state");
             begin(&mut state);
-            assert_eq!((state.phase.as_str(), state.retry_count, state.finished_at, &state.sync_result), ("Running", 2, None, &None));
+            assert_eq!(
+                (
+                    state.phase.as_str(),
+                    state.retry_count,
+                    state.finished_at,
+                    &state.sync_result
+                ),
+                ("Running", 2, None, &None)
+            );
             let sync = state.operation.sync.expect("a sync");
             (state.message, sync.revision, sync.revisions.len())
         };
-        assert_eq!(begun(false), ("Retrying operation. Attempt #2".to_owned(), "a".to_owned(), 2));
-        assert_eq!(begun(true), ("Retrying operation with latest revisions. Attempt #2".to_owned(), String::new(), 0));
+        assert_eq!(
+            begun(false),
+            (
+                "Retrying operation. Attempt #2".to_owned(),
+                "a".to_owned(),
+                2
+            )
+        );
+        assert_eq!(
+            begun(true),
+            (
+                "Retrying operation with latest revisions. Attempt #2".to_owned(),
+                String::new(),
+                0
+            )
+        );
     }
 }

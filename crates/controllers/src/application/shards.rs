@@ -39,7 +39,11 @@ pub struct Sharding {
 impl Sharding {
     /// With a number of shards that stays.
     pub fn fixed(leases: Arc<Leases>, method: Method, loads: Arc<Loads>) -> Self {
-        Self { leases: watch::channel(leases).1, method, loads }
+        Self {
+            leases: watch::channel(leases).1,
+            method,
+            loads,
+        }
     }
 }
 
@@ -74,12 +78,25 @@ impl Division {
         let before = before.filter(|b| Arc::ptr_eq(&b.leases, &leases));
         // Who has not read the weights for so long has no lease any more.
         let settling = match before {
-            Some(before) if before.weights != weights => Some((before.weights.clone(), now + DURATION)),
-            before => before.and_then(|b| b.settling.clone()).filter(|(_, until)| *until > now),
+            Some(before) if before.weights != weights => {
+                Some((before.weights.clone(), now + DURATION))
+            }
+            before => before
+                .and_then(|b| b.settling.clone())
+                .filter(|(_, until)| *until > now),
         };
-        let apart = Apart { weights: weights.clone(), before: settling.as_ref().map(|(before, _)| before.clone()) };
-        let distribution = Arc::new(distribution(sharding.method, leases.count(), records).weighted(apart));
-        Self { leases, distribution, weights, settling }
+        let apart = Apart {
+            weights: weights.clone(),
+            before: settling.as_ref().map(|(before, _)| before.clone()),
+        };
+        let distribution =
+            Arc::new(distribution(sharding.method, leases.count(), records).weighted(apart));
+        Self {
+            leases,
+            distribution,
+            weights,
+            settling,
+        }
     }
 
     /// Leave to work on a shard.
@@ -100,7 +117,10 @@ impl Shards {
     }
 
     fn division(&self) -> Division {
-        self.division.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.division
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Spreads the clusters anew; says whether any moved.
@@ -109,7 +129,10 @@ impl Shards {
         let new = Division::new(&self.sharding, records, Some(&old));
         let moved = old.distribution != new.distribution || !Arc::ptr_eq(&old.leases, &new.leases);
         if moved {
-            *self.division.write().unwrap_or_else(PoisonError::into_inner) = new;
+            *self
+                .division
+                .write()
+                .unwrap_or_else(PoisonError::into_inner) = new;
         }
         moved
     }
@@ -118,9 +141,21 @@ impl Shards {
 fn distribution(method: Method, shards: usize, records: &Records) -> Distribution {
     let settings = records.settings();
     let secrets = settings.clusters.iter();
-    let mut members: Vec<Member> = secrets.map(|c| Member { id: c.uid.clone(), server: c.server.clone(), shard: c.shard }).collect();
-    match (settings.in_cluster_enabled(), members.iter().position(|m| m.server == IN_CLUSTER)) {
-        (true, None) => members.push(Member { server: IN_CLUSTER.to_owned(), ..Member::default() }),
+    let mut members: Vec<Member> = secrets
+        .map(|c| Member {
+            id: c.uid.clone(),
+            server: c.server.clone(),
+            shard: c.shard,
+        })
+        .collect();
+    match (
+        settings.in_cluster_enabled(),
+        members.iter().position(|m| m.server == IN_CLUSTER),
+    ) {
+        (true, None) => members.push(Member {
+            server: IN_CLUSTER.to_owned(),
+            ..Member::default()
+        }),
         (false, Some(own)) => drop(members.remove(own)),
         _ => {}
     }
@@ -134,7 +169,9 @@ fn distribution(method: Method, shards: usize, records: &Records) -> Distributio
 }
 
 fn destination(app: &Record<Application>) -> String {
-    app.value().map(|app| app.spec.destination.server.clone()).unwrap_or_default()
+    app.value()
+        .map(|app| app.spec.destination.server.clone())
+        .unwrap_or_default()
 }
 
 /// Whether a change is one of the number of Applications of a cluster.
@@ -147,24 +184,42 @@ fn counts(change: Option<&RecordChange<Application>>) -> bool {
 impl Controller {
     /// Whose turn an Application is.
     pub(super) fn turn(&self, record: &Record<Application>) -> Turn {
-        let named = record.value().ok().and_then(|app| spec::destination(&app.spec.destination, &self.destinations()).ok());
+        let named = record
+            .value()
+            .ok()
+            .and_then(|app| spec::destination(&app.spec.destination, &self.destinations()).ok());
         let settings = self.records.settings();
-        if named.as_ref().and_then(|d| settings.cluster(&d.server, &d.name)).is_some_and(|cluster| cluster.skipped) {
+        if named
+            .as_ref()
+            .and_then(|d| settings.cluster(&d.server, &d.name))
+            .is_some_and(|cluster| cluster.skipped)
+        {
             return Turn::Others;
         }
-        let Some(shards) = &self.shards else { return Turn::Ours(None) };
-        let (division, name) = (shards.division(), format!("{}/{}", record.meta.namespace, record.meta.name));
+        let Some(shards) = &self.shards else {
+            return Turn::Ours(None);
+        };
+        let (division, name) = (
+            shards.division(),
+            format!("{}/{}", record.meta.namespace, record.meta.name),
+        );
         let shard = match named {
             // One that is not spread yet is looked at when it is.
             Some(destination) => division.distribution.shard(&destination.server, &name),
             None => Some(NOWHERE),
         };
         let fence = shard.and_then(|shard| division.fence(shard));
-        shard.zip(fence).map_or(Turn::Others, |held| Turn::Ours(Some(held)))
+        shard
+            .zip(fence)
+            .map_or(Turn::Others, |held| Turn::Ours(Some(held)))
     }
 
     /// Does something of a shard, and counts what it cost.
-    pub(super) async fn costing<T>(&self, shard: Option<usize>, work: impl Future<Output = T>) -> T {
+    pub(super) async fn costing<T>(
+        &self,
+        shard: Option<usize>,
+        work: impl Future<Output = T>,
+    ) -> T {
         let (mut work, mut busy) = (std::pin::pin!(work), Duration::ZERO);
         let result = std::future::poll_fn(|context| {
             let began = Instant::now();

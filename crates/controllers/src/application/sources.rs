@@ -16,7 +16,10 @@ use tiphys_engine::{
     spec,
     types::{Condition, ConditionType},
 };
-use tiphys_repo::{ManifestRequest, Manifests, RefSource, RepoAccess, RepoError, Since, SourceKind, Surroundings, check_source};
+use tiphys_repo::{
+    ManifestRequest, Manifests, RefSource, RepoAccess, RepoError, Since, SourceKind, Surroundings,
+    check_source,
+};
 
 /// The sources of an Application or of an operation.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,7 +31,8 @@ pub struct Wanted {
 
 impl Wanted {
     pub fn of(app: &Application) -> Result<Self, String> {
-        Self::new(app.spec.source.as_ref(), &app.spec.sources).ok_or_else(|| "spec.source is missing".to_owned())
+        Self::new(app.spec.source.as_ref(), &app.spec.sources)
+            .ok_or_else(|| "spec.source is missing".to_owned())
     }
 
     /// What the operation names, else what the Application names.
@@ -40,25 +44,45 @@ impl Wanted {
     pub fn resumed(result: &SyncOperationResult) -> Option<(Self, Vec<String>)> {
         let one = Some(&result.source).filter(|source| **source != ApplicationSource::default());
         let wanted = Self::new(one, &result.sources)?;
-        let revisions = if wanted.several { result.revisions.clone() } else { vec![result.revision.clone()] };
-        let resolved = revisions.len() == wanted.list.len() && revisions.iter().all(|revision| !revision.is_empty());
+        let revisions = if wanted.several {
+            result.revisions.clone()
+        } else {
+            vec![result.revision.clone()]
+        };
+        let resolved = revisions.len() == wanted.list.len()
+            && revisions.iter().all(|revision| !revision.is_empty());
         resolved.then_some((wanted, revisions))
     }
 
     fn new(one: Option<&ApplicationSource>, several: &[ApplicationSource]) -> Option<Self> {
         match (several, one) {
             ([], None) => None,
-            ([], Some(one)) => Some(Self { list: vec![one.clone()], several: false }),
-            (several, _) => Some(Self { list: several.to_vec(), several: true }),
+            ([], Some(one)) => Some(Self {
+                list: vec![one.clone()],
+                several: false,
+            }),
+            (several, _) => Some(Self {
+                list: several.to_vec(),
+                several: true,
+            }),
         }
     }
 
     /// The revision to use of each: those of an operation where it names them, else the sources' own.
     pub fn revisions(&self, operation: &SyncOperation) -> Vec<String> {
         let one = std::slice::from_ref(&operation.revision);
-        let named = if self.several { operation.revisions.as_slice() } else { one };
-        let revision =
-            |(i, source): (usize, &ApplicationSource)| named.get(i).filter(|r| !r.is_empty()).unwrap_or(&source.target_revision).clone();
+        let named = if self.several {
+            operation.revisions.as_slice()
+        } else {
+            one
+        };
+        let revision = |(i, source): (usize, &ApplicationSource)| {
+            named
+                .get(i)
+                .filter(|r| !r.is_empty())
+                .unwrap_or(&source.target_revision)
+                .clone()
+        };
         self.list.iter().enumerate().map(revision).collect()
     }
 }
@@ -73,21 +97,35 @@ pub struct Revisions {
 impl Revisions {
     pub fn new(wanted: &Wanted, revisions: Vec<String>) -> Self {
         if wanted.several {
-            return Self { one: String::new(), several: revisions };
+            return Self {
+                one: String::new(),
+                several: revisions,
+            };
         }
-        Self { one: revisions.into_iter().next().unwrap_or_default(), several: Vec::new() }
+        Self {
+            one: revisions.into_iter().next().unwrap_or_default(),
+            several: Vec::new(),
+        }
     }
 }
 
 /// For people: those of several sources with spaces between them.
 pub fn shown(revision: &str, revisions: &[String]) -> String {
-    if revisions.is_empty() { revision.to_owned() } else { revisions.join(" ") }
+    if revisions.is_empty() {
+        revision.to_owned()
+    } else {
+        revisions.join(" ")
+    }
 }
 
 /// Those of the last comparison, of each source.
 pub fn compared(app: &Application, wanted: &Wanted) -> Vec<String> {
     let sync = &app.status.sync;
-    if wanted.several { sync.revisions.clone() } else { vec![sync.revision.clone()] }
+    if wanted.several {
+        sync.revisions.clone()
+    } else {
+        vec![sync.revision.clone()]
+    }
 }
 
 /// What Git says an Application is.
@@ -100,21 +138,34 @@ pub struct Desired {
 
 impl Desired {
     pub fn revisions(&self) -> Revisions {
-        Revisions::new(&self.wanted, self.manifests.iter().map(|m| m.revision.clone()).collect())
+        Revisions::new(
+            &self.wanted,
+            self.manifests.iter().map(|m| m.revision.clone()).collect(),
+        )
     }
 
     /// Those of the sources, in order.
     pub fn types(&self) -> Vec<String> {
-        self.manifests.iter().map(|m| m.source_type.clone()).collect()
+        self.manifests
+            .iter()
+            .map(|m| m.source_type.clone())
+            .collect()
     }
 
     /// The same for the same objects.
     pub fn digest(&self) -> String {
-        self.manifests.iter().map(|m| m.digest.as_str()).collect::<Vec<_>>().join(" ")
+        self.manifests
+            .iter()
+            .map(|m| m.digest.as_str())
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     pub fn objects(&self) -> Vec<Arc<Kept>> {
-        self.manifests.iter().flat_map(|m| m.objects.iter().cloned()).collect()
+        self.manifests
+            .iter()
+            .flat_map(|m| m.objects.iter().cloned())
+            .collect()
     }
 
     pub fn is_whole(&self) -> bool {
@@ -126,11 +177,21 @@ impl Desired {
         let all = self.manifests.len();
         let of_source = |(i, m): (usize, &Arc<Manifests>)| {
             let text = |e: &tiphys_render::ManifestError| {
-                format!("Failed to load target state: failed to generate manifest for source {} of {all}: {e}", i + 1)
+                format!(
+                    "Failed to load target state: failed to generate manifest for source {} of {all}: {e}",
+                    i + 1
+                )
             };
-            m.errors.iter().map(|e| Condition::new(ConditionType::ComparisonError, text(e))).collect::<Vec<_>>()
+            m.errors
+                .iter()
+                .map(|e| Condition::new(ConditionType::ComparisonError, text(e)))
+                .collect::<Vec<_>>()
         };
-        self.manifests.iter().enumerate().flat_map(of_source).collect()
+        self.manifests
+            .iter()
+            .enumerate()
+            .flat_map(of_source)
+            .collect()
     }
 }
 
@@ -157,12 +218,22 @@ pub async fn load(
     let manifests = match &pass.controller.repo_server {
         Some(server) => {
             let before = compared(&pass.app, wanted);
-            let questions = Questions::new(pass, cluster, wanted, &names, (&before, revisions), refresh).map_err(&failed)?;
+            let questions =
+                Questions::new(pass, cluster, wanted, &names, (&before, revisions), refresh)
+                    .map_err(&failed)?;
             standing(Box::pin(questions.ask(server, revisions))).await
         }
-        None => standing(Box::pin(rendered(pass, cluster, wanted, names, revisions, refresh))).await,
+        None => {
+            standing(Box::pin(rendered(
+                pass, cluster, wanted, names, revisions, refresh,
+            )))
+            .await
+        }
     };
-    Ok(Desired { wanted: wanted.clone(), manifests: manifests.map_err(failed)? })
+    Ok(Desired {
+        wanted: wanted.clone(),
+        manifests: manifests.map_err(failed)?,
+    })
 }
 
 /// Whether the project takes the sources. An operation, what is recorded of it, and a history name sources of their own.
@@ -182,10 +253,24 @@ async fn rendered(
 ) -> Result<Vec<Arc<Manifests>>, String> {
     let mut resolved = Vec::with_capacity(wanted.list.len());
     for (source, revision) in wanted.list.iter().zip(revisions) {
-        resolved.push(resolve(pass, source, revision, refresh.since(pass.record.seen)).await.map_err(|e| told(pass, &e))?);
+        resolved.push(
+            resolve(pass, source, revision, refresh.since(pass.record.seen))
+                .await
+                .map_err(|e| told(pass, &e))?,
+        );
     }
-    let refs: BTreeMap<String, RefSource> =
-        names.into_iter().map(|(name, i)| (name, RefSource { access: resolved[i].access.clone(), sha: resolved[i].sha.clone() })).collect();
+    let refs: BTreeMap<String, RefSource> = names
+        .into_iter()
+        .map(|(name, i)| {
+            (
+                name,
+                RefSource {
+                    access: resolved[i].access.clone(),
+                    sha: resolved[i].sha.clone(),
+                },
+            )
+        })
+        .collect();
     let surroundings = surroundings(pass, cluster);
     let mut manifests = Vec::with_capacity(resolved.len());
     for (i, (source, Resolved { access, sha })) in wanted.list.iter().zip(resolved).enumerate() {
@@ -202,16 +287,26 @@ async fn rendered(
             no_cache: refresh.hard,
         };
         let before = pass.memo.desired.as_ref().and_then(|d| d.manifests.get(i));
-        if let Some(same) = before.and_then(|before| pass.controller.repos.unchanged(&request, before)) {
+        if let Some(same) =
+            before.and_then(|before| pass.controller.repos.unchanged(&request, before))
+        {
             manifests.push(same);
             continue;
         }
         let rendered = pass.controller.repos.manifests(request).await;
-        let failed =
-            |e: RepoError| format!("failed to generate manifest for source {} of {}: {}", i + 1, wanted.list.len(), told(pass, &e));
+        let failed = |e: RepoError| {
+            format!(
+                "failed to generate manifest for source {} of {}: {}",
+                i + 1,
+                wanted.list.len(),
+                told(pass, &e)
+            )
+        };
         manifests.push(rendered.map_err(failed)?);
     }
-    pass.controller.states.set_lasting(pass.key, manifests.iter().any(|m| !m.errors.is_empty()));
+    pass.controller
+        .states
+        .set_lasting(pass.key, manifests.iter().any(|m| !m.errors.is_empty()));
     Ok(manifests)
 }
 
@@ -221,20 +316,44 @@ fn told(pass: &Pass<'_>, e: &RepoError) -> String {
     e.to_string()
 }
 
-async fn resolve(pass: &Pass<'_>, source: &ApplicationSource, revision: &str, since: Since) -> Result<Resolved, RepoError> {
+async fn resolve(
+    pass: &Pass<'_>,
+    source: &ApplicationSource,
+    revision: &str,
+    since: Since,
+) -> Result<Resolved, RepoError> {
     check_source(source)?;
-    let access = pass.controller.access(&source.repo_url, &pass.app.spec.project);
-    let resolved = pass.controller.repos.resolve(&access, revision, since).await?;
-    Ok(Resolved { access, sha: resolved.sha })
+    let access = pass
+        .controller
+        .access(&source.repo_url, &pass.app.spec.project);
+    let resolved = pass
+        .controller
+        .repos
+        .resolve(&access, revision, since)
+        .await?;
+    Ok(Resolved {
+        access,
+        sha: resolved.sha,
+    })
 }
 
 /// Which source each `ref` names.
 pub fn ref_names(wanted: &Wanted) -> Result<BTreeMap<String, usize>, String> {
     let mut names = BTreeMap::new();
-    for (i, source) in wanted.list.iter().enumerate().filter(|(_, s)| !s.ref_.is_empty()) {
+    for (i, source) in wanted
+        .list
+        .iter()
+        .enumerate()
+        .filter(|(_, s)| !s.ref_.is_empty())
+    {
         let name = &source.ref_;
-        if !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')) {
-            return Err(format!("sources.ref {name} cannot contain any special characters except '_' and '-'"));
+        if !name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+        {
+            return Err(format!(
+                "sources.ref {name} cannot contain any special characters except '_' and '-'"
+            ));
         }
         if names.insert(name.clone(), i).is_some() {
             return Err("invalid sources: multiple sources had the same `ref` key".to_owned());
@@ -247,7 +366,13 @@ fn surroundings(pass: &Pass<'_>, cluster: &LiveCluster) -> Surroundings {
     let settings = pass.controller.records.settings();
     Surroundings {
         switched_off: SourceKind::switched_off(|kind| settings.is_source_type_on(kind)),
-        kube_version: cluster.cache.discovery().cluster().version().git_version.clone(),
+        kube_version: cluster
+            .cache
+            .discovery()
+            .cluster()
+            .version()
+            .git_version
+            .clone(),
         api_versions: cluster.cache.kinds().api_versions(),
         value_file_schemes: settings.value_file_schemes(),
     }
@@ -259,29 +384,61 @@ mod tests {
     use serde_json::{Value, json};
 
     fn wanted(spec: &Value) -> Wanted {
-        let app: Application = serde_json::from_value(json!({"spec": spec})).expect("an Application");
+        let app: Application =
+            serde_json::from_value(json!({"spec": spec})).expect("an Application");
         Wanted::of(&app).expect("sources")
     }
 
     #[test]
     fn an_operations_revisions_come_first() {
-        let source = |revision: &str| json!({"repoURL": "r", "targetRevision": revision, "path": "p"});
+        let source =
+            |revision: &str| json!({"repoURL": "r", "targetRevision": revision, "path": "p"});
         let operation: SyncOperation =
-            serde_json::from_value(json!({"revision": "one", "revisions": ["first", ""]})).expect("an operation");
+            serde_json::from_value(json!({"revision": "one", "revisions": ["first", ""]}))
+                .expect("an operation");
         let single = wanted(&json!({"source": source("a")}));
-        assert_eq!((single.several, single.revisions(&operation)), (false, vec!["one".to_owned()]));
+        assert_eq!(
+            (single.several, single.revisions(&operation)),
+            (false, vec!["one".to_owned()])
+        );
         assert_eq!(single.revisions(&SyncOperation::default()), ["a"]);
-        let several = wanted(&json!({"source": source("x"), "sources": [source("a"), source("b")]}));
-        assert_eq!((several.several, several.revisions(&operation)), (true, vec!["first".to_owned(), "b".to_owned()]));
+        let several =
+            wanted(&json!({"source": source("x"), "sources": [source("a"), source("b")]}));
+        assert_eq!(
+            (several.several, several.revisions(&operation)),
+            (true, vec!["first".to_owned(), "b".to_owned()])
+        );
         let revisions = Revisions::new(&several, vec!["1".into(), "2".into()]);
-        assert_eq!((shown(&revisions.one, &revisions.several), revisions.one), ("1 2".to_owned(), String::new()));
+        assert_eq!(
+            (shown(&revisions.one, &revisions.several), revisions.one),
+            ("1 2".to_owned(), String::new())
+        );
     }
 
     #[test]
     fn names_of_sources_are_checked() {
-        let named = |a: &str, b: &str| ref_names(&wanted(&json!({"sources": [{"ref": a}, {"ref": b}, {"path": "p"}]})));
-        assert_eq!(named("a-b_1", "c"), Ok(BTreeMap::from([("a-b_1".to_owned(), 0), ("c".to_owned(), 1)])));
-        assert_eq!(named("a", "a"), Err("invalid sources: multiple sources had the same `ref` key".to_owned()));
-        assert_eq!(named("a/b", ""), Err("sources.ref a/b cannot contain any special characters except '_' and '-'".to_owned()));
+        let named = |a: &str, b: &str| {
+            ref_names(&wanted(
+                &json!({"sources": [{"ref": a}, {"ref": b}, {"path": "p"}]}),
+            ))
+        };
+        assert_eq!(
+            named("a-b_1", "c"),
+            Ok(BTreeMap::from([
+                ("a-b_1".to_owned(), 0),
+                ("c".to_owned(), 1)
+            ]))
+        );
+        assert_eq!(
+            named("a", "a"),
+            Err("invalid sources: multiple sources had the same `ref` key".to_owned())
+        );
+        assert_eq!(
+            named("a/b", ""),
+            Err(
+                "sources.ref a/b cannot contain any special characters except '_' and '-'"
+                    .to_owned()
+            )
+        );
     }
 }

@@ -12,9 +12,14 @@ use tiphys_api::{
     application::ApplicationSpec,
     operation::OperationState,
     source::ApplicationSource,
-    status::{ApplicationCondition, ApplicationStatus, ComparedTo, HealthStatus, ResourceStatus, RevisionHistory},
+    status::{
+        ApplicationCondition, ApplicationStatus, ComparedTo, HealthStatus, ResourceStatus,
+        RevisionHistory,
+    },
 };
-use tiphys_engine::types::{Comparison, Condition, ConditionType, Entry, HealthStatus as Verdict, SyncStatus};
+use tiphys_engine::types::{
+    Comparison, Condition, ConditionType, Entry, HealthStatus as Verdict, SyncStatus,
+};
 
 /// Where resource health is kept when it is not in the status itself.
 const HEALTH_IN_TREE: &str = "appTree";
@@ -30,7 +35,8 @@ pub const BY_COMPARISON: [ConditionType; 5] = [
 ];
 
 /// The condition types that the check of the specification decides about.
-pub const BY_SPEC: [ConditionType; 2] = [ConditionType::InvalidSpecError, ConditionType::UnknownError];
+pub const BY_SPEC: [ConditionType; 2] =
+    [ConditionType::InvalidSpecError, ConditionType::UnknownError];
 
 /// What is told of a status that the API server does not take.
 pub const TOO_LARGE: &str = "Application status exceeds the Kubernetes resource size limit and could not be persisted. The displayed status may be stale. Reduce the number of managed resources, set ApplyOutOfSyncOnly=true, lower spec.revisionHistoryLimit, or split the Application.";
@@ -52,28 +58,64 @@ pub struct Compared {
 impl Compared {
     /// What the status tells of the last comparison.
     pub fn as_before(status: &ApplicationStatus) -> Self {
-        let revisions = Revisions { one: status.sync.revision.clone(), several: status.sync.revisions.clone() };
-        let one = Some(&status.source_type).filter(|kind| !kind.is_empty()).cloned();
-        let source_types = if status.source_types.is_empty() { one.into_iter().collect() } else { status.source_types.clone() };
-        Self { revisions, source_types, ..Self::default() }
+        let revisions = Revisions {
+            one: status.sync.revision.clone(),
+            several: status.sync.revisions.clone(),
+        };
+        let one = Some(&status.source_type)
+            .filter(|kind| !kind.is_empty())
+            .cloned();
+        let source_types = if status.source_types.is_empty() {
+            one.into_iter().collect()
+        } else {
+            status.source_types.clone()
+        };
+        Self {
+            revisions,
+            source_types,
+            ..Self::default()
+        }
     }
 }
 
 /// Writes a comparison into the status.
-pub fn apply_comparison(app: &mut Application, comparison: &Comparison, compared: &Compared, now: Timestamp) {
+pub fn apply_comparison(
+    app: &mut Application,
+    comparison: &Comparison,
+    compared: &Compared,
+    now: Timestamp,
+) {
     let several = !app.spec.sources.is_empty();
     let status = &mut *app.status;
     status.sync.status = comparison.sync.to_string();
     compared_to(status, &app.spec);
     status.sync.revision.clone_from(&compared.revisions.one);
-    status.sync.revisions.clone_from(&compared.revisions.several);
-    set_health(status, comparison.health.status, &comparison.health.message, now);
+    status
+        .sync
+        .revisions
+        .clone_from(&compared.revisions.several);
+    set_health(
+        status,
+        comparison.health.status,
+        &comparison.health.message,
+        now,
+    );
     status.resources = resources(&comparison.entries, compared.with_health);
     let types = &compared.source_types;
-    status.source_type = types.first().filter(|_| !several).cloned().unwrap_or_default();
+    status.source_type = types
+        .first()
+        .filter(|_| !several)
+        .cloned()
+        .unwrap_or_default();
     status.source_types = if several { types.clone() } else { Vec::new() };
-    status.resource_health_source = if compared.with_health { String::new() } else { HEALTH_IN_TREE.to_owned() };
-    status.controller_namespace.clone_from(&compared.controller_namespace);
+    status.resource_health_source = if compared.with_health {
+        String::new()
+    } else {
+        HEALTH_IN_TREE.to_owned()
+    };
+    status
+        .controller_namespace
+        .clone_from(&compared.controller_namespace);
     if compared.reconciled || status.reconciled_at.is_none() {
         reconciled(status, now);
     }
@@ -83,11 +125,18 @@ pub fn apply_comparison(app: &mut Application, comparison: &Comparison, compared
 /// Lets the status say what it was compared to.
 fn compared_to(status: &mut ApplicationStatus, spec: &ApplicationSpec) {
     let said = &status.sync.compared_to;
-    if is_of_sources(said, spec) && said.destination == spec.destination && said.ignore_differences == spec.ignore_differences {
+    if is_of_sources(said, spec)
+        && said.destination == spec.destination
+        && said.ignore_differences == spec.ignore_differences
+    {
         return;
     }
     let compared = ComparedTo {
-        source: spec.source.clone().filter(|_| spec.sources.is_empty()).unwrap_or_default(),
+        source: spec
+            .source
+            .clone()
+            .filter(|_| spec.sources.is_empty())
+            .unwrap_or_default(),
         sources: spec.sources.clone(),
         destination: spec.destination.clone(),
         ignore_differences: spec.ignore_differences.clone(),
@@ -121,16 +170,25 @@ pub fn apply_unknown(app: &mut Application, now: Timestamp) {
 /// The status of an Application whose objects could not be compared. Those it had before stay listed, and nothing is said of them.
 pub fn apply_uncompared(app: &mut Application, now: Timestamp) {
     apply_unknown(app, now);
-    let told = |r: &ResourceStatus| !r.status.is_empty() && r.status != SyncStatus::Unknown.as_str();
+    let told =
+        |r: &ResourceStatus| !r.status.is_empty() && r.status != SyncStatus::Unknown.as_str();
     // Writing to it would make a copy.
     if app.status.resources.iter().any(told) {
-        app.status.resources.iter_mut().filter(|r| told(r)).for_each(|r| r.status = SyncStatus::Unknown.to_string());
+        app.status
+            .resources
+            .iter_mut()
+            .filter(|r| told(r))
+            .for_each(|r| r.status = SyncStatus::Unknown.to_string());
     }
 }
 
 /// Clients wait until an Application was reconciled after its operation ended, and the end may lie in the next second.
 fn reconciled(status: &mut ApplicationStatus, now: Timestamp) {
-    let ended = status.operation_state.as_ref().and_then(|s| s.finished_at).map(|t| t.timestamp());
+    let ended = status
+        .operation_state
+        .as_ref()
+        .and_then(|s| s.finished_at)
+        .map(|t| t.timestamp());
     status.reconciled_at = Some(ended.map_or(now, |ended| ended.max(now)).into());
 }
 
@@ -149,7 +207,9 @@ fn set_health(status: &mut ApplicationStatus, verdict: Verdict, message: &str, n
 /// Entries as the status lists them: sorted, hooks without a sync status.
 pub fn resources(entries: &[Arc<Entry>], with_health: bool) -> Vec<ResourceStatus> {
     let mut list: Vec<_> = entries.iter().map(|e| resource(e, with_health)).collect();
-    list.sort_by(|a, b| (&a.group, &a.kind, &a.namespace, &a.name).cmp(&(&b.group, &b.kind, &b.namespace, &b.name)));
+    list.sort_by(|a, b| {
+        (&a.group, &a.kind, &a.namespace, &a.name).cmp(&(&b.group, &b.kind, &b.namespace, &b.name))
+    });
     list
 }
 
@@ -163,7 +223,11 @@ pub fn resource(entry: &Entry, with_health: bool) -> ResourceStatus {
         namespace: entry.key.namespace.clone(),
         name: entry.key.name.clone(),
         status: entry.status.map(|s| s.to_string()).unwrap_or_default(),
-        health: health.map(|h| HealthStatus { status: h.status.to_string(), message: h.message.clone(), last_transition_time: None }),
+        health: health.map(|h| HealthStatus {
+            status: h.status.to_string(),
+            message: h.message.clone(),
+            last_transition_time: None,
+        }),
         hook: entry.hook,
         requires_pruning: entry.requires_pruning,
         sync_wave: entry.sync_wave,
@@ -172,14 +236,31 @@ pub fn resource(entry: &Entry, with_health: bool) -> ResourceStatus {
 }
 
 /// Replaces the conditions of the `decided` types; one that was there before keeps its time.
-pub fn set_conditions(status: &mut ApplicationStatus, found: &[Condition], decided: &[ConditionType], now: Timestamp) {
+pub fn set_conditions(
+    status: &mut ApplicationStatus,
+    found: &[Condition],
+    decided: &[ConditionType],
+    now: Timestamp,
+) {
     let before = std::mem::take(&mut status.conditions);
-    let mut after: Vec<_> = before.iter().filter(|c| !decided.iter().any(|d| d.as_str() == c.type_)).cloned().collect();
+    let mut after: Vec<_> = before
+        .iter()
+        .filter(|c| !decided.iter().any(|d| d.as_str() == c.type_))
+        .cloned()
+        .collect();
     for condition in found.iter().filter(|c| decided.contains(&c.kind)) {
         let kind = condition.kind.as_str();
-        let known = before.iter().find(|c| c.type_ == kind && c.message == condition.message);
-        let time = known.and_then(|c| c.last_transition_time).or_else(|| Some(now.into()));
-        let new = ApplicationCondition { type_: kind.to_owned(), message: condition.message.clone(), last_transition_time: time };
+        let known = before
+            .iter()
+            .find(|c| c.type_ == kind && c.message == condition.message);
+        let time = known
+            .and_then(|c| c.last_transition_time)
+            .or_else(|| Some(now.into()));
+        let new = ApplicationCondition {
+            type_: kind.to_owned(),
+            message: condition.message.clone(),
+            last_transition_time: time,
+        };
         if !after.contains(&new) {
             after.push(new);
         }
@@ -190,18 +271,40 @@ pub fn set_conditions(status: &mut ApplicationStatus, found: &[Condition], decid
 
 /// The errors among the conditions, as an operation reports them: `<Type>: <message>;…`, in the order of a status.
 pub fn error_text(conditions: &[Condition]) -> Option<String> {
-    let stops =
-        |c: &&Condition| matches!(c.kind, ConditionType::ComparisonError | ConditionType::InvalidSpecError | ConditionType::UnknownError);
-    let errors: BTreeSet<_> = conditions.iter().filter(stops).map(|c| (c.kind.as_str(), c.message.as_str())).collect();
-    let texts: Vec<_> = errors.into_iter().map(|(kind, message)| format!("{kind}: {message}")).collect();
+    let stops = |c: &&Condition| {
+        matches!(
+            c.kind,
+            ConditionType::ComparisonError
+                | ConditionType::InvalidSpecError
+                | ConditionType::UnknownError
+        )
+    };
+    let errors: BTreeSet<_> = conditions
+        .iter()
+        .filter(stops)
+        .map(|c| (c.kind.as_str(), c.message.as_str()))
+        .collect();
+    let texts: Vec<_> = errors
+        .into_iter()
+        .map(|(kind, message)| format!("{kind}: {message}"))
+        .collect();
     (!texts.is_empty()).then(|| texts.join(";"))
 }
 
 /// What changes and changes back before it is stored has not changed: its time stays what it was.
 pub fn keep_times(before: &ApplicationStatus, after: &mut Shared<ApplicationStatus>) {
-    let is_stored = |now: &ApplicationCondition| before.conditions.iter().find(|c| c.type_ == now.type_ && c.message == now.message);
-    let stays = |now: &ApplicationCondition| is_stored(now).is_some_and(|c| c.last_transition_time != now.last_transition_time);
-    if before.health.status == after.health.status && before.health.last_transition_time != after.health.last_transition_time {
+    let is_stored = |now: &ApplicationCondition| {
+        before
+            .conditions
+            .iter()
+            .find(|c| c.type_ == now.type_ && c.message == now.message)
+    };
+    let stays = |now: &ApplicationCondition| {
+        is_stored(now).is_some_and(|c| c.last_transition_time != now.last_transition_time)
+    };
+    if before.health.status == after.health.status
+        && before.health.last_transition_time != after.health.last_transition_time
+    {
         after.health.last_transition_time = before.health.last_transition_time;
     }
     // Writing to it would make a copy.
@@ -216,7 +319,10 @@ pub fn keep_times(before: &ApplicationStatus, after: &mut Shared<ApplicationStat
 
 /// An operation's state as far as it can be told when the whole is too large. One that was still on its way ends here.
 pub fn without_results(mut state: OperationState, now: Timestamp) -> OperationState {
-    state.sync_result.iter_mut().for_each(|result| result.resources = Vec::new());
+    state
+        .sync_result
+        .iter_mut()
+        .for_each(|result| result.resources = Vec::new());
     if matches!(state.phase.as_str(), "" | "Running" | "Terminating") {
         (state.phase, state.message) = ("Error".to_owned(), TOO_LARGE.to_owned());
         state.finished_at = Some(now.into());
@@ -226,8 +332,13 @@ pub fn without_results(mut state: OperationState, now: Timestamp) -> OperationSt
 
 /// Appends a finished sync to the history and trims it to the Application's limit (ten unless it says otherwise).
 pub fn append_history(app: &mut Application, state: &OperationState, now: Timestamp) {
-    let Some(result) = &state.sync_result else { return };
-    let limit = app.spec.revision_history_limit.map_or(10, |l| usize::try_from(l).unwrap_or(0));
+    let Some(result) = &state.sync_result else {
+        return;
+    };
+    let limit = app
+        .spec
+        .revision_history_limit
+        .map_or(10, |l| usize::try_from(l).unwrap_or(0));
     let history = &mut app.status.history;
     let id = history.last().map_or(0, |h| h.id + 1);
     history.push(RevisionHistory {
@@ -248,7 +359,10 @@ pub fn append_history(app: &mut Application, state: &OperationState, now: Timest
 pub fn hide_passwords(status: &mut Shared<ApplicationStatus>) {
     let suspect = |text: &String| text.contains('@');
     let state = status.operation_state.as_ref();
-    let results = state.and_then(|s| s.sync_result.as_ref()).map(|r| r.resources.as_slice()).unwrap_or_default();
+    let results = state
+        .and_then(|s| s.sync_result.as_ref())
+        .map(|r| r.resources.as_slice())
+        .unwrap_or_default();
     let any = status.conditions.iter().any(|c| suspect(&c.message))
         || suspect(&status.health.message)
         || state.is_some_and(|s| suspect(&s.message))
@@ -259,11 +373,18 @@ pub fn hide_passwords(status: &mut Shared<ApplicationStatus>) {
     }
     let status = &mut **status;
     let hide = |text: &mut String| *text = without_passwords(text);
-    status.conditions.iter_mut().for_each(|c| hide(&mut c.message));
+    status
+        .conditions
+        .iter_mut()
+        .for_each(|c| hide(&mut c.message));
     hide(&mut status.health.message);
     if let Some(state) = status.operation_state.as_deref_mut() {
         hide(&mut state.message);
-        state.sync_result.iter_mut().flat_map(|r| &mut r.resources).for_each(|r| hide(&mut r.message));
+        state
+            .sync_result
+            .iter_mut()
+            .flat_map(|r| &mut r.resources)
+            .for_each(|r| hide(&mut r.message));
     }
 }
 
@@ -293,10 +414,16 @@ pub fn difference(before: &Application, after: &Application) -> (Value, Value) {
 pub fn events(before: &ApplicationStatus, after: &ApplicationStatus) -> Vec<String> {
     let mut events = Vec::new();
     if before.sync.status != after.sync.status {
-        events.push(format!("Updated sync status: {} -> {}", before.sync.status, after.sync.status));
+        events.push(format!(
+            "Updated sync status: {} -> {}",
+            before.sync.status, after.sync.status
+        ));
     }
     if before.health.status != after.health.status {
-        let mut text = format!("Updated health status: {} -> {}", before.health.status, after.health.status);
+        let mut text = format!(
+            "Updated health status: {} -> {}",
+            before.health.status, after.health.status
+        );
         if !after.health.message.is_empty() {
             text = format!("{text} ({})", after.health.message);
         }
@@ -323,18 +450,42 @@ mod tests {
     #[test]
     fn a_condition_that_stays_keeps_its_time_and_one_not_decided_stays() {
         let mut status = ApplicationStatus::default();
-        let stays = [Condition::new(ConditionType::SyncError, "s"), Condition::new(ConditionType::ComparisonError, "c")];
-        set_conditions(&mut status, &stays, &[ConditionType::SyncError, ConditionType::ComparisonError], time("2026-01-01T00:00:00Z"));
+        let stays = [
+            Condition::new(ConditionType::SyncError, "s"),
+            Condition::new(ConditionType::ComparisonError, "c"),
+        ];
+        set_conditions(
+            &mut status,
+            &stays,
+            &[ConditionType::SyncError, ConditionType::ComparisonError],
+            time("2026-01-01T00:00:00Z"),
+        );
         let before = status.conditions.clone();
-        set_conditions(&mut status, &stays[1..], &BY_COMPARISON, time("2026-01-02T00:00:00Z"));
+        set_conditions(
+            &mut status,
+            &stays[1..],
+            &BY_COMPARISON,
+            time("2026-01-02T00:00:00Z"),
+        );
         assert_eq!(status.conditions, before);
-        set_conditions(&mut status, &[], &BY_COMPARISON, time("2026-01-03T00:00:00Z"));
+        set_conditions(
+            &mut status,
+            &[],
+            &BY_COMPARISON,
+            time("2026-01-03T00:00:00Z"),
+        );
         assert_eq!(status.conditions.len(), 1);
     }
 
     fn compared(revision: &str, health: Verdict, at: &str, app: &mut Application) {
         compared_with(
-            Compared { revisions: Revisions { one: revision.into(), several: Vec::new() }, ..Compared::default() },
+            Compared {
+                revisions: Revisions {
+                    one: revision.into(),
+                    several: Vec::new(),
+                },
+                ..Compared::default()
+            },
             health,
             at,
             app,
@@ -342,11 +493,23 @@ mod tests {
     }
 
     fn compared_with(facts: Compared, health: Verdict, at: &str, app: &mut Application) {
-        let rules = CompareRules::new(Tracking::annotation("a"), "argocd", "a", "https://kubernetes.default.svc", "prod");
+        let rules = CompareRules::new(
+            Tracking::annotation("a"),
+            "argocd",
+            "a",
+            "https://kubernetes.default.svc",
+            "prod",
+        );
         let live = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "prod"}});
         let live = Object::from_value(live).expect("a map");
-        let mut comparison =
-            compare(Desired::default(), &[(live.key(), Arc::new(live.into()))].into(), &rules, &NoKinds, None, &DryRuns::new());
+        let mut comparison = compare(
+            Desired::default(),
+            &[(live.key(), Arc::new(live.into()))].into(),
+            &rules,
+            &NoKinds,
+            None,
+            &DryRuns::new(),
+        );
         comparison.health = Health::new(health, "");
         apply_comparison(app, &comparison, &facts, time(at));
     }
@@ -363,7 +526,13 @@ mod tests {
     fn fact_26_one_source_has_one_revision() {
         let mut app = Application::default();
         compared("abc", Verdict::Healthy, "2026-01-01T00:00:00Z", &mut app);
-        assert_eq!((app.status.sync.revision.as_str(), app.status.sync.revisions.len()), ("abc", 0));
+        assert_eq!(
+            (
+                app.status.sync.revision.as_str(),
+                app.status.sync.revisions.len()
+            ),
+            ("abc", 0)
+        );
     }
 
     #[test]
@@ -371,34 +540,76 @@ mod tests {
         let mut app = Application::default();
         let told = |app: &Application| app.status.reconciled_at.map(|t| t.timestamp());
         compared("abc", Verdict::Healthy, "2026-01-01T00:00:00Z", &mut app);
-        assert_eq!(told(&app), Some(time("2026-01-01T00:00:00Z")), "the first one does, whatever it is");
+        assert_eq!(
+            told(&app),
+            Some(time("2026-01-01T00:00:00Z")),
+            "the first one does, whatever it is"
+        );
         compared("abc", Verdict::Healthy, "2026-01-02T00:00:00Z", &mut app);
         assert_eq!(told(&app), Some(time("2026-01-01T00:00:00Z")));
-        compared_with(Compared { reconciled: true, ..Compared::default() }, Verdict::Healthy, "2026-01-03T00:00:00Z", &mut app);
+        compared_with(
+            Compared {
+                reconciled: true,
+                ..Compared::default()
+            },
+            Verdict::Healthy,
+            "2026-01-03T00:00:00Z",
+            &mut app,
+        );
         assert_eq!(told(&app), Some(time("2026-01-03T00:00:00Z")));
     }
 
     #[test]
     fn fact_30_settings_that_cannot_be_read_make_everything_unknown() {
-        let settings = Settings::of_config([("resource.exclusions".to_owned(), "- a: [".to_owned())].into());
+        let settings =
+            Settings::of_config([("resource.exclusions".to_owned(), "- a: [".to_owned())].into());
         let problem = settings.config.exclusions().expect_err("it is broken");
         let mut app = Application::default();
         apply_unknown(&mut app, time("2026-01-01T00:00:00Z"));
         let told = [Condition::new(ConditionType::ComparisonError, problem)];
-        set_conditions(&mut app.status, &told, &BY_COMPARISON, time("2026-01-01T00:00:00Z"));
-        assert_eq!((app.status.sync.status.as_str(), app.status.health.status.as_str()), ("Unknown", "Unknown"));
+        set_conditions(
+            &mut app.status,
+            &told,
+            &BY_COMPARISON,
+            time("2026-01-01T00:00:00Z"),
+        );
+        assert_eq!(
+            (
+                app.status.sync.status.as_str(),
+                app.status.health.status.as_str()
+            ),
+            ("Unknown", "Unknown")
+        );
         assert!(error_text(&told).is_some_and(|t| t.starts_with("ComparisonError: argocd-cm: resource.exclusions: ")));
-        assert_eq!(error_text(&[Condition::new(ConditionType::SyncError, "no")]), None, "a SyncError does not stop a sync");
+        assert_eq!(
+            error_text(&[Condition::new(ConditionType::SyncError, "no")]),
+            None,
+            "a SyncError does not stop a sync"
+        );
     }
 
     #[test]
     fn fact_11_of_what_cannot_be_compared_nothing_is_said() {
-        let resource = |status: &str| ResourceStatus { status: status.into(), ..ResourceStatus::default() };
+        let resource = |status: &str| ResourceStatus {
+            status: status.into(),
+            ..ResourceStatus::default()
+        };
         let mut app = Application::default();
         app.status.resources = vec![resource("Synced"), resource("OutOfSync"), resource("")];
         apply_uncompared(&mut app, time("2026-01-01T00:00:00Z"));
-        assert_eq!((app.status.sync.status.as_str(), app.status.health.status.as_str()), ("Unknown", "Unknown"));
-        let told: Vec<&str> = app.status.resources.iter().map(|r| r.status.as_str()).collect();
+        assert_eq!(
+            (
+                app.status.sync.status.as_str(),
+                app.status.health.status.as_str()
+            ),
+            ("Unknown", "Unknown")
+        );
+        let told: Vec<&str> = app
+            .status
+            .resources
+            .iter()
+            .map(|r| r.status.as_str())
+            .collect();
         assert_eq!(told, ["Unknown", "Unknown", ""], "a hook has no status");
     }
 
@@ -406,51 +617,103 @@ mod tests {
     fn fact_85_events_tell_what_changed() {
         let status = |sync: &str, health: &str, message: &str| {
             let mut status = ApplicationStatus::default();
-            (status.sync.status, status.health.status, status.health.message) = (sync.into(), health.into(), message.into());
+            (
+                status.sync.status,
+                status.health.status,
+                status.health.message,
+            ) = (sync.into(), health.into(), message.into());
             status
         };
         let before = status("Synced", "Healthy", "");
         let sync = "Updated sync status: Synced -> OutOfSync";
         assert_eq!(events(&before, &before), Vec::<String>::new());
         assert_eq!(events(&before, &status("OutOfSync", "Healthy", "")), [sync]);
-        assert_eq!(events(&before, &status("OutOfSync", "Missing", "")), [sync, "Updated health status: Healthy -> Missing"]);
+        assert_eq!(
+            events(&before, &status("OutOfSync", "Missing", "")),
+            [sync, "Updated health status: Healthy -> Missing"]
+        );
         let degraded = status("Synced", "Degraded", "Caused by Pod:a");
-        assert_eq!(events(&before, &degraded), ["Updated health status: Healthy -> Degraded (Caused by Pod:a)"]);
-        assert_eq!(events(&degraded, &status("Synced", "Degraded", "Caused by Pod:b")), Vec::<String>::new());
+        assert_eq!(
+            events(&before, &degraded),
+            ["Updated health status: Healthy -> Degraded (Caused by Pod:a)"]
+        );
+        assert_eq!(
+            events(&degraded, &status("Synced", "Degraded", "Caused by Pod:b")),
+            Vec::<String>::new()
+        );
     }
 
     #[test]
     fn fact_40_health_is_kept_in_the_tree_and_its_time_changes_with_it_alone() {
         let mut app = Application::default();
         compared("a", Verdict::Healthy, "2026-01-01T00:00:00Z", &mut app);
-        assert_eq!((app.status.resources.len(), app.status.resources[0].health.clone()), (1, None));
+        assert_eq!(
+            (
+                app.status.resources.len(),
+                app.status.resources[0].health.clone()
+            ),
+            (1, None)
+        );
         assert_eq!(app.status.resource_health_source, "appTree");
         let since = app.status.health.last_transition_time;
         compared("b", Verdict::Healthy, "2026-01-02T00:00:00Z", &mut app);
-        assert_eq!(app.status.health.last_transition_time, since, "another revision, the same health");
+        assert_eq!(
+            app.status.health.last_transition_time, since,
+            "another revision, the same health"
+        );
         compared("b", Verdict::Degraded, "2026-01-03T00:00:00Z", &mut app);
-        assert_eq!(app.status.health.last_transition_time, Some(time("2026-01-03T00:00:00Z").into()));
+        assert_eq!(
+            app.status.health.last_transition_time,
+            Some(time("2026-01-03T00:00:00Z").into())
+        );
     }
 
     #[test]
     fn reconciled_is_never_before_the_end_of_the_operation() {
         let mut app = Application::default();
-        let state = OperationState { finished_at: Some(time("2026-01-01T00:00:02Z").into()), ..OperationState::default() };
+        let state = OperationState {
+            finished_at: Some(time("2026-01-01T00:00:02Z").into()),
+            ..OperationState::default()
+        };
         app.status.operation_state = Some(state.into());
         apply_unknown(&mut app, time("2026-01-01T00:00:01Z"));
-        assert_eq!(app.status.reconciled_at, Some(time("2026-01-01T00:00:02Z").into()));
+        assert_eq!(
+            app.status.reconciled_at,
+            Some(time("2026-01-01T00:00:02Z").into())
+        );
         apply_unknown(&mut app, time("2026-01-01T00:00:05Z"));
-        assert_eq!(app.status.reconciled_at, Some(time("2026-01-01T00:00:05Z").into()));
+        assert_eq!(
+            app.status.reconciled_at,
+            Some(time("2026-01-01T00:00:05Z").into())
+        );
     }
 
     #[test]
     fn the_message_of_a_health_that_stays_is_renewed_and_its_time_stays() {
         let mut status = ApplicationStatus::default();
         let (first, second) = (time("2026-01-01T00:00:00Z"), time("2026-01-01T00:01:00Z"));
-        set_health(&mut status, Verdict::Degraded, "Caused by apps/Deployment:a", first);
-        set_health(&mut status, Verdict::Degraded, "Caused by apps/Deployment:b", second);
-        let said = |status: &ApplicationStatus| (status.health.message.clone(), status.health.last_transition_time);
-        assert_eq!(said(&status), ("Caused by apps/Deployment:b".to_owned(), Some(first.into())));
+        set_health(
+            &mut status,
+            Verdict::Degraded,
+            "Caused by apps/Deployment:a",
+            first,
+        );
+        set_health(
+            &mut status,
+            Verdict::Degraded,
+            "Caused by apps/Deployment:b",
+            second,
+        );
+        let said = |status: &ApplicationStatus| {
+            (
+                status.health.message.clone(),
+                status.health.last_transition_time,
+            )
+        };
+        assert_eq!(
+            said(&status),
+            ("Caused by apps/Deployment:b".to_owned(), Some(first.into()))
+        );
         set_health(&mut status, Verdict::Healthy, "", second);
         assert_eq!(said(&status), (String::new(), Some(second.into())));
     }
@@ -467,7 +730,11 @@ mod tests {
         set_health(&mut after, Verdict::Progressing, "", third);
         set_conditions(&mut after, &condition("d"), &BY_COMPARISON, third);
         keep_times(&before, &mut after);
-        assert_eq!(after.health.last_transition_time, Some(third.into()), "it did change");
+        assert_eq!(
+            after.health.last_transition_time,
+            Some(third.into()),
+            "it did change"
+        );
         assert_eq!(after.conditions[0].last_transition_time, Some(third.into()));
         set_health(&mut after, Verdict::Healthy, "", third);
         set_conditions(&mut after, &condition("c"), &BY_COMPARISON, third);
@@ -476,14 +743,23 @@ mod tests {
         // However soon after: the statuses are compared, not the times.
         set_health(&mut after, Verdict::Degraded, "", second);
         keep_times(&before, &mut after);
-        assert_eq!((after.health.status.as_str(), after.health.last_transition_time), ("Degraded", Some(second.into())));
+        assert_eq!(
+            (
+                after.health.status.as_str(),
+                after.health.last_transition_time
+            ),
+            ("Degraded", Some(second.into()))
+        );
     }
 
     #[test]
     fn the_namespace_of_the_controller_is_not_that_of_the_application() {
         let mut app = Application::default();
         app.metadata.namespace = "team".into();
-        let facts = Compared { controller_namespace: "argocd".into(), ..Compared::default() };
+        let facts = Compared {
+            controller_namespace: "argocd".into(),
+            ..Compared::default()
+        };
         compared_with(facts, Verdict::Healthy, "2026-01-01T00:00:00Z", &mut app);
         assert_eq!(app.status.controller_namespace, "argocd");
     }
@@ -492,16 +768,31 @@ mod tests {
     fn fact_65_history_counts_on_and_is_trimmed() {
         let mut app = Application::default();
         app.spec.revision_history_limit = Some(2);
-        let state = OperationState { sync_result: Some(Default::default()), ..OperationState::default() };
+        let state = OperationState {
+            sync_result: Some(Default::default()),
+            ..OperationState::default()
+        };
         for _ in 0..4 {
             append_history(&mut app, &state, time("2026-01-01T00:00:00Z"));
         }
-        assert_eq!(app.status.history.iter().map(|h| h.id).collect::<Vec<_>>(), [2, 3]);
+        assert_eq!(
+            app.status.history.iter().map(|h| h.id).collect::<Vec<_>>(),
+            [2, 3]
+        );
         let mut unlimited = Application::default();
         for _ in 0..12 {
             append_history(&mut unlimited, &state, time("2026-01-01T00:00:00Z"));
         }
-        assert_eq!(unlimited.status.history.iter().map(|h| h.id).collect::<Vec<_>>(), (2..12).collect::<Vec<_>>(), "ten");
+        assert_eq!(
+            unlimited
+                .status
+                .history
+                .iter()
+                .map(|h| h.id)
+                .collect::<Vec<_>>(),
+            (2..12).collect::<Vec<_>>(),
+            "ten"
+        );
     }
 
     #[test]
@@ -509,12 +800,22 @@ mod tests {
         let (started, ended) = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z");
         let by = json!({"username": "u"});
         for (part, result) in [
-            ("one", json!({"revision": "a", "source": {"repoURL": "r", "path": "p"}})),
-            ("several", json!({"revisions": ["a", "b"], "sources": [{"repoURL": "r"}, {"repoURL": "s"}]})),
+            (
+                "one",
+                json!({"revision": "a", "source": {"repoURL": "r", "path": "p"}}),
+            ),
+            (
+                "several",
+                json!({"revisions": ["a", "b"], "sources": [{"repoURL": "r"}, {"repoURL": "s"}]}),
+            ),
         ] {
             let state = json!({"phase": "Succeeded", "startedAt": started, "operation": {"initiatedBy": by}, "syncResult": result});
             let mut app = Application::default();
-            append_history(&mut app, &serde_json::from_value(state).expect("a state"), time(ended));
+            append_history(
+                &mut app,
+                &serde_json::from_value(state).expect("a state"),
+                time(ended),
+            );
             let mut entry = result.clone();
             entry["id"] = 0.into();
             entry["deployStartedAt"] = started.into();
@@ -539,6 +840,9 @@ mod tests {
         before.operation = Some(Default::default());
         let mut after = before.clone();
         after.operation = None;
-        assert_eq!(difference(&before, &after), (json!({"operation": before.operation}), json!({})));
+        assert_eq!(
+            difference(&before, &after),
+            (json!({"operation": before.operation}), json!({}))
+        );
     }
 }

@@ -23,12 +23,19 @@ pub fn newer(pass: &Pass<'_>) -> Option<String> {
     let sync = operation.sync.as_ref()?;
     let settings = pass.controller.records.settings();
     let wanted = timeouts::supersede(&settings, &sync.sync_options) == Ok(true);
-    let follows = operation.initiated_by.automated || (sync.revision.is_empty() && sync.revisions.is_empty());
-    if !wanted || !follows || sync.dry_run || !sync.manifests.is_empty() || rollback::origin(operation).is_some() {
+    let follows =
+        operation.initiated_by.automated || (sync.revision.is_empty() && sync.revisions.is_empty());
+    if !wanted
+        || !follows
+        || sync.dry_run
+        || !sync.manifests.is_empty()
+        || rollback::origin(operation).is_some()
+    {
         return None;
     }
     let (latest, syncing) = (pass.memo.desired.as_ref()?, pass.memo.syncing.as_ref()?);
     let revisions = latest.revisions();
-    let other = revisions != syncing.revisions && latest.digest() != syncing.digest && latest.is_whole();
+    let other =
+        revisions != syncing.revisions && latest.digest() != syncing.digest && latest.is_whole();
     other.then(|| sources::shown(&revisions.one, &revisions.several))
 }

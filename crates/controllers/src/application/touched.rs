@@ -27,8 +27,15 @@ pub struct Question {
 
 /// Whether the revisions that were compared have changes since the last sync where they matter.
 pub async fn since_last_sync(pass: &mut Pass<'_>) -> bool {
-    let Some(question) = Question::of(pass) else { return true };
-    if let Some((_, touched)) = pass.memo.touched.as_ref().filter(|(known, _)| *known == question) {
+    let Some(question) = Question::of(pass) else {
+        return true;
+    };
+    if let Some((_, touched)) = pass
+        .memo
+        .touched
+        .as_ref()
+        .filter(|(known, _)| *known == question)
+    {
         return *touched;
     }
     let touched = match Box::pin(question.answer(pass)).await {
@@ -45,12 +52,21 @@ pub async fn since_last_sync(pass: &mut Pass<'_>) -> bool {
 impl Question {
     /// `None`: it does not arise.
     fn of(pass: &Pass<'_>) -> Option<Self> {
-        let annotation = Some(annotated_paths(pass)).filter(|paths| !paths.is_empty())?.to_owned();
+        let annotation = Some(annotated_paths(pass))
+            .filter(|paths| !paths.is_empty())?
+            .to_owned();
         let status = &pass.app.status;
-        let (wanted, from) = Wanted::resumed(status.operation_state.as_ref()?.sync_result.as_ref()?)?;
+        let (wanted, from) =
+            Wanted::resumed(status.operation_state.as_ref()?.sync_result.as_ref()?)?;
         let to = sources::compared(&pass.app, &wanted);
-        let same_sources = Wanted::of(&pass.app).is_ok_and(|now| now == wanted) && to.len() == from.len();
-        same_sources.then_some(Self { wanted, from, to, annotation })
+        let same_sources =
+            Wanted::of(&pass.app).is_ok_and(|now| now == wanted) && to.len() == from.len();
+        same_sources.then_some(Self {
+            wanted,
+            from,
+            to,
+            annotation,
+        })
     }
 
     async fn answer(&self, pass: &Pass<'_>) -> Result<bool, String> {
@@ -60,16 +76,43 @@ impl Question {
         let names = sources::ref_names(&self.wanted)?;
         if let Some(server) = &pass.controller.repo_server {
             let cluster = compare::cluster(pass).await?;
-            let questions = Questions::new(pass, &cluster, &self.wanted, &names, (&self.from, &self.to), &Refresh::default())?;
+            let questions = Questions::new(
+                pass,
+                &cluster,
+                &self.wanted,
+                &names,
+                (&self.from, &self.to),
+                &Refresh::default(),
+            )?;
             return standing(Box::pin(questions.any_changed(server, &self.to))).await;
         }
-        for (i, source) in self.wanted.list.iter().enumerate().filter(|(_, source)| !is_only_referred_to(source)) {
-            for of in std::iter::once(i).chain(referred(source, &names)).filter(|of| self.from[*of] != self.to[*of]) {
-                let access = pass.controller.access(&self.wanted.list[of].repo_url, &pass.app.spec.project);
+        for (i, source) in self
+            .wanted
+            .list
+            .iter()
+            .enumerate()
+            .filter(|(_, source)| !is_only_referred_to(source))
+        {
+            for of in std::iter::once(i)
+                .chain(referred(source, &names))
+                .filter(|of| self.from[*of] != self.to[*of])
+            {
+                let access = pass
+                    .controller
+                    .access(&self.wanted.list[of].repo_url, &pass.app.spec.project);
                 let paths = generate_paths::whole(&self.annotation, &source.path);
-                let is_meant = move |file: &str| generate_paths::touched(&paths, &[file.to_owned()]);
-                let changed = pass.controller.repos.any_changed(&access, &self.from[of], &self.to[of], is_meant);
-                if standing(Box::pin(changed)).await.map_err(|e| e.to_string())? {
+                let is_meant =
+                    move |file: &str| generate_paths::touched(&paths, &[file.to_owned()]);
+                let changed = pass.controller.repos.any_changed(
+                    &access,
+                    &self.from[of],
+                    &self.to[of],
+                    is_meant,
+                );
+                if standing(Box::pin(changed))
+                    .await
+                    .map_err(|e| e.to_string())?
+                {
                     return Ok(true);
                 }
             }
@@ -80,9 +123,18 @@ impl Question {
 
 /// The sources whose files it reads.
 fn referred(source: &ApplicationSource, names: &BTreeMap<String, usize>) -> BTreeSet<usize> {
-    let Some(helm) = &source.helm else { return BTreeSet::new() };
-    let paths = helm.value_files.iter().chain(helm.file_parameters.iter().map(|p| &p.path));
-    let name = |path: &String| names.get(path.strip_prefix('$')?.split('/').next()?).copied();
+    let Some(helm) = &source.helm else {
+        return BTreeSet::new();
+    };
+    let paths = helm
+        .value_files
+        .iter()
+        .chain(helm.file_parameters.iter().map(|p| &p.path));
+    let name = |path: &String| {
+        names
+            .get(path.strip_prefix('$')?.split('/').next()?)
+            .copied()
+    };
     paths.filter_map(name).collect()
 }
 

@@ -21,7 +21,12 @@ struct Events(Vec<(Labels, Histogram)>);
 impl Collector for Events {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let rows = self.0.iter().map(|(labels, h)| (labels.clone(), h));
-        histogram(&mut encoder, "argocd_resource_events_processing", "Time to process resource events in seconds", rows)
+        histogram(
+            &mut encoder,
+            "argocd_resource_events_processing",
+            "Time to process resource events in seconds",
+            rows,
+        )
     }
 }
 
@@ -45,20 +50,40 @@ impl Caches {
             self.events.push((server(), events));
         }
         let stats = cluster.cache.stats();
-        for (part, bytes) in [("records", stats.record_bytes), ("bodies", stats.body_bytes)] {
-            self.bytes.get_or_create(&server().into_iter().chain([("part".into(), part.to_owned())]).collect()).set(count(bytes));
+        for (part, bytes) in [
+            ("records", stats.record_bytes),
+            ("bodies", stats.body_bytes),
+        ] {
+            self.bytes
+                .get_or_create(
+                    &server()
+                        .into_iter()
+                        .chain([("part".into(), part.to_owned())])
+                        .collect(),
+                )
+                .set(count(bytes));
         }
         let per_object = (stats.record_bytes + stats.body_bytes) / stats.objects.max(1);
         self.objects.get_or_create(&server()).set(count(per_object));
-        self.ready.get_or_create(&server()).set(cluster.took.as_secs_f64());
+        self.ready
+            .get_or_create(&server())
+            .set(cluster.took.as_secs_f64());
     }
 
     pub fn register(self, registry: &mut Registry) {
         registry.register_collector(Box::new(Events(self.events)));
-        registry.register("argocd_resource_events_processed_in_batch", "Number of resource events processed in batch", self.batches);
+        registry.register(
+            "argocd_resource_events_processed_in_batch",
+            "Number of resource events processed in batch",
+            self.batches,
+        );
         let help = "Bytes of the cache: records of all objects with their indexes, and compressed bodies of managed ones";
         registry.register("tiphys_cluster_cache_bytes", help, self.bytes);
-        registry.register("tiphys_cluster_cache_bytes_per_object", "Bytes of the cache for each object in it", self.objects);
+        registry.register(
+            "tiphys_cluster_cache_bytes_per_object",
+            "Bytes of the cache for each object in it",
+            self.objects,
+        );
         registry.register(
             "tiphys_cluster_cache_ready_seconds",
             "Time from the first contact until all objects were in the cache",

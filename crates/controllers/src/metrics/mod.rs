@@ -58,7 +58,11 @@ pub struct EndedSync {
 impl Default for Metrics {
     fn default() -> Self {
         let histogram: fn() -> Histogram = || Histogram::new(BUCKETS);
-        Self { apps: Arc::default(), reconciles: Family::new_with_constructor(histogram), redis: RedisRequests::default() }
+        Self {
+            apps: Arc::default(),
+            reconciles: Family::new_with_constructor(histogram),
+            redis: RedisRequests::default(),
+        }
     }
 }
 
@@ -68,19 +72,33 @@ impl Metrics {
         let syncs = apps.entry(app.clone()).or_default();
         let place = (sync.project, sync.server);
         *syncs.seconds.entry(place.clone()).or_default() += sync.took.as_secs_f64();
-        *syncs.count.entry((place, sync.phase, sync.dry_run)).or_default() += 1;
+        *syncs
+            .count
+            .entry((place, sync.phase, sync.dry_run))
+            .or_default() += 1;
     }
 
     /// A request was made for an Application's sync or deletion.
     pub fn requested(&self, app: &AppKey, project: &str, server: &str, request: Request) {
         let key = ((project.to_owned(), server.to_owned()), request);
-        *self.apps().entry(app.clone()).or_default().requests.entry(key).or_default() += 1;
+        *self
+            .apps()
+            .entry(app.clone())
+            .or_default()
+            .requests
+            .entry(key)
+            .or_default() += 1;
     }
 
     /// An Application was compared.
     pub fn reconciled(&self, namespace: &str, server: &str, took: Duration) {
-        let labels = vec![("namespace".into(), namespace.to_owned()), ("dest_server".into(), server.to_owned())];
-        self.reconciles.get_or_create(&labels).observe(took.as_secs_f64());
+        let labels = vec![
+            ("namespace".into(), namespace.to_owned()),
+            ("dest_server".into(), server.to_owned()),
+        ];
+        self.reconciles
+            .get_or_create(&labels)
+            .observe(took.as_secs_f64());
     }
 
     /// A look at an Application panicked.

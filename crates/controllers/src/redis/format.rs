@@ -35,18 +35,30 @@ pub struct Format {
 
 impl Default for Format {
     fn default() -> Self {
-        Self { prefix: String::new(), compress: true, keep: Duration::from_secs(3600) }
+        Self {
+            prefix: String::new(),
+            compress: true,
+            keep: Duration::from_secs(3600),
+        }
     }
 }
 
 impl Format {
     /// Everything about an Application, by its instance name.
-    pub fn application(&self, instance: &str, managed: &[ResourceDiff], tree: &ApplicationTree) -> Vec<Item> {
+    pub fn application(
+        &self,
+        instance: &str,
+        managed: &[ResourceDiff],
+        tree: &ApplicationTree,
+    ) -> Vec<Item> {
         let mut sorted: Vec<&ResourceDiff> = managed.iter().collect();
         sorted.sort_by_key(|d| (&d.group, &d.kind, &d.namespace, &d.name));
         let managed = self.item(&managed_name(instance), &sorted, self.keep);
         let shards = shards(tree);
-        let trees = shards.iter().enumerate().map(|(number, shard)| self.item(&tree_name(instance, number), shard, self.keep));
+        let trees = shards
+            .iter()
+            .enumerate()
+            .map(|(number, shard)| self.item(&tree_name(instance, number), shard, self.keep));
         [managed].into_iter().chain(trees).collect()
     }
 
@@ -60,14 +72,22 @@ impl Format {
     }
 
     fn key(&self, name: &str) -> String {
-        format!("{}{name}|{VERSION}{}", self.prefix, if self.compress { ".gz" } else { "" })
+        format!(
+            "{}{name}|{VERSION}{}",
+            self.prefix,
+            if self.compress { ".gz" } else { "" }
+        )
     }
 
     fn item(&self, name: &str, value: &impl Serialize, keep: Duration) -> Item {
         let mut json = serde_json::to_vec(value).expect("plain data can be written as JSON");
         json.push(b'\n');
         let value = if self.compress { gzip(&json) } else { json };
-        Item { key: self.key(name), value, keep }
+        Item {
+            key: self.key(name),
+            value,
+            keep,
+        }
     }
 }
 
@@ -82,12 +102,19 @@ fn managed_name(instance: &str) -> String {
 
 fn tree_name(instance: &str, shard: usize) -> String {
     let first = format!("app|resources-tree|{instance}");
-    if shard == 0 { first } else { format!("{first}|{shard}") }
+    if shard == 0 {
+        first
+    } else {
+        format!("{first}|{shard}")
+    }
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("compressing into memory does not fail")
+    encoder
+        .write_all(bytes)
+        .and_then(|()| encoder.finish())
+        .expect("compressing into memory does not fail")
 }
 
 /// A tree in pieces of some nodes; the first says how many there are.
@@ -96,7 +123,11 @@ fn shards(tree: &ApplicationTree) -> Vec<ApplicationTree> {
         let r = &n.resource_ref;
         format!("{}/{}/{}/{}", r.group, r.kind, r.namespace, r.name)
     };
-    let (mut nodes, mut orphans, mut hosts) = (tree.nodes.clone(), tree.orphaned_nodes.clone(), tree.hosts.clone());
+    let (mut nodes, mut orphans, mut hosts) = (
+        tree.nodes.clone(),
+        tree.orphaned_nodes.clone(),
+        tree.hosts.clone(),
+    );
     nodes.sort_by_cached_key(full);
     orphans.sort_by_cached_key(full);
     hosts.sort_by(|a, b| a.name.cmp(&b.name));
@@ -123,7 +154,11 @@ fn shards(tree: &ApplicationTree) -> Vec<ApplicationTree> {
         shards[at].hosts.push(host);
     }
     let empty = shards.len() == 1 && shards[0] == ApplicationTree::default();
-    shards[0].shards_count = if empty { 0 } else { i64::try_from(shards.len()).unwrap_or(i64::MAX) };
+    shards[0].shards_count = if empty {
+        0
+    } else {
+        i64::try_from(shards.len()).unwrap_or(i64::MAX)
+    };
     shards
 }
 
@@ -136,7 +171,9 @@ mod tests {
 
     fn read(item: &Item) -> Value {
         let mut text = String::new();
-        GzDecoder::new(item.value.as_slice()).read_to_string(&mut text).expect("gzip");
+        GzDecoder::new(item.value.as_slice())
+            .read_to_string(&mut text)
+            .expect("gzip");
         assert!(text.ends_with('\n'));
         serde_json::from_str(&text).expect("JSON")
     }
@@ -144,24 +181,63 @@ mod tests {
     fn tree(nodes: usize) -> ApplicationTree {
         let node = |n: usize| json!({"kind": "Pod", "version": "v1", "namespace": "n", "name": format!("p{n:04}")});
         let nodes: Vec<Value> = (0..nodes).rev().map(node).collect();
-        serde_json::from_value(json!({"nodes": nodes, "orphanedNodes": [node(9999)], "hosts": [{"name": "h"}]})).expect("a tree")
+        serde_json::from_value(
+            json!({"nodes": nodes, "orphanedNodes": [node(9999)], "hosts": [{"name": "h"}]}),
+        )
+        .expect("a tree")
     }
 
     #[test]
     fn keys_and_values_are_argo_cds() {
-        let diff = |name: &str| ResourceDiff { kind: "ConfigMap".into(), name: name.into(), ..Default::default() };
+        let diff = |name: &str| ResourceDiff {
+            kind: "ConfigMap".into(),
+            name: name.into(),
+            ..Default::default()
+        };
         let items = Format::default().application("team_web", &[diff("b"), diff("a")], &tree(1));
         assert_eq!(
             items.iter().map(|i| i.key.as_str()).collect::<Vec<_>>(),
-            ["app|managed-resources|team_web|1.8.3.gz", "app|resources-tree|team_web|1.8.3.gz"]
+            [
+                "app|managed-resources|team_web|1.8.3.gz",
+                "app|resources-tree|team_web|1.8.3.gz"
+            ]
         );
-        assert_eq!(read(&items[0]).pointer("/0/name"), Some(&json!("a")), "in the order of their names");
-        assert_eq!((channel("web"), items[0].keep.as_secs()), ("app|managed-resources|web|1.8.3".to_owned(), 3600));
-        let plain = Format { prefix: "x:".into(), compress: false, ..Format::default() };
-        let item = plain.cluster("https://c", &ClusterInfo { server_version: "1.36".into(), ..Default::default() });
-        assert_eq!((item.key.as_str(), item.keep.as_secs()), ("x:cluster|info|https://c|1.8.3", 600));
-        assert_eq!(serde_json::from_slice::<Value>(&item.value).expect("JSON")["serverVersion"], "1.36");
-        assert_eq!(plain.gone("web"), ["x:app|managed-resources|web|1.8.3", "x:app|resources-tree|web|1.8.3"]);
+        assert_eq!(
+            read(&items[0]).pointer("/0/name"),
+            Some(&json!("a")),
+            "in the order of their names"
+        );
+        assert_eq!(
+            (channel("web"), items[0].keep.as_secs()),
+            ("app|managed-resources|web|1.8.3".to_owned(), 3600)
+        );
+        let plain = Format {
+            prefix: "x:".into(),
+            compress: false,
+            ..Format::default()
+        };
+        let item = plain.cluster(
+            "https://c",
+            &ClusterInfo {
+                server_version: "1.36".into(),
+                ..Default::default()
+            },
+        );
+        assert_eq!(
+            (item.key.as_str(), item.keep.as_secs()),
+            ("x:cluster|info|https://c|1.8.3", 600)
+        );
+        assert_eq!(
+            serde_json::from_slice::<Value>(&item.value).expect("JSON")["serverVersion"],
+            "1.36"
+        );
+        assert_eq!(
+            plain.gone("web"),
+            [
+                "x:app|managed-resources|web|1.8.3",
+                "x:app|resources-tree|web|1.8.3"
+            ]
+        );
     }
 
     #[test]
@@ -171,13 +247,23 @@ mod tests {
             let trees = &items[1..];
             assert_eq!(trees.len(), pieces, "{nodes} nodes, an orphan and a host");
             assert_eq!(read(&trees[0])["shardsCount"], json!(pieces));
-            let count =
-                |value: Value| ["nodes", "orphanedNodes", "hosts"].map(|f| value[f].as_array().map_or(0, Vec::len)).iter().sum::<usize>();
-            assert_eq!(trees.iter().map(|t| count(read(t))).sum::<usize>(), nodes + 2);
+            let count = |value: Value| {
+                ["nodes", "orphanedNodes", "hosts"]
+                    .map(|f| value[f].as_array().map_or(0, Vec::len))
+                    .iter()
+                    .sum::<usize>()
+            };
+            assert_eq!(
+                trees.iter().map(|t| count(read(t))).sum::<usize>(),
+                nodes + 2
+            );
         }
         let items = Format::default().application("web", &[], &tree(101));
         assert_eq!(items[2].key, "app|resources-tree|web|1|1.8.3.gz");
         let empty = Format::default().application("web", &[], &ApplicationTree::default());
-        assert_eq!((empty.len(), read(&empty[0]), read(&empty[1])), (2, json!([]), json!({})));
+        assert_eq!(
+            (empty.len(), read(&empty[0]), read(&empty[1])),
+            (2, json!([]), json!({}))
+        );
     }
 }

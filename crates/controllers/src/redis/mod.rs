@@ -11,7 +11,10 @@ pub use sentinel::Sentinels;
 
 use crate::metrics::RedisRequests;
 use format::{Item, channel};
-use redis::{AsyncConnectionConfig, FromRedisValue, Pipeline, RedisConnectionInfo, RedisError, aio::MultiplexedConnection};
+use redis::{
+    AsyncConnectionConfig, FromRedisValue, Pipeline, RedisConnectionInfo, RedisError,
+    aio::MultiplexedConnection,
+};
 use std::{
     collections::{BTreeSet, HashMap},
     hash::{DefaultHasher, Hash as _, Hasher as _},
@@ -84,9 +87,13 @@ impl Place {
 
     /// Fails when the master is another one now. One that was cut off may go on taking what nobody reads any more.
     async fn check(&self, address: &str) -> Result<(), RedisError> {
-        let Server::Known(_) = &self.server else { return Ok(()) };
+        let Server::Known(_) = &self.server else {
+            return Ok(());
+        };
         match self.address().await {
-            Ok(now) if now != address => Err(io::Error::other(format!("the master is {now} now")).into()),
+            Ok(now) if now != address => {
+                Err(io::Error::other(format!("the master is {now} now")).into())
+            }
             // Without sentinels the last master is as good as any.
             _ => Ok(()),
         }
@@ -116,18 +123,38 @@ pub async fn follow(place: Place, known: Known, metrics: RedisRequests) {
             tracing::warn!(%error, "Redis cannot be written to; others see nothing new of this controller until it can");
         }
         failures += 1;
-        sleep(Duration::from_millis(250).saturating_mul(1 << failures.min(8)).min(LONGEST_PAUSE)).await;
+        sleep(
+            Duration::from_millis(250)
+                .saturating_mul(1 << failures.min(8))
+                .min(LONGEST_PAUSE),
+        )
+        .await;
     }
 }
 
 enum Never {}
 
 /// From a new connection to its loss.
-async fn connected(place: &Place, known: &Known, metrics: &RedisRequests, failures: &mut u32) -> Result<Never, RedisError> {
+async fn connected(
+    place: &Place,
+    known: &Known,
+    metrics: &RedisRequests,
+    failures: &mut u32,
+) -> Result<Never, RedisError> {
     let mut changes = known.states.changes();
     let address = place.address().await?;
-    let (connection, _driver) = connect(&address, place.tls.as_ref(), place.login.info().set_db(place.db)).await?;
-    let mut writer = Writer { connection, format: &place.format, metrics, written: HashMap::new() };
+    let (connection, _driver) = connect(
+        &address,
+        place.tls.as_ref(),
+        place.login.info().set_db(place.db),
+    )
+    .await?;
+    let mut writer = Writer {
+        connection,
+        format: &place.format,
+        metrics,
+        written: HashMap::new(),
+    };
     let (mut dirty, mut anew, mut clusters) = (BTreeSet::new(), Instant::now(), Instant::now());
     loop {
         let now = Instant::now();
@@ -140,7 +167,9 @@ async fn connected(place: &Place, known: &Known, metrics: &RedisRequests, failur
         if now >= clusters {
             place.check(&address).await?;
             for (server, info) in (known.clusters)() {
-                writer.put(&[place.format.cluster(&server, &info)], None).await?;
+                writer
+                    .put(&[place.format.cluster(&server, &info)], None)
+                    .await?;
             }
             clusters = now + CLUSTERS;
         }
@@ -177,7 +206,8 @@ async fn connect(
     let stream = timeout(PATIENCE, net::dial(address, tls, "")).await;
     let stream = stream.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
     let config = AsyncConnectionConfig::new().set_response_timeout(Some(PATIENCE));
-    let (connection, driver) = MultiplexedConnection::new_with_config(&login, stream, config).await?;
+    let (connection, driver) =
+        MultiplexedConnection::new_with_config(&login, stream, config).await?;
     Ok((connection, AbortOnDropHandle::new(tokio::spawn(driver))))
 }
 
@@ -193,7 +223,15 @@ impl Writer<'_> {
     async fn application(&mut self, known: &Known, app: &AppKey) -> Result<(), RedisError> {
         let instance = app.instance(&known.namespace);
         match known.states.get(app) {
-            Some(state) => self.put(&self.format.application(&instance, &state.managed(), &state.tree), Some(&channel(&instance))).await,
+            Some(state) => {
+                self.put(
+                    &self
+                        .format
+                        .application(&instance, &state.managed(), &state.tree),
+                    Some(&channel(&instance)),
+                )
+                .await
+            }
             None if (known.is_there)(app) => Ok(()),
             None => {
                 let mut pipe = Pipeline::new();
@@ -209,10 +247,15 @@ impl Writer<'_> {
         }
     }
 
-    async fn send<T: FromRedisValue>(&mut self, pipe: &Pipeline, commands: &[(&'static str, usize)]) -> Result<T, RedisError> {
+    async fn send<T: FromRedisValue>(
+        &mut self,
+        pipe: &Pipeline,
+        commands: &[(&'static str, usize)],
+    ) -> Result<T, RedisError> {
         let begun = Instant::now();
         let answer = pipe.query_async(&mut self.connection).await;
-        self.metrics.made(commands, answer.is_err(), begun.elapsed());
+        self.metrics
+            .made(commands, answer.is_err(), begun.elapsed());
         answer
     }
 
@@ -235,7 +278,11 @@ impl Writer<'_> {
         if let Some(channel) = told {
             pipe.publish(channel, "").ignore();
         }
-        let commands = [("set", new.len()), ("expire", items.len() - new.len()), ("publish", usize::from(told.is_some()))];
+        let commands = [
+            ("set", new.len()),
+            ("expire", items.len() - new.len()),
+            ("publish", usize::from(told.is_some())),
+        ];
         let still_there: Vec<bool> = self.send(&pipe, &commands).await?;
         if still_there.contains(&false) {
             // Somebody emptied it: all of it once more.
@@ -245,7 +292,8 @@ impl Writer<'_> {
             return Box::pin(self.put(items, channel)).await;
         }
         // What is said of a cluster changes with the time, so it is always written.
-        self.written.extend(new.into_iter().filter(|_| channel.is_some()));
+        self.written
+            .extend(new.into_iter().filter(|_| channel.is_some()));
         Ok(())
     }
 }

@@ -20,15 +20,30 @@ pub struct Sentinels {
 impl Sentinels {
     /// The address of the master, of the first one that knows it.
     pub(super) async fn ask(&self, tls: Option<&Tls>) -> Result<String, RedisError> {
-        let asked = self.addresses.iter().map(|address| Box::pin(self.ask_one(address, tls)));
+        let asked = self
+            .addresses
+            .iter()
+            .map(|address| Box::pin(self.ask_one(address, tls)));
         select_ok(asked).await.map(|(master, _)| master)
     }
 
     async fn ask_one(&self, address: &str, tls: Option<&Tls>) -> Result<String, RedisError> {
         let (mut connection, _driver) = connect(address, tls, self.login.info()).await?;
-        let known: Option<(String, u16)> =
-            cmd("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(&self.master).query_async(&mut connection).await?;
-        let (host, port) = known.ok_or_else(|| io::Error::other(format!("sentinel {address} knows no master {:?}", self.master)))?;
-        Ok(if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") })
+        let known: Option<(String, u16)> = cmd("SENTINEL")
+            .arg("GET-MASTER-ADDR-BY-NAME")
+            .arg(&self.master)
+            .query_async(&mut connection)
+            .await?;
+        let (host, port) = known.ok_or_else(|| {
+            io::Error::other(format!(
+                "sentinel {address} knows no master {:?}",
+                self.master
+            ))
+        })?;
+        Ok(if host.contains(':') {
+            format!("[{host}]:{port}")
+        } else {
+            format!("{host}:{port}")
+        })
     }
 }

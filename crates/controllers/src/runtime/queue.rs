@@ -63,14 +63,20 @@ impl<K: Clone + Eq + Hash, R: Merge> Default for Queue<K, R> {
             together: None,
             closed: false,
         };
-        Self { state: Mutex::new(state), wake: Notify::new(), sooner: Notify::new() }
+        Self {
+            state: Mutex::new(state),
+            wake: Notify::new(),
+            sooner: Notify::new(),
+        }
     }
 }
 
 impl<K: Clone + Eq + Hash, R: Merge> Queue<K, R> {
     fn lock(&self) -> std::sync::MutexGuard<'_, State<K, R>> {
         // A panic while the lock was held leaves plain collections behind, which are still whole.
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.state
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Makes a key ready now, or as soon as the worker that holds it is done.
@@ -113,7 +119,9 @@ impl<K: Clone + Eq + Hash, R: Merge> Queue<K, R> {
                 state.delayed.peek().map(|Reverse((at, _))| *at)
             };
             match next {
-                Some(at) => tokio::select! { () = sooner => {}, () = tokio::time::sleep_until(at) => {} },
+                Some(at) => {
+                    tokio::select! { () = sooner => {}, () = tokio::time::sleep_until(at) => {} }
+                }
                 None => sooner.await,
             }
         }
@@ -193,7 +201,10 @@ impl<K: Clone + Eq + Hash, R: Merge> State<K, R> {
     fn add_at(&mut self, at: Instant, key: K, reason: R) -> bool {
         let number = self.next_number;
         self.next_number += 1;
-        let first = self.delayed.peek().is_none_or(|Reverse((next, _))| at < *next);
+        let first = self
+            .delayed
+            .peek()
+            .is_none_or(|Reverse((next, _))| at < *next);
         self.delayed.push(Reverse((at, number)));
         self.waiting.insert(number, (key, reason));
         first
@@ -205,9 +216,16 @@ impl<K: Clone + Eq + Hash, R: Merge> State<K, R> {
             together.many += 1;
             return together.at - now;
         }
-        let stream = self.together.take().filter(|t| t.many >= MANY && now < t.at + t.window);
+        let stream = self
+            .together
+            .take()
+            .filter(|t| t.many >= MANY && now < t.at + t.window);
         let window = stream.map_or(FIRST_WINDOW, |t| (t.window * 2).min(LAST_WINDOW));
-        self.together = Some(Together { at: now + window, window, many: 0 });
+        self.together = Some(Together {
+            at: now + window,
+            window,
+            many: 0,
+        });
         Duration::ZERO
     }
 
@@ -255,7 +273,11 @@ mod tests {
         assert_eq!(queue.take().await, Some(("a", Sum(3))));
         queue.add("a", Sum(4));
         queue.add("b", Sum(5));
-        assert_eq!(queue.take().await, Some(("b", Sum(5))), "a is in a worker's hands");
+        assert_eq!(
+            queue.take().await,
+            Some(("b", Sum(5))),
+            "a is in a worker's hands"
+        );
         queue.done(&"a");
         assert_eq!(queue.take().await, Some(("a", Sum(4))));
         queue.close();
@@ -297,10 +319,23 @@ mod tests {
         });
         let mut came = Vec::new();
         for _ in 0..13 {
-            came.push((queue.take().await.expect("open").0, start.elapsed().as_millis()));
+            came.push((
+                queue.take().await.expect("open").0,
+                start.elapsed().as_millis(),
+            ));
         }
         let first = [(0, 0), (1, 50), (2, 50), (3, 60)];
-        let later = [(4, 160), (5, 160), (6, 160), (7, 160), (8, 160), (9, 360), (10, 360), (11, 360), (12, 5240)];
+        let later = [
+            (4, 160),
+            (5, 160),
+            (6, 160),
+            (7, 160),
+            (8, 160),
+            (9, 360),
+            (10, 360),
+            (11, 360),
+            (12, 5240),
+        ];
         assert_eq!(came, [&first[..], &later[..]].concat());
         queue.close();
     }
@@ -315,7 +350,13 @@ mod tests {
         }
         tokio::task::yield_now().await;
         (0..4).for_each(|key| queue.add(key, Sum(1)));
-        let mut taken: Vec<_> = workers.join_all().await.into_iter().flatten().map(|t| t.0).collect();
+        let mut taken: Vec<_> = workers
+            .join_all()
+            .await
+            .into_iter()
+            .flatten()
+            .map(|t| t.0)
+            .collect();
         taken.sort_unstable();
         assert_eq!(taken, [0, 1, 2, 3]);
     }

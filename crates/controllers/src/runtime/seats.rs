@@ -33,7 +33,10 @@ impl Seats {
 
     /// Waits for a seat.
     pub async fn take(&self) -> Arc<Seat> {
-        Arc::new(Seat { seats: self.clone(), permit: Mutex::new(self.permit().await) })
+        Arc::new(Seat {
+            seats: self.clone(),
+            permit: Mutex::new(self.permit().await),
+        })
     }
 
     async fn permit(&self) -> Option<OwnedSemaphorePermit> {
@@ -55,7 +58,9 @@ impl Seat {
 
 /// Waits for an answer from far away; if it takes its time, others have the seat meanwhile.
 pub async fn standing<T>(answer: impl Future<Output = T>) -> T {
-    let Ok(seat) = SEAT.try_with(Arc::clone) else { return answer.await };
+    let Ok(seat) = SEAT.try_with(Arc::clone) else {
+        return answer.await;
+    };
     let mut answer = std::pin::pin!(answer);
     if let Ok(answer) = tokio::time::timeout(SOON, answer.as_mut()).await {
         return answer;

@@ -19,16 +19,27 @@ impl Ring {
     pub fn new(shards: usize) -> Self {
         let place = |shard: usize, number: usize| (hash(&format!("{shard}{number}")), shard);
         // "1" and "10" make the same name as "11" and "0": the later shard has the place.
-        let places = (0..shards).flat_map(|shard| (0..PLACES).map(move |number| place(shard, number))).collect();
-        Self { places, loads: vec![0; shards] }
+        let places = (0..shards)
+            .flat_map(|shard| (0..PLACES).map(move |number| place(shard, number)))
+            .collect();
+        Self {
+            places,
+            loads: vec![0; shards],
+        }
     }
 
     /// The shard that takes a cluster with so many Applications.
     pub fn take(&mut self, id: &str, load: u64) -> usize {
         let hash = hash(id);
-        let after = self.places.range((Excluded(hash), Unbounded)).chain(self.places.range(..=hash));
+        let after = self
+            .places
+            .range((Excluded(hash), Unbounded))
+            .chain(self.places.range(..=hash));
         // All are never full: the bound is above the average.
-        let shard = after.map(|(_, shard)| *shard).find(|shard| !self.is_full(*shard)).unwrap_or(0);
+        let shard = after
+            .map(|(_, shard)| *shard)
+            .find(|shard| !self.is_full(*shard))
+            .unwrap_or(0);
         self.loads[shard] += load;
         shard
     }

@@ -39,8 +39,10 @@ use tokio_util::sync::CancellationToken;
 /// The control plane's namespace, unless there are several; not a word that messages have.
 pub const NAMESPACE: &str = "tiphys-scripts";
 
-const CRDS: [&str; 2] =
-    [include_str!("../../../../deploy/crds/application-crd.yaml"), include_str!("../../../../deploy/crds/appproject-crd.yaml")];
+const CRDS: [&str; 2] = [
+    include_str!("../../../../deploy/crds/application-crd.yaml"),
+    include_str!("../../../../deploy/crds/appproject-crd.yaml"),
+];
 
 /// Nothing may be written for so long for an embedded cluster to be at rest. Shorter than what scripts let take long.
 const QUIET: Duration = Duration::from_secs(6);
@@ -69,7 +71,8 @@ impl Clock for Paused {
     }
 
     fn sleep_until(&self, until: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        let at = self.begin + Duration::try_from(until.duration_since(Self::first())).unwrap_or_default();
+        let at = self.begin
+            + Duration::try_from(until.duration_since(Self::first())).unwrap_or_default();
         Box::pin(sleep_until(at))
     }
 }
@@ -98,37 +101,96 @@ pub struct Ground {
 impl Ground {
     /// Must be called in a runtime of one thread whose time is paused.
     pub async fn embedded(wire: &Wire) -> Self {
-        let clock = Paused { begin: Instant::now() };
+        let clock = Paused {
+            begin: Instant::now(),
+        };
         // In long times, heartbeats would be most of what happens.
-        let sim = SimOptions { heartbeat: Duration::ZERO, ..SimOptions::default() };
-        let options = Options { sim, clock: Arc::new(clock), ..Options::default() };
-        let kube = Arc::new(EmbeddedKube::start(options).await.expect("the embedded server starts"));
-        let cluster = Cluster::connect_in_process(kube.router(), IN_CLUSTER).await.expect("it answers");
-        Self::start(cluster, NAMESPACE, Some((kube, wire.clone())), Arc::new(move || clock.now())).await
+        let sim = SimOptions {
+            heartbeat: Duration::ZERO,
+            ..SimOptions::default()
+        };
+        let options = Options {
+            sim,
+            clock: Arc::new(clock),
+            ..Options::default()
+        };
+        let kube = Arc::new(
+            EmbeddedKube::start(options)
+                .await
+                .expect("the embedded server starts"),
+        );
+        let cluster = Cluster::connect_in_process(kube.router(), IN_CLUSTER)
+            .await
+            .expect("it answers");
+        Self::start(
+            cluster,
+            NAMESPACE,
+            Some((kube, wire.clone())),
+            Arc::new(move || clock.now()),
+        )
+        .await
     }
 
     /// A control plane of its own in a namespace of the cluster of `KUBECONFIG`.
     pub async fn real(namespace: &str) -> Self {
-        let file = PathBuf::from(std::env::var_os("KUBECONFIG").expect("KUBECONFIG names the cluster"));
-        let cluster = Cluster::connect(ConnectOptions::kubeconfig(Some(file), None)).await.expect("the cluster answers");
+        let file =
+            PathBuf::from(std::env::var_os("KUBECONFIG").expect("KUBECONFIG names the cluster"));
+        let cluster = Cluster::connect(ConnectOptions::kubeconfig(Some(file), None))
+            .await
+            .expect("the cluster answers");
         Self::start(cluster, namespace, None, Arc::new(Timestamp::now)).await
     }
 
-    async fn start(cluster: Cluster, namespace: &str, embedded: Option<(Arc<EmbeddedKube>, Wire)>, now: Now) -> Self {
+    async fn start(
+        cluster: Cluster,
+        namespace: &str,
+        embedded: Option<(Arc<EmbeddedKube>, Wire)>,
+        now: Now,
+    ) -> Self {
         let discovery = prepare(&cluster, namespace).await;
         let namespace = namespace.to_owned();
-        let (fault, stop, states) = (Arc::new(AtomicBool::new(false)), CancellationToken::new(), Arc::default());
+        let (fault, stop, states) = (
+            Arc::new(AtomicBool::new(false)),
+            CancellationToken::new(),
+            Arc::default(),
+        );
         let (broken, clock) = (fault.clone(), now.clone());
-        let clock: Now = Arc::new(move || if broken.swap(false, Ordering::Relaxed) { panic!("the clock is broken") } else { clock() });
-        let process = Process { namespace: namespace.clone(), clock, states: Arc::clone(&states), stop: stop.clone() };
-        let is_external = embedded.is_none() && std::env::var("TIPHYS_SCRIPTS_CONTROLLER").as_deref() == Ok("external");
+        let clock: Now = Arc::new(move || {
+            if broken.swap(false, Ordering::Relaxed) {
+                panic!("the clock is broken")
+            } else {
+                clock()
+            }
+        });
+        let process = Process {
+            namespace: namespace.clone(),
+            clock,
+            states: Arc::clone(&states),
+            stop: stop.clone(),
+        };
+        let is_external = embedded.is_none()
+            && std::env::var("TIPHYS_SCRIPTS_CONTROLLER").as_deref() == Ok("external");
         let killed = Arc::new(Notify::new());
         let controller = match &embedded {
             None if is_external => tokio::spawn(stop.clone().cancelled_owned()),
-            Some((kube, wire)) => tokio::spawn(process.run_again_and_again(kube.clone(), wire.clone())),
+            Some((kube, wire)) => {
+                tokio::spawn(process.run_again_and_again(kube.clone(), wire.clone()))
+            }
             None => tokio::spawn(process.run_until_killed(cluster.clone(), killed.clone())),
         };
-        Self { cluster, namespace, discovery, now, states, embedded, is_external, fault, stop, killed, controller }
+        Self {
+            cluster,
+            namespace,
+            discovery,
+            now,
+            states,
+            embedded,
+            is_external,
+            fault,
+            stop,
+            killed,
+            controller,
+        }
     }
 
     pub async fn close(self) {
@@ -149,13 +211,34 @@ impl Ground {
 
     /// Writes into the resources of an Application's status how each does, as the API's answers have it: the status as stored leaves it out.
     pub fn add_health(&self, namespace: &str, name: &str, app: &mut Value) {
-        let Some(state) = self.states.lock().expect("no panic").get(&AppKey::new(namespace, name)) else { return };
-        for resource in app.pointer_mut("/status/resources").and_then(Value::as_array_mut).into_iter().flatten() {
+        let Some(state) = self
+            .states
+            .lock()
+            .expect("no panic")
+            .get(&AppKey::new(namespace, name))
+        else {
+            return;
+        };
+        for resource in app
+            .pointer_mut("/status/resources")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
             let of = |field: &str| resource[field].as_str().unwrap_or_default();
-            let node = state.tree.nodes.iter().map(|n| (&n.resource_ref, &n.health)).find(|(r, _)| {
-                (r.group.as_str(), r.kind.as_str(), r.namespace.as_str(), r.name.as_str())
-                    == (of("group"), of("kind"), of("namespace"), of("name"))
-            });
+            let node = state
+                .tree
+                .nodes
+                .iter()
+                .map(|n| (&n.resource_ref, &n.health))
+                .find(|(r, _)| {
+                    (
+                        r.group.as_str(),
+                        r.kind.as_str(),
+                        r.namespace.as_str(),
+                        r.name.as_str(),
+                    ) == (of("group"), of("kind"), of("namespace"), of("name"))
+                });
             if let Some((_, Some(health))) = node {
                 resource["health"] = json!({"status": health.status, "message": health.message});
             }
@@ -170,19 +253,30 @@ impl Ground {
     /// Lets the embedded cluster and the controller come to rest. A controller that has just died, or begun, is not at rest: what it waited
     /// for, it waits for again.
     pub async fn settle(&self) {
-        let Some((kube, wire)) = &self.embedded else { return };
+        let Some((kube, wire)) = &self.embedded else {
+            return;
+        };
         let state = || (kube.registry().revision(), wire.process());
         let (mut before, mut quiet, limit) = (state(), Duration::ZERO, Instant::now() + RESTLESS);
         while quiet < QUIET && Instant::now() < limit {
             sleep(TICK).await;
             let now = state();
-            quiet = if now == before { quiet + TICK } else { Duration::ZERO };
+            quiet = if now == before {
+                quiet + TICK
+            } else {
+                Duration::ZERO
+            };
             before = now;
         }
     }
 
     /// One request.
-    pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Error> {
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, Error> {
         let content_type = match body {
             Some(Value::Array(_)) if method == Method::PATCH => JSON_PATCH,
             _ if method == Method::PATCH => MERGE_PATCH,
@@ -207,15 +301,32 @@ impl Ground {
     }
 
     /// The path of an object, or of a collection where the name is empty. `None`: there is no such kind.
-    pub async fn path(&self, version: &str, kind: &str, namespace: &str, name: &str) -> Option<String> {
+    pub async fn path(
+        &self,
+        version: &str,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Option<String> {
         let (group, version) = version.split_once('/').unwrap_or(("", version));
-        let kind = self.discovery.resolve(&Gvk::new(group, version, kind)).await.ok()?;
-        Some(if name.is_empty() { kind.collection_path(namespace) } else { kind.object_path(namespace, name) })
+        let kind = self
+            .discovery
+            .resolve(&Gvk::new(group, version, kind))
+            .await
+            .ok()?;
+        Some(if name.is_empty() {
+            kind.collection_path(namespace)
+        } else {
+            kind.object_path(namespace, name)
+        })
     }
 
     pub async fn is_namespaced(&self, version: &str, kind: &str) -> bool {
         let (group, version) = version.split_once('/').unwrap_or(("", version));
-        self.discovery.resolve(&Gvk::new(group, version, kind)).await.is_ok_and(|k| k.namespaced)
+        self.discovery
+            .resolve(&Gvk::new(group, version, kind))
+            .await
+            .is_ok_and(|k| k.namespaced)
     }
 }
 
@@ -271,7 +382,13 @@ impl Process {
         let dependencies = application::Dependencies {
             clusters: Clusters::new(cluster, records.clone()),
             records,
-            repos: Repos::with_options(repositories.path(), RepoOptions { allow_local: true, ..RepoOptions::default() }),
+            repos: Repos::with_options(
+                repositories.path(),
+                RepoOptions {
+                    allow_local: true,
+                    ..RepoOptions::default()
+                },
+            ),
             repo_server: None,
             states,
             workers: 8,
@@ -287,8 +404,14 @@ impl Process {
 /// Makes what a control plane needs: its kinds, its namespace, its settings, the default project.
 async fn prepare(cluster: &Cluster, namespace: &str) -> Discovery {
     for text in CRDS {
-        let crd = yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins).expect("our own file");
-        create(cluster, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd).await;
+        let crd = yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins)
+            .expect("our own file");
+        create(
+            cluster,
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            &crd,
+        )
+        .await;
     }
     let discovery = Discovery::new(cluster.clone()).await.expect("discovery");
     let project = Gvk::new("argoproj.io", "v1alpha1", "AppProject");
@@ -296,7 +419,12 @@ async fn prepare(cluster: &Cluster, namespace: &str) -> Discovery {
         sleep(TICK).await;
     }
     let core = |name: &str| format!("/api/v1/namespaces/{namespace}/{name}");
-    create(cluster, "/api/v1/namespaces", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})).await;
+    create(
+        cluster,
+        "/api/v1/namespaces",
+        &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
+    )
+    .await;
     for name in ["argocd-cm", "argocd-cmd-params-cm"] {
         let labels = json!({"app.kubernetes.io/part-of": "argocd"});
         create(
@@ -310,14 +438,23 @@ async fn prepare(cluster: &Cluster, namespace: &str) -> Discovery {
         "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "default"},
         "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}], "clusterResourceWhitelist": [{"group": "*", "kind": "*"}]}
     });
-    create(cluster, &format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/appprojects"), &project).await;
+    create(
+        cluster,
+        &format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/appprojects"),
+        &project,
+    )
+    .await;
     discovery
 }
 
 /// Creates an object that may be there already; waits while its kind is not served yet.
 async fn create(cluster: &Cluster, path: &str, object: &Value) {
     for _ in 0..40 {
-        match cluster.http().json::<Object>(&Call::new(Method::POST, path).with_body(JSON, object.to_string())).await {
+        match cluster
+            .http()
+            .json::<Object>(&Call::new(Method::POST, path).with_body(JSON, object.to_string()))
+            .await
+        {
             Ok(_) => return,
             Err(e) if e.is_already_exists() => return,
             Err(e) if e.is_not_found() => sleep(TICK).await,

@@ -51,15 +51,22 @@ const LANES: usize = 4;
 /// Where the scripts lie: here, or in `TIPHYS_SCRIPTS`, which is understood from the root of the workspace.
 fn folder() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    std::env::var_os("TIPHYS_SCRIPTS").map_or_else(|| here.join("tests/scripts"), |given| here.join("../..").join(given))
+    std::env::var_os("TIPHYS_SCRIPTS").map_or_else(
+        || here.join("tests/scripts"),
+        |given| here.join("../..").join(given),
+    )
 }
 
 /// The scripts whose name contains `TIPHYS_SCRIPT`, or all; by name.
 fn chosen() -> Vec<Script> {
     let folder = folder();
     let wanted = std::env::var("TIPHYS_SCRIPT").unwrap_or_default();
-    let files = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display())).map(|e| e.expect("an entry").path());
-    let is_wanted = |path: &PathBuf| path.extension().is_some_and(|e| e == "txt") && Script::name_of(path).contains(&wanted);
+    let files = std::fs::read_dir(&folder)
+        .unwrap_or_else(|e| panic!("{}: {e}", folder.display()))
+        .map(|e| e.expect("an entry").path());
+    let is_wanted = |path: &PathBuf| {
+        path.extension().is_some_and(|e| e == "txt") && Script::name_of(path).contains(&wanted)
+    };
     let mut files: Vec<PathBuf> = files.filter(is_wanted).collect();
     files.sort();
     files.iter().map(|path| Script::read(path)).collect()
@@ -74,18 +81,44 @@ struct Outcome {
 
 fn outcome(script: &Script, began: Instant, played: &Script) -> Outcome {
     let (want, got) = (script.text(), played.text());
-    let report = (want != got).then(|| TextDiff::from_lines(&want, &got).unified_diff().context_radius(6).to_string());
-    Outcome { name: script.name.clone(), report, seconds: began.elapsed().as_secs_f64() }
+    let report = (want != got).then(|| {
+        TextDiff::from_lines(&want, &got)
+            .unified_diff()
+            .context_radius(6)
+            .to_string()
+    });
+    Outcome {
+        name: script.name.clone(),
+        report,
+        seconds: began.elapsed().as_secs_f64(),
+    }
 }
 
 /// Says how it went; panics when something did not come out as expected.
 fn conclude(mut outcomes: Vec<Outcome>, began: Instant) {
     outcomes.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    let slowest: Vec<String> = outcomes.iter().take(3).map(|o| format!("{} {:.1} s", o.name, o.seconds)).collect();
-    println!("{} scripts in {:.1} s; longest: {}", outcomes.len(), began.elapsed().as_secs_f64(), slowest.join(", "));
+    let slowest: Vec<String> = outcomes
+        .iter()
+        .take(3)
+        .map(|o| format!("{} {:.1} s", o.name, o.seconds))
+        .collect();
+    println!(
+        "{} scripts in {:.1} s; longest: {}",
+        outcomes.len(),
+        began.elapsed().as_secs_f64(),
+        slowest.join(", ")
+    );
     outcomes.sort_by(|a, b| a.name.cmp(&b.name));
-    let wrong: Vec<String> = outcomes.iter().filter_map(|o| Some(format!("== {}\n{}", o.name, o.report.as_ref()?))).collect();
-    assert!(wrong.is_empty(), "{} came out otherwise (-: expected, +: now):\n{}", wrong.len(), wrong.join("\n"));
+    let wrong: Vec<String> = outcomes
+        .iter()
+        .filter_map(|o| Some(format!("== {}\n{}", o.name, o.report.as_ref()?)))
+        .collect();
+    assert!(
+        wrong.is_empty(),
+        "{} came out otherwise (-: expected, +: now):\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]
@@ -101,7 +134,10 @@ fn embedded() {
             if overwrite {
                 played.write();
             } else {
-                outcomes.lock().expect("no panic").push(outcome(script, began, &played));
+                outcomes
+                    .lock()
+                    .expect("no panic")
+                    .push(outcome(script, began, &played));
             }
         }
     };
@@ -112,7 +148,11 @@ fn embedded() {
 
 /// Plays a script in a cluster and a time of its own.
 fn in_its_own_time(script: &Script) -> Script {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
     runtime.block_on(async {
         let ground = Ground::embedded(&Wire::default()).await;
         let played = play::run(&ground, script, "x0y0").await;
@@ -128,14 +168,24 @@ async fn real() {
     }
     let began = Instant::now();
     let is_external = std::env::var("TIPHYS_SCRIPTS_CONTROLLER").as_deref() == Ok("external");
-    let mut scripts: Vec<Arc<Script>> = chosen().into_iter().filter(|s| !s.is_for_embedded_only()).map(Arc::new).collect();
+    let mut scripts: Vec<Arc<Script>> = chosen()
+        .into_iter()
+        .filter(|s| !s.is_for_embedded_only())
+        .map(Arc::new)
+        .collect();
     // A controller that is not ours is not killed.
     scripts.retain(|s| !(is_external && s.kills()));
-    let (alone, together): (Vec<_>, Vec<_>) = scripts.into_iter().partition(|script| script.changes_settings() || script.kills());
+    let (alone, together): (Vec<_>, Vec<_>) = scripts
+        .into_iter()
+        .partition(|script| script.changes_settings() || script.kills());
     // Ends with a letter, so that no name is a part of another's.
     let run = std::process::id() % 10_000;
     let shared = Arc::new(Ground::real(NAMESPACE).await);
-    let room = Arc::new(tokio::sync::Semaphore::new(if is_external { SIDE_BY_SIDE_RECORDED } else { SIDE_BY_SIDE }));
+    let room = Arc::new(tokio::sync::Semaphore::new(if is_external {
+        SIDE_BY_SIDE_RECORDED
+    } else {
+        SIDE_BY_SIDE
+    }));
     let mut tasks = tokio::task::JoinSet::new();
     for (number, script) in together.into_iter().enumerate() {
         let (ground, room) = (shared.clone(), room.clone());
@@ -155,7 +205,11 @@ async fn real() {
         let (waiting, shared) = (waiting.clone(), shared.clone());
         tasks.spawn(async move {
             let own = format!("{NAMESPACE}-{lane}");
-            let ground = if is_external { shared } else { Arc::new(Ground::real(&own).await) };
+            let ground = if is_external {
+                shared
+            } else {
+                Arc::new(Ground::real(&own).await)
+            };
             let (next, mut outcomes) = (|| waiting.lock().expect("no panic").next(), Vec::new());
             while let Some((number, script)) = next() {
                 outcomes.push(really(&ground, &script, &format!("s{run}x{number}z")).await);

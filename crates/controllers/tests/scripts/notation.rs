@@ -17,8 +17,18 @@ struct Known {
     base: fn(&str) -> Value,
 }
 
-const fn known(word: &'static str, version: &'static str, kind: &'static str, base: fn(&str) -> Value) -> Known {
-    Known { word, version, kind, base }
+const fn known(
+    word: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    base: fn(&str) -> Value,
+) -> Known {
+    Known {
+        word,
+        version,
+        kind,
+        base,
+    }
 }
 
 const KINDS: &[Known] = &[
@@ -26,26 +36,102 @@ const KINDS: &[Known] = &[
     known("secret", "v1", "Secret", |_| json!({})),
     known("namespace", "v1", "Namespace", |_| json!({})),
     known("serviceaccount", "v1", "ServiceAccount", |_| json!({})),
-    known("service", "v1", "Service", |n| json!({"spec": {"selector": {"app": n}, "ports": [{"port": 80}]}})),
-    known("pod", "v1", "Pod", |n| json!({"spec": {"containers": containers(n)}})),
+    known(
+        "service",
+        "v1",
+        "Service",
+        |n| json!({"spec": {"selector": {"app": n}, "ports": [{"port": 80}]}}),
+    ),
+    known(
+        "pod",
+        "v1",
+        "Pod",
+        |n| json!({"spec": {"containers": containers(n)}}),
+    ),
     known("volume", "v1", "PersistentVolume", |_| volume()),
     known("claim", "v1", "PersistentVolumeClaim", |_| claim()),
-    known("limitrange", "v1", "LimitRange", |_| json!({"spec": {"limits": [{"type": "Container", "default": {"cpu": "1"}}]}})),
-    known("quota", "v1", "ResourceQuota", |_| json!({"spec": {"hard": {"pods": "99"}}})),
-    known("networkpolicy", "networking.k8s.io/v1", "NetworkPolicy", |_| json!({"spec": {"podSelector": {}}})),
-    known("deployment", "apps/v1", "Deployment", |n| workload(n, json!({"replicas": 1}))),
-    known("statefulset", "apps/v1", "StatefulSet", |n| workload(n, json!({"replicas": 1, "serviceName": n}))),
-    known("daemonset", "apps/v1", "DaemonSet", |n| workload(n, json!({}))),
+    known(
+        "limitrange",
+        "v1",
+        "LimitRange",
+        |_| json!({"spec": {"limits": [{"type": "Container", "default": {"cpu": "1"}}]}}),
+    ),
+    known(
+        "quota",
+        "v1",
+        "ResourceQuota",
+        |_| json!({"spec": {"hard": {"pods": "99"}}}),
+    ),
+    known(
+        "networkpolicy",
+        "networking.k8s.io/v1",
+        "NetworkPolicy",
+        |_| json!({"spec": {"podSelector": {}}}),
+    ),
+    known("deployment", "apps/v1", "Deployment", |n| {
+        workload(n, json!({"replicas": 1}))
+    }),
+    known("statefulset", "apps/v1", "StatefulSet", |n| {
+        workload(n, json!({"replicas": 1, "serviceName": n}))
+    }),
+    known("daemonset", "apps/v1", "DaemonSet", |n| {
+        workload(n, json!({}))
+    }),
     known("job", "batch/v1", "Job", |_| job()),
-    known("cronjob", "batch/v1", "CronJob", |_| json!({"spec": {"schedule": "0 0 1 1 *", "jobTemplate": job()}})),
-    known("pdb", "policy/v1", "PodDisruptionBudget", |n| json!({"spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": n}}}})),
-    known("role", "rbac.authorization.k8s.io/v1", "Role", |_| json!({"rules": []})),
-    known("rolebinding", "rbac.authorization.k8s.io/v1", "RoleBinding", binding),
-    known("clusterrole", "rbac.authorization.k8s.io/v1", "ClusterRole", |_| json!({"rules": []})),
-    known("crd", "apiextensions.k8s.io/v1", "CustomResourceDefinition", definition),
-    known("appproject", "argoproj.io/v1alpha1", "AppProject", |_| json!({"metadata": {"namespace": "$ARGOCD"}, "spec": {}})),
-    known("webhook", "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", |_| json!({})),
-    known("application", "argoproj.io/v1alpha1", "Application", application),
+    known(
+        "cronjob",
+        "batch/v1",
+        "CronJob",
+        |_| json!({"spec": {"schedule": "0 0 1 1 *", "jobTemplate": job()}}),
+    ),
+    known(
+        "pdb",
+        "policy/v1",
+        "PodDisruptionBudget",
+        |n| json!({"spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": n}}}}),
+    ),
+    known(
+        "role",
+        "rbac.authorization.k8s.io/v1",
+        "Role",
+        |_| json!({"rules": []}),
+    ),
+    known(
+        "rolebinding",
+        "rbac.authorization.k8s.io/v1",
+        "RoleBinding",
+        binding,
+    ),
+    known(
+        "clusterrole",
+        "rbac.authorization.k8s.io/v1",
+        "ClusterRole",
+        |_| json!({"rules": []}),
+    ),
+    known(
+        "crd",
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+        definition,
+    ),
+    known(
+        "appproject",
+        "argoproj.io/v1alpha1",
+        "AppProject",
+        |_| json!({"metadata": {"namespace": "$ARGOCD"}, "spec": {}}),
+    ),
+    known(
+        "webhook",
+        "admissionregistration.k8s.io/v1",
+        "ValidatingWebhookConfiguration",
+        |_| json!({}),
+    ),
+    known(
+        "application",
+        "argoproj.io/v1alpha1",
+        "Application",
+        application,
+    ),
 ];
 
 fn containers(_: &str) -> Value {
@@ -54,7 +140,8 @@ fn containers(_: &str) -> Value {
 
 fn workload(name: &str, spec: Value) -> Value {
     let labels = json!({"app": name});
-    let template = json!({"metadata": {"labels": labels}, "spec": {"containers": containers(name)}});
+    let template =
+        json!({"metadata": {"labels": labels}, "spec": {"containers": containers(name)}});
     let mut object = json!({"spec": {"selector": {"matchLabels": labels}, "template": template}});
     merge(&mut object["spec"], spec);
     object
@@ -116,7 +203,10 @@ pub fn words(line: &str) -> Vec<String> {
 /// the script's own group.
 pub fn type_of(word: &str) -> (String, String) {
     if let Some((kind, rest)) = word.split_once('.') {
-        let version = rest.split_once('.').map_or_else(|| rest.to_owned(), |(version, group)| format!("{group}/{version}"));
+        let version = rest.split_once('.').map_or_else(
+            || rest.to_owned(),
+            |(version, group)| format!("{group}/{version}"),
+        );
         return (version, kind.to_owned());
     }
     match find(word) {
@@ -132,15 +222,24 @@ fn find(word: &str) -> Option<&'static Known> {
 /// The object of a line such as `deployment web replicas=2 wave=1`.
 pub fn object(line: &str) -> Result<Value, String> {
     let words = words(line);
-    let [kind, name, rest @ ..] = words.as_slice() else { return Err(format!("`{line}`: an object has a kind and a name")) };
+    let [kind, name, rest @ ..] = words.as_slice() else {
+        return Err(format!("`{line}`: an object has a kind and a name"));
+    };
     let (version, kind) = type_of(kind);
-    let name = if kind == "CustomResourceDefinition" && !name.contains('.') { format!("{name}.$APP.example.org") } else { name.clone() };
+    let name = if kind == "CustomResourceDefinition" && !name.contains('.') {
+        format!("{name}.$APP.example.org")
+    } else {
+        name.clone()
+    };
     let mut object = json!({"apiVersion": version, "kind": kind});
     match name.strip_suffix('*') {
         Some(begin) => object["metadata"]["generateName"] = begin.into(),
         None => object["metadata"]["name"] = name.clone().into(),
     }
-    merge(&mut object, find(&kind).map_or(json!({}), |k| (k.base)(name.trim_end_matches('*'))));
+    merge(
+        &mut object,
+        find(&kind).map_or(json!({}), |k| (k.base)(name.trim_end_matches('*'))),
+    );
     for word in rest {
         set(&mut object, &kind, word)?;
     }
@@ -150,13 +249,16 @@ pub fn object(line: &str) -> Result<Value, String> {
 /// What words change of an object of a kind: a JSON merge patch.
 pub fn fields(kind: &str, words: &[String]) -> Result<Value, String> {
     let mut patch = json!({});
-    words.iter().try_for_each(|word| set(&mut patch, kind, word))?;
+    words
+        .iter()
+        .try_for_each(|word| set(&mut patch, kind, word))?;
     Ok(patch)
 }
 
 fn set(object: &mut Value, kind: &str, word: &str) -> Result<(), String> {
     let (name, value) = word.split_once('=').unwrap_or((word, ""));
-    let annotation = |object: &mut Value, name: &str| object["metadata"]["annotations"][name] = text(value);
+    let annotation =
+        |object: &mut Value, name: &str| object["metadata"]["annotations"][name] = text(value);
     match name {
         "wave" => annotation(object, "argocd.argoproj.io/sync-wave"),
         "hook" => annotation(object, "argocd.argoproj.io/hook"),
@@ -164,9 +266,17 @@ fn set(object: &mut Value, kind: &str, word: &str) -> Result<(), String> {
         "options" => annotation(object, "argocd.argoproj.io/sync-options"),
         "compare" => annotation(object, "argocd.argoproj.io/compare-options"),
         "namespace" => object["metadata"]["namespace"] = value.into(),
-        "finalizer" => object["metadata"]["finalizers"] = if value.is_empty() { json!([]) } else { json!([value]) },
+        "finalizer" => {
+            object["metadata"]["finalizers"] = if value.is_empty() {
+                json!([])
+            } else {
+                json!([value])
+            }
+        }
         name if name.starts_with("annotation:") => annotation(object, &name["annotation:".len()..]),
-        name if name.starts_with("label:") => object["metadata"]["labels"][&name["label:".len()..]] = text(value),
+        name if name.starts_with("label:") => {
+            object["metadata"]["labels"][&name["label:".len()..]] = text(value)
+        }
         name if name.contains('.') => put(object, name, scalar(value)?),
         name => return set_own(object, kind, name, value),
     }
@@ -182,7 +292,10 @@ fn set_own(object: &mut Value, kind: &str, name: &str, value: &str) -> Result<()
     };
     let container = |object: &mut Value, fields: Value| {
         let path = format!("{template}/spec/containers");
-        let mut list = object.pointer(&path).cloned().unwrap_or_else(|| containers(""));
+        let mut list = object
+            .pointer(&path)
+            .cloned()
+            .unwrap_or_else(|| containers(""));
         merge(&mut list[0], fields);
         put(object, &path[1..].replace('/', "."), list);
     };
@@ -196,12 +309,20 @@ fn set_own(object: &mut Value, kind: &str, name: &str, value: &str) -> Result<()
             object["spec"]["volumeClaimTemplates"] = json!([template]);
         }
         ("Job" | "CronJob" | "Pod", "fails") => container(object, json!({"command": ["false"]})),
-        ("Job" | "CronJob" | "Pod", "sleep") => container(object, json!({"command": ["sleep", value]})),
+        ("Job" | "CronJob" | "Pod", "sleep") => {
+            container(object, json!({"command": ["sleep", value]}))
+        }
         ("Deployment" | "StatefulSet" | "DaemonSet" | "Job" | "CronJob" | "Pod", "image") => {
-            container(object, json!({"image": format!("registry.example.org/web:{value}")}));
+            container(
+                object,
+                json!({"image": format!("registry.example.org/web:{value}")}),
+            );
         }
         ("Deployment" | "StatefulSet" | "DaemonSet" | "Pod", "never-ready") => {
-            container(object, json!({"readinessProbe": {"httpGet": {"path": "/does-not-exist", "port": 80}}}));
+            container(
+                object,
+                json!({"readinessProbe": {"httpGet": {"path": "/does-not-exist", "port": 80}}}),
+            );
         }
         ("CronJob", "schedule") => object["spec"]["schedule"] = value.into(),
         ("ValidatingWebhookConfiguration", "webhooks") => object["webhooks"] = scalar(value)?,
@@ -214,12 +335,17 @@ fn set_own(object: &mut Value, kind: &str, name: &str, value: &str) -> Result<()
 
 /// Text; `null` takes it away.
 fn text(value: &str) -> Value {
-    if value == "null" { Value::Null } else { value.into() }
+    if value == "null" {
+        Value::Null
+    } else {
+        value.into()
+    }
 }
 
 /// A value as YAML's flow style has it.
 fn scalar(text: &str) -> Result<Value, String> {
-    yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins).map_err(|e| format!("`{text}`: {e}"))
+    yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins)
+        .map_err(|e| format!("`{text}`: {e}"))
 }
 
 fn put(object: &mut Value, path: &str, value: Value) {

@@ -23,7 +23,8 @@ const POLL: Duration = Duration::from_millis(400);
 const STILL: Duration = Duration::from_secs(15);
 
 /// `$MINUTE`, `$MINUTE+2`.
-static MINUTE: LazyLock<regex::Regex> = LazyLock::new(|| regex::Regex::new(r"\$MINUTE(?:\+(\d+))?").expect("a valid expression"));
+static MINUTE: LazyLock<regex::Regex> =
+    LazyLock::new(|| regex::Regex::new(r"\$MINUTE(?:\+(\d+))?").expect("a valid expression"));
 
 /// A script being played.
 pub struct Play<'a> {
@@ -50,10 +51,16 @@ pub async fn run(ground: &Ground, script: &Script, id: &str) -> Script {
     transcript.keep(play.look().await);
     for (step, result) in script.steps.iter().zip(&mut played.steps) {
         let said = play.done(script, step).await;
-        let (deadline, mut seen, mut since) = (Instant::now() + PATIENCE, Vec::new(), Instant::now());
+        let (deadline, mut seen, mut since) =
+            (Instant::now() + PATIENCE, Vec::new(), Instant::now());
         loop {
             let sections = play.look().await;
-            result.expected = [said.clone(), play.shown(step).await, transcript.news(&sections)].concat();
+            result.expected = [
+                said.clone(),
+                play.shown(step).await,
+                transcript.news(&sections),
+            ]
+            .concat();
             // Before there is an Application there is nobody who could change anything.
             if result.expected.is_empty() && !sections[0].1[0].ends_with("is gone") {
                 result.expected.push("nothing changes".into());
@@ -95,10 +102,25 @@ impl<'a> Play<'a> {
     fn new(ground: &'a Ground, id: &str) -> Self {
         let (app, namespace, repo) = (format!("app-{id}"), format!("ns-{id}"), Repo::new());
         let folder = repo.url().trim_start_matches("file://").to_owned();
-        let names = [("$APP", &*app), ("$NS", &*namespace), ("$ARGOCD", &*ground.namespace), ("$REPO", &*repo.url()), ("$GIT", &*folder)];
+        let names = [
+            ("$APP", &*app),
+            ("$NS", &*namespace),
+            ("$ARGOCD", &*ground.namespace),
+            ("$REPO", &*repo.url()),
+            ("$GIT", &*folder),
+        ];
         let names = names.map(|(name, value)| (name, value.to_owned())).to_vec();
         let kinds = [("v1".to_owned(), "Namespace".to_owned())].into();
-        Self { ground, repo, names, commits: Vec::new(), kinds, namespaces: [namespace].into(), apps: vec![app], places: BTreeMap::new() }
+        Self {
+            ground,
+            repo,
+            names,
+            commits: Vec::new(),
+            kinds,
+            namespaces: [namespace].into(),
+            apps: vec![app],
+            places: BTreeMap::new(),
+        }
     }
 
     /// On an embedded ground, which no other script shares.
@@ -110,7 +132,10 @@ impl<'a> Play<'a> {
 
     /// Does a step and lets what follows from it come to rest; the answer is what is to be told of it.
     pub async fn done(&mut self, script: &Script, step: &Step) -> Vec<String> {
-        let said = self.step(step).await.unwrap_or_else(|problem| panic!("{}: `{}`: {problem}", script.name, step.text));
+        let said = self
+            .step(step)
+            .await
+            .unwrap_or_else(|problem| panic!("{}: `{}`: {problem}", script.name, step.text));
         self.ground.settle().await;
         said
     }
@@ -121,8 +146,17 @@ impl<'a> Play<'a> {
 
     /// The text with every name filled in.
     pub fn filled(&self, text: &str) -> String {
-        let text = self.names.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value));
-        MINUTE.replace_all(&text, |found: &regex::Captures| self.minute(found.get(1).map_or("", |m| m.as_str()))).into_owned()
+        let text = self
+            .names
+            .iter()
+            .fold(text.to_owned(), |text, (name, value)| {
+                text.replace(name, value)
+            });
+        MINUTE
+            .replace_all(&text, |found: &regex::Captures| {
+                self.minute(found.get(1).map_or("", |m| m.as_str()))
+            })
+            .into_owned()
     }
 
     /// The schedule of the minute that has begun, or of one so many later.
@@ -133,7 +167,10 @@ impl<'a> Play<'a> {
 
     /// The name of an Application: of the script's own, or of another one by the end of its name.
     pub fn app_of(&mut self, other: Option<&str>) -> String {
-        let name = other.map_or_else(|| self.apps[0].clone(), |other| format!("{}-{other}", self.apps[0]));
+        let name = other.map_or_else(
+            || self.apps[0].clone(),
+            |other| format!("{}-{other}", self.apps[0]),
+        );
         if !self.apps.contains(&name) {
             self.apps.push(name.clone());
         }
@@ -142,9 +179,17 @@ impl<'a> Play<'a> {
 
     fn plain_names(&self) -> Vec<(String, String)> {
         let numbered = self.commits.iter().enumerate().map(|(i, sha)| (i + 1, sha));
-        let long = numbered.clone().map(|(n, sha)| (sha.clone(), format!("commit {n}")));
+        let long = numbered
+            .clone()
+            .map(|(n, sha)| (sha.clone(), format!("commit {n}")));
         let short = numbered.map(|(n, sha)| (sha[..7].to_owned(), format!("<{n}>")));
-        long.chain(short).chain(self.names.iter().map(|(name, value)| (value.clone(), (*name).to_owned()))).collect()
+        long.chain(short)
+            .chain(
+                self.names
+                    .iter()
+                    .map(|(name, value)| (value.clone(), (*name).to_owned())),
+            )
+            .collect()
     }
 
     pub fn plain(&self, text: &str) -> String {
@@ -153,13 +198,24 @@ impl<'a> Play<'a> {
 
     /// Takes note of what an object is and where.
     pub fn note(&mut self, object: &Value) {
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (version, kind, mut namespace) = (text("/apiVersion"), text("/kind"), text("/metadata/namespace"));
+        let text = |pointer: &str| {
+            object
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let (version, kind, mut namespace) = (
+            text("/apiVersion"),
+            text("/kind"),
+            text("/metadata/namespace"),
+        );
         if kind == "Application" {
             namespace = text("/spec/destination/namespace");
         }
         if object.pointer("/spec/volumeClaimTemplates").is_some() {
-            self.kinds.insert(("v1".into(), "PersistentVolumeClaim".into()));
+            self.kinds
+                .insert(("v1".into(), "PersistentVolumeClaim".into()));
         }
         self.kinds.insert((version, kind));
         if !namespace.is_empty() && namespace != self.ground.namespace {
@@ -181,14 +237,23 @@ impl<'a> Play<'a> {
     }
 
     pub fn app_path(&self, name: &str) -> String {
-        format!("/apis/argoproj.io/v1alpha1/namespaces/{}/applications/{name}", self.place(name))
+        format!(
+            "/apis/argoproj.io/v1alpha1/namespaces/{}/applications/{name}",
+            self.place(name)
+        )
     }
 
     async fn begin(&mut self) {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace()}});
-        self.ground.send(Method::POST, "/api/v1/namespaces", Some(&namespace)).await.expect("the namespace is new");
+        self.ground
+            .send(Method::POST, "/api/v1/namespaces", Some(&namespace))
+            .await
+            .expect("the namespace is new");
         // No pod can be made before its service account.
-        let account = format!("/api/v1/namespaces/{}/serviceaccounts/default", self.namespace());
+        let account = format!(
+            "/api/v1/namespaces/{}/serviceaccounts/default",
+            self.namespace()
+        );
         while self.ground.find(&account).await.is_none() {
             sleep(POLL).await;
         }
@@ -203,11 +268,24 @@ impl<'a> Play<'a> {
         let places = self.places.values().chain([&self.ground.namespace]);
         for place in places {
             let all = format!("/apis/argoproj.io/v1alpha1/namespaces/{place}/applications");
-            for app in self.ground.find(&all).await.iter().flat_map(|l| l["items"].as_array().cloned().unwrap_or_default()) {
+            for app in self
+                .ground
+                .find(&all)
+                .await
+                .iter()
+                .flat_map(|l| l["items"].as_array().cloned().unwrap_or_default())
+            {
                 let name = app["metadata"]["name"].as_str().unwrap_or_default();
                 if name.starts_with(&self.apps[0]) {
                     let path = format!("{all}/{name}");
-                    let _ = self.ground.send(Method::PATCH, &path, Some(&json!({"metadata": {"finalizers": null}}))).await;
+                    let _ = self
+                        .ground
+                        .send(
+                            Method::PATCH,
+                            &path,
+                            Some(&json!({"metadata": {"finalizers": null}})),
+                        )
+                        .await;
                     let _ = self.ground.send(Method::DELETE, &path, None).await;
                 }
             }
@@ -218,14 +296,28 @@ impl<'a> Play<'a> {
                 let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
                 if let Some(path) = self.ground.path(version, kind, namespace, name).await {
                     if object["metadata"]["finalizers"].is_array() {
-                        let _ = self.ground.send(Method::PATCH, &path, Some(&json!({"metadata": {"finalizers": null}}))).await;
+                        let _ = self
+                            .ground
+                            .send(
+                                Method::PATCH,
+                                &path,
+                                Some(&json!({"metadata": {"finalizers": null}})),
+                            )
+                            .await;
                     }
                     let _ = self.ground.send(Method::DELETE, &path, None).await;
                 }
             }
         }
         let project = self.project_path();
-        let _ = self.ground.send(Method::PATCH, &project, Some(&json!({"metadata": {"finalizers": null}}))).await;
+        let _ = self
+            .ground
+            .send(
+                Method::PATCH,
+                &project,
+                Some(&json!({"metadata": {"finalizers": null}})),
+            )
+            .await;
         let _ = self.ground.send(Method::DELETE, &project, None).await;
     }
 
@@ -239,10 +331,19 @@ impl<'a> Play<'a> {
         }
         let mut objects = Vec::new();
         for place in places {
-            let Some(path) = self.ground.path(version, kind, &place, "").await else { continue };
-            let Some(mut found) = self.ground.find(&path).await else { continue };
-            let items = found["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
-            let ours = |o: &Value| self.is_ours(o, kind, place.is_empty() || place == self.ground.namespace);
+            let Some(path) = self.ground.path(version, kind, &place, "").await else {
+                continue;
+            };
+            let Some(mut found) = self.ground.find(&path).await else {
+                continue;
+            };
+            let items = found["items"]
+                .as_array_mut()
+                .map(std::mem::take)
+                .unwrap_or_default();
+            let ours = |o: &Value| {
+                self.is_ours(o, kind, place.is_empty() || place == self.ground.namespace)
+            };
             objects.extend(items.into_iter().filter(ours).map(|mut o| {
                 (o["apiVersion"], o["kind"]) = (version.into(), kind.into());
                 o
@@ -255,9 +356,13 @@ impl<'a> Play<'a> {
     fn is_ours(&self, object: &Value, kind: &str, shared: bool) -> bool {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let made = name == "kube-root-ca.crt" || (kind == "ServiceAccount" && name == "default");
-        let owned = object["metadata"]["ownerReferences"].as_array().is_some_and(|o| o.iter().any(|o| o["controller"] == true));
+        let owned = object["metadata"]["ownerReferences"]
+            .as_array()
+            .is_some_and(|o| o.iter().any(|o| o["controller"] == true));
         let own = kind == "Application" && self.apps.iter().any(|a| a == name);
-        let named = [&self.apps[0], self.namespace()].iter().any(|part| name.contains(*part));
+        let named = [&self.apps[0], self.namespace()]
+            .iter()
+            .any(|part| name.contains(*part));
         !made && !owned && !own && (!shared || named)
     }
 
@@ -267,15 +372,28 @@ impl<'a> Play<'a> {
         let mut sections = Vec::new();
         for (number, name) in self.apps.iter().enumerate() {
             let mut app = self.ground.find(&self.app_path(name)).await;
-            app.iter_mut().for_each(|app| self.ground.add_health(self.place(name), name, app));
+            app.iter_mut()
+                .for_each(|app| self.ground.add_health(self.place(name), name, app));
             let app = app.map(|app| transcript::plain_value(&app, &names));
-            let title = if number == 0 { String::new() } else { format!("{}: ", name[self.apps[0].len() + 1..].to_owned()) };
-            sections.extend(app.as_ref().and_then(|app| transcript::operation(app, &title, "$NS")));
+            let title = if number == 0 {
+                String::new()
+            } else {
+                format!("{}: ", name[self.apps[0].len() + 1..].to_owned())
+            };
+            sections.extend(
+                app.as_ref()
+                    .and_then(|app| transcript::operation(app, &title, "$NS")),
+            );
             sections.push(transcript::application(app.as_ref(), &title, "$NS"));
         }
         let mut objects = Vec::new();
         for (version, kind) in &self.kinds {
-            objects.extend(self.objects_of(version, kind).await.iter().map(|o| transcript::plain_value(o, &names)));
+            objects.extend(
+                self.objects_of(version, kind)
+                    .await
+                    .iter()
+                    .map(|o| transcript::plain_value(o, &names)),
+            );
         }
         sections.push(transcript::cluster(&objects, "$NS"));
         sections
@@ -284,13 +402,37 @@ impl<'a> Play<'a> {
     /// What a step asks to be shown beside that.
     async fn shown(&self, step: &Step) -> Vec<String> {
         let (other, text) = step.of();
-        let app = other.map_or_else(|| self.apps[0].clone(), |other| format!("{}-{other}", self.apps[0]));
+        let app = other.map_or_else(
+            || self.apps[0].clone(),
+            |other| format!("{}-{other}", self.apps[0]),
+        );
         let words = notation::words(text);
-        match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        match words
+            .iter()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .as_slice()
+        {
             ["show", "history"] => {
-                let app = self.ground.find(&self.app_path(&app)).await.unwrap_or_default();
-                let history = app["status"]["history"].as_array().cloned().unwrap_or_default();
-                history.iter().map(|h| self.plain(&format!("history {}: {}", h["id"], transcript::revision_of(h)))).collect()
+                let app = self
+                    .ground
+                    .find(&self.app_path(&app))
+                    .await
+                    .unwrap_or_default();
+                let history = app["status"]["history"]
+                    .as_array()
+                    .cloned()
+                    .unwrap_or_default();
+                history
+                    .iter()
+                    .map(|h| {
+                        self.plain(&format!(
+                            "history {}: {}",
+                            h["id"],
+                            transcript::revision_of(h)
+                        ))
+                    })
+                    .collect()
             }
             ["show", "events"] => self.events(&app).await,
             ["show", target, fields @ ..] => {
@@ -298,7 +440,12 @@ impl<'a> Play<'a> {
                     Some(path) => self.ground.find(&path).await,
                     None => None,
                 };
-                let line = |field: &&str| self.plain(&format!("{target} {field}: {}", field_of(object.as_ref(), field)));
+                let line = |field: &&str| {
+                    self.plain(&format!(
+                        "{target} {field}: {}",
+                        field_of(object.as_ref(), field)
+                    ))
+                };
                 fields.iter().map(line).collect()
             }
             _ => Vec::new(),
@@ -307,15 +454,30 @@ impl<'a> Play<'a> {
 
     /// The Events of an Application, in the order in which they came.
     async fn events(&self, app: &str) -> Vec<String> {
-        let list = self.ground.find(&format!("/api/v1/namespaces/{}/events", self.place(app))).await.unwrap_or_default();
+        let list = self
+            .ground
+            .find(&format!("/api/v1/namespaces/{}/events", self.place(app)))
+            .await
+            .unwrap_or_default();
         let items = list["items"].as_array().cloned().unwrap_or_default();
         let ours = items.iter().filter(|e| e["involvedObject"]["name"] == app);
         let text = |e: &Value, field: &str| e[field].as_str().unwrap_or_default().to_owned();
-        ours.map(|e| self.plain(&format!("{} {}: {}", text(e, "type"), text(e, "reason"), text(e, "message")))).collect()
+        ours.map(|e| {
+            self.plain(&format!(
+                "{} {}: {}",
+                text(e, "type"),
+                text(e, "reason"),
+                text(e, "message")
+            ))
+        })
+        .collect()
     }
 
     fn project_path(&self) -> String {
-        format!("/apis/argoproj.io/v1alpha1/namespaces/{}/appprojects/{}", self.ground.namespace, self.apps[0])
+        format!(
+            "/apis/argoproj.io/v1alpha1/namespaces/{}/appprojects/{}",
+            self.ground.namespace, self.apps[0]
+        )
     }
 
     /// The path of `kind/name` or `kind/namespace/name`; `app` is the Application, `project` the script's own.
@@ -338,22 +500,47 @@ impl<'a> Play<'a> {
             _ => return None,
         };
         let (version, kind) = notation::type_of(kind);
-        let namespace = if kind == "Application" { &self.ground.namespace } else { namespace };
-        self.ground.path(&self.filled(&version), &kind, namespace, name).await
+        let namespace = if kind == "Application" {
+            &self.ground.namespace
+        } else {
+            namespace
+        };
+        self.ground
+            .path(&self.filled(&version), &kind, namespace, name)
+            .await
     }
 }
 
 /// A field as text. `managers` are those of its fields.
 fn field_of(object: Option<&Value>, field: &str) -> String {
-    let Some(object) = object else { return "there is no such object".into() };
+    let Some(object) = object else {
+        return "there is no such object".into();
+    };
     if field == "managers" {
-        let entries = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
-        let name = |e: &Value| format!("{} {}", e["manager"].as_str().unwrap_or(""), e["operation"].as_str().unwrap_or(""));
-        let names: BTreeSet<String> = entries.iter().filter(|e| e["subresource"].is_null()).map(name).collect();
+        let entries = object["metadata"]["managedFields"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let name = |e: &Value| {
+            format!(
+                "{} {}",
+                e["manager"].as_str().unwrap_or(""),
+                e["operation"].as_str().unwrap_or("")
+            )
+        };
+        let names: BTreeSet<String> = entries
+            .iter()
+            .filter(|e| e["subresource"].is_null())
+            .map(name)
+            .collect();
         return names.into_iter().collect::<Vec<_>>().join(", ");
     }
     // A name that has dots itself can be had by a JSON pointer.
-    let pointer = if field.starts_with('/') { field.to_owned() } else { format!("/{}", field.replace('.', "/")) };
+    let pointer = if field.starts_with('/') {
+        field.to_owned()
+    } else {
+        format!("/{}", field.replace('.', "/"))
+    };
     match object.pointer(&pointer) {
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),

@@ -17,15 +17,18 @@ const FIRST: &str = "# Recorded from Argo CD ";
 /// # Panics
 /// When it is not said which version played it, or the file cannot be written.
 pub fn write(script: &Script, played: &Script) {
-    let version = std::env::var("TIPHYS_SCRIPTS_VERSION").expect("TIPHYS_SCRIPTS_VERSION says which version is recorded");
+    let version = std::env::var("TIPHYS_SCRIPTS_VERSION")
+        .expect("TIPHYS_SCRIPTS_VERSION says which version is recorded");
     let path = script.beside("argocd");
-    std::fs::write(&path, format!("{FIRST}{version}\n{}", played.text())).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    std::fs::write(&path, format!("{FIRST}{version}\n{}", played.text()))
+        .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
 }
 
 /// A transcript without what tells nothing about a controller: the order of details, since Argo CD applies side by side what belongs together; how
 /// hooks do, which its status leaves out and its API reads from the tree; the widths of columns.
 fn comparable(transcript: &str) -> String {
-    let hook = Regex::new(r"^(\|   \S+ +\S+ +)\S+( +(?:.*, )?hook\b).*").expect("the rule is valid");
+    let hook =
+        Regex::new(r"^(\|   \S+ +\S+ +)\S+( +(?:.*, )?hook\b).*").expect("the rule is valid");
     let columns = Regex::new("  +").expect("the rule is valid");
     let (mut lines, mut details): (Vec<String>, usize) = (Vec::new(), 0);
     for line in transcript.lines() {
@@ -47,19 +50,32 @@ fn comparable(transcript: &str) -> String {
 
 /// Whether two transcripts of a step say the same.
 pub fn are_alike(one: &[String], other: &[String]) -> bool {
-    let text = |lines: &[String]| comparable(&lines.iter().map(|line| format!("| {line}\n")).collect::<String>());
+    let text = |lines: &[String]| {
+        comparable(
+            &lines
+                .iter()
+                .map(|line| format!("| {line}\n"))
+                .collect::<String>(),
+        )
+    };
     text(one) == text(other)
 }
 
 /// The difference between a recording and a script.
 fn difference(recording: &str, script: &str) -> String {
-    let recorded = recording.split_once('\n').map_or("", |(_, recorded)| recorded);
-    TextDiff::from_lines(&comparable(recorded), &comparable(script)).unified_diff().context_radius(1).to_string()
+    let recorded = recording
+        .split_once('\n')
+        .map_or("", |(_, recorded)| recorded);
+    TextDiff::from_lines(&comparable(recorded), &comparable(script))
+        .unified_diff()
+        .context_radius(1)
+        .to_string()
 }
 
 /// The reason that a file of differences begins with, and the differences.
 fn parts(known: &str) -> (String, String) {
-    let (reason, known): (Vec<&str>, Vec<&str>) = known.lines().partition(|line| line.starts_with('#'));
+    let (reason, known): (Vec<&str>, Vec<&str>) =
+        known.lines().partition(|line| line.starts_with('#'));
     (reason.join("\n"), known.join("\n"))
 }
 
@@ -74,18 +90,33 @@ fn problem(script: &str, recording: &str, known: &str) -> Option<String> {
         return Some("its differences are given without a reason".to_owned());
     }
     let found = difference(recording, script);
-    (found.trim() != known.trim()).then(|| format!("-: {}, +: ours; known:\n{known}\nfound:\n{found}", first.trim_start_matches("# ")))
+    (found.trim() != known.trim()).then(|| {
+        format!(
+            "-: {}, +: ours; known:\n{known}\nfound:\n{found}",
+            first.trim_start_matches("# ")
+        )
+    })
 }
 
 #[test]
 fn scripts_come_to_what_argo_cd_made_of_them() {
-    let read = |script: &Script, ending| std::fs::read_to_string(script.beside(ending)).unwrap_or_default();
+    let read = |script: &Script, ending| {
+        std::fs::read_to_string(script.beside(ending)).unwrap_or_default()
+    };
     let overwrite = std::env::var("TIPHYS_TRANSCRIPTS").as_deref() == Ok("overwrite");
     let (mut number, mut alike, mut wrong) = (0, 0, Vec::new());
     for script in chosen() {
-        let (recording, known, text) = (read(&script, "argocd"), read(&script, "differences"), script.text());
+        let (recording, known, text) = (
+            read(&script, "argocd"),
+            read(&script, "differences"),
+            script.text(),
+        );
         if recording.is_empty() {
-            assert!(known.is_empty(), "{}: it has differences to nothing", script.name);
+            assert!(
+                known.is_empty(),
+                "{}: it has differences to nothing",
+                script.name
+            );
             continue;
         }
         number += 1;
@@ -93,15 +124,21 @@ fn scripts_come_to_what_argo_cd_made_of_them() {
         let (reason, _) = parts(&known);
         if overwrite && !reason.is_empty() {
             let found = difference(&recording, &text);
-            std::fs::write(script.beside("differences"), format!("{reason}\n{found}")).expect("differences can be written");
+            std::fs::write(script.beside("differences"), format!("{reason}\n{found}"))
+                .expect("differences can be written");
             continue;
         }
-        wrong.extend(problem(&text, &recording, &known).map(|problem| format!("== {}: {problem}", script.name)));
+        wrong.extend(
+            problem(&text, &recording, &known)
+                .map(|problem| format!("== {}: {problem}", script.name)),
+        );
     }
     println!("{number} recordings of Argo CD, {alike} of them the same as ours");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(
-        number > 100 || std::env::var_os("TIPHYS_SCRIPT").is_some() || std::env::var_os("TIPHYS_SCRIPTS").is_some(),
+        number > 100
+            || std::env::var_os("TIPHYS_SCRIPT").is_some()
+            || std::env::var_os("TIPHYS_SCRIPTS").is_some(),
         "they are all there"
     );
 }
@@ -113,10 +150,26 @@ fn a_difference_needs_a_reason() {
     assert_eq!(problem(script, &recording, ""), None);
     let other = recording.replace("Succeeded", "Failed");
     let found = problem(script, &other, "").expect("they differ");
-    assert!(found.contains("-| operation Failed\n+| operation Succeeded"), "{found}");
+    assert!(
+        found.contains("-| operation Failed\n+| operation Succeeded"),
+        "{found}"
+    );
     let known = found.split_once("found:\n").expect("it is shown").1;
-    assert!(problem(script, &other, known).expect("no reason").contains("without a reason"));
-    assert_eq!(problem(script, &other, &format!("# It is better.\n{known}")), None);
-    assert!(problem(script, &recording, &format!("# It is better.\n{known}")).is_some(), "a difference that is gone is reported");
-    assert!(problem(script, script, "").is_some(), "the version is missing");
+    assert!(
+        problem(script, &other, known)
+            .expect("no reason")
+            .contains("without a reason")
+    );
+    assert_eq!(
+        problem(script, &other, &format!("# It is better.\n{known}")),
+        None
+    );
+    assert!(
+        problem(script, &recording, &format!("# It is better.\n{known}")).is_some(),
+        "a difference that is gone is reported"
+    );
+    assert!(
+        problem(script, script, "").is_some(),
+        "the version is missing"
+    );
 }

@@ -18,8 +18,14 @@ pub type Files = BTreeMap<String, String>;
 impl Play<'_> {
     /// The words before `from`, and the files that it names: `from PATH OLD=NEW…`, PATH being a file or a folder beside the script. What the
     /// words after it say is replaced in their texts.
-    pub fn given(&self, folder: &Path, words: &[String]) -> Result<(Vec<String>, Option<Beside>), String> {
-        let Some(at) = words.iter().position(|w| w == "from") else { return Ok((words.to_vec(), None)) };
+    pub fn given(
+        &self,
+        folder: &Path,
+        words: &[String],
+    ) -> Result<(Vec<String>, Option<Beside>), String> {
+        let Some(at) = words.iter().position(|w| w == "from") else {
+            return Ok((words.to_vec(), None));
+        };
         let (own, rest) = (words[..at].to_vec(), &words[at + 1..]);
         let (path, replaced) = rest.split_first().ok_or("from which file or folder?")?;
         let from = folder.join(path);
@@ -27,7 +33,9 @@ impl Play<'_> {
         read(&from, Path::new(""), &mut files)?;
         for (_, text) in &mut files {
             for word in replaced {
-                let (old, new) = word.split_once('=').ok_or_else(|| format!("`{word}`: what is replaced is OLD=NEW"))?;
+                let (old, new) = word
+                    .split_once('=')
+                    .ok_or_else(|| format!("`{word}`: what is replaced is OLD=NEW"))?;
                 *text = text.replace(old, new);
             }
             *text = self.filled(text);
@@ -36,13 +44,27 @@ impl Play<'_> {
     }
 
     /// Adds the files that `from PATH OLD=NEW…` names to a revision.
-    pub fn add_given(&mut self, beside: &Path, words: &[String], folder: &str, files: &mut Files) -> Result<(), String> {
+    pub fn add_given(
+        &mut self,
+        beside: &Path,
+        words: &[String],
+        folder: &str,
+        files: &mut Files,
+    ) -> Result<(), String> {
         let (own, given) = self.given(beside, words)?;
-        let given = given.filter(|_| own.is_empty()).ok_or("a commit has no words but `from PATH OLD=NEW…`")?;
+        let given = given
+            .filter(|_| own.is_empty())
+            .ok_or("a commit has no words but `from PATH OLD=NEW…`")?;
         for (path, text) in given {
-            if path.extension().is_some_and(|e| ["yaml", "yml", "json"].iter().any(|known| e == *known)) {
+            if path
+                .extension()
+                .is_some_and(|e| ["yaml", "yml", "json"].iter().any(|known| e == *known))
+            {
                 // What cannot be read may be what the script is about.
-                objects_of(&text).into_iter().flatten().for_each(|object| self.note(&object));
+                objects_of(&text)
+                    .into_iter()
+                    .flatten()
+                    .for_each(|object| self.note(&object));
             }
             files.insert(format!("{folder}{}", path.display()), text);
         }
@@ -51,7 +73,9 @@ impl Play<'_> {
 
     /// Whether the repository can be reached, and its references.
     pub async fn git(&mut self, words: &[String]) -> Said {
-        let at = |number: Option<&&str>| number.map_or_else(|| Ok(self.repo.head()), |number| self.commit_named(number));
+        let at = |number: Option<&&str>| {
+            number.map_or_else(|| Ok(self.repo.head()), |number| self.commit_named(number))
+        };
         match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             [word @ ("away" | "back")] => {
                 self.repo.set_away(*word == "away");
@@ -72,12 +96,20 @@ impl Play<'_> {
 fn read(from: &Path, within: &Path, files: &mut Vec<(PathBuf, String)>) -> Result<(), String> {
     let problem = |e: std::io::Error| format!("{}: {e}", from.display());
     if from.is_dir() {
-        let mut entries = std::fs::read_dir(from).and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(problem)?;
+        let mut entries = std::fs::read_dir(from)
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(problem)?;
         entries.sort_by_key(std::fs::DirEntry::file_name);
-        return entries.iter().try_for_each(|entry| read(&entry.path(), &within.join(entry.file_name()), files));
+        return entries
+            .iter()
+            .try_for_each(|entry| read(&entry.path(), &within.join(entry.file_name()), files));
     }
     let text = std::fs::read_to_string(from).map_err(problem)?;
-    let name = if within.as_os_str().is_empty() { Path::new(from.file_name().unwrap_or_default()) } else { within };
+    let name = if within.as_os_str().is_empty() {
+        Path::new(from.file_name().unwrap_or_default())
+    } else {
+        within
+    };
     files.push((name.to_owned(), text));
     Ok(())
 }

@@ -41,30 +41,51 @@ impl Step {
     /// The body without its common indentation.
     pub fn body_text(&self) -> String {
         let depth = |l: &String| l.len() - l.trim_start().len();
-        let indent = self.body.iter().filter(|l| !l.trim().is_empty()).map(depth).min().unwrap_or(0);
-        self.body.iter().map(|l| l.get(indent..).unwrap_or_default()).collect::<Vec<_>>().join("\n")
+        let indent = self
+            .body
+            .iter()
+            .filter(|l| !l.trim().is_empty())
+            .map(depth)
+            .min()
+            .unwrap_or(0);
+        self.body
+            .iter()
+            .map(|l| l.get(indent..).unwrap_or_default())
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 }
 
 impl Script {
     /// The file's name without its ending.
     pub fn name_of(path: &Path) -> String {
-        path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+        path.file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
     }
 
     /// # Panics
     /// When the file cannot be read, or begins with something that is no step.
     pub fn read(path: &Path) -> Self {
-        let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let text =
+            std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         Self::of(path, &text)
     }
 
     /// # Panics
     /// When the text begins with something that is no step.
     pub fn of(path: &Path, text: &str) -> Self {
-        let mut script = Self { name: Self::name_of(path), path: path.to_owned(), steps: Vec::new(), rest: Vec::new() };
+        let mut script = Self {
+            name: Self::name_of(path),
+            path: path.to_owned(),
+            steps: Vec::new(),
+            rest: Vec::new(),
+        };
         for (number, line) in text.lines().enumerate() {
-            script.line(line).unwrap_or_else(|problem| panic!("{}:{}: {problem}", path.display(), number + 1));
+            script
+                .line(line)
+                .unwrap_or_else(|problem| panic!("{}:{}: {problem}", path.display(), number + 1));
         }
         script
     }
@@ -73,7 +94,8 @@ impl Script {
         let step = self.steps.last_mut();
         if let Some(expected) = line.strip_prefix('|') {
             let step = step.ok_or("what is expected needs a step before it")?;
-            step.expected.push(expected.strip_prefix(' ').unwrap_or(expected).to_owned());
+            step.expected
+                .push(expected.strip_prefix(' ').unwrap_or(expected).to_owned());
         } else if line.is_empty() || line.starts_with('#') {
             self.rest.push(line.to_owned());
         } else if line.starts_with(' ') {
@@ -85,7 +107,12 @@ impl Script {
             let mut source = std::mem::take(&mut self.rest);
             source.push(line.to_owned());
             let folder = self.path.parent().unwrap_or(Path::new("")).to_owned();
-            self.steps.push(Step { text: line.to_owned(), folder, source, ..Step::default() });
+            self.steps.push(Step {
+                text: line.to_owned(),
+                folder,
+                source,
+                ..Step::default()
+            });
         }
         Ok(())
     }
@@ -95,7 +122,11 @@ impl Script {
         let mut lines = Vec::new();
         for step in &self.steps {
             lines.extend(step.source.iter().cloned());
-            lines.extend(step.expected.iter().map(|l| format!("| {l}").trim_end().to_owned()));
+            lines.extend(
+                step.expected
+                    .iter()
+                    .map(|l| format!("| {l}").trim_end().to_owned()),
+            );
         }
         lines.extend(self.rest.iter().cloned());
         lines.join("\n") + "\n"
@@ -104,7 +135,8 @@ impl Script {
     /// # Panics
     /// When the file cannot be written.
     pub fn write(&self) {
-        std::fs::write(&self.path, self.text()).unwrap_or_else(|e| panic!("{}: {e}", self.path.display()));
+        std::fs::write(&self.path, self.text())
+            .unwrap_or_else(|e| panic!("{}: {e}", self.path.display()));
     }
 
     /// The file beside it with another ending.
@@ -134,6 +166,8 @@ impl Script {
 
     /// Whether it changes what every Application goes by, so that no other may run beside it.
     pub fn changes_settings(&self) -> bool {
-        self.steps.iter().any(|s| s.text.starts_with("settings") || s.text.starts_with("params"))
+        self.steps
+            .iter()
+            .any(|s| s.text.starts_with("settings") || s.text.starts_with("params"))
     }
 }

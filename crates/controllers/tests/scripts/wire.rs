@@ -110,21 +110,42 @@ impl Wire {
     /// Hooks that were made more than once for one operation.
     pub fn repeated_hooks(&self) -> Vec<String> {
         let hooks = &self.state().hooks;
-        hooks.iter().filter(|(_, uids)| uids.len() > 1).map(|((name, id), uids)| format!("{name} of {id}: {uids:?}")).collect()
+        hooks
+            .iter()
+            .filter(|(_, uids)| uids.len() > 1)
+            .map(|((name, id), uids)| format!("{name} of {id}: {uids:?}"))
+            .collect()
     }
 
     /// The API server as a new process sees it; the one before it is dead.
     pub fn service(
         &self,
         kube: &EmbeddedKube,
-    ) -> impl tower::Service<Request<Body>, Response = Answer, Error = Infallible, Future: Send + 'static> + Clone + Send + 'static {
+    ) -> impl tower::Service<
+        Request<Body>,
+        Response = Answer,
+        Error = Infallible,
+        Future: Send + 'static,
+    > + Clone
+    + Send
+    + 'static {
         let (wire, router) = (self.clone(), kube.router());
         let process = self.process.fetch_add(1, Ordering::Relaxed) + 1;
         self.state().listed.clear();
         tower::service_fn(move |request| {
-            let line = Line { wire: wire.clone(), process };
+            let line = Line {
+                wire: wire.clone(),
+                process,
+            };
             let router = router.clone();
-            async move { Ok(line.carry(|r| async { router.oneshot(r).await.expect("it cannot fail") }, request).await) }
+            async move {
+                Ok(line
+                    .carry(
+                        |r| async { router.oneshot(r).await.expect("it cannot fail") },
+                        request,
+                    )
+                    .await)
+            }
         })
     }
 
@@ -161,7 +182,11 @@ enum Harm {
 }
 
 impl Line {
-    async fn carry<F, B>(self, send: impl FnOnce(Request<Body>) -> F, request: Request<Body>) -> Answer
+    async fn carry<F, B>(
+        self,
+        send: impl FnOnce(Request<Body>) -> F,
+        request: Request<Body>,
+    ) -> Answer
     where
         F: Future<Output = Response<B>>,
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -169,14 +194,25 @@ impl Line {
     {
         self.alive().await;
         let method = request.method().clone();
-        let (path, query) = (request.uri().path().to_owned(), request.uri().query().unwrap_or_default().to_owned());
+        let (path, query) = (
+            request.uri().path().to_owned(),
+            request.uri().query().unwrap_or_default().to_owned(),
+        );
         let what = format!("{method} {path}");
-        let slow = self.wire.state().plan.slow.iter().find(|(part, _)| what.contains(part.as_str())).map(|(_, time)| *time);
+        let slow = self
+            .wire
+            .state()
+            .plan
+            .slow
+            .iter()
+            .find(|(part, _)| what.contains(part.as_str()))
+            .map(|(_, time)| *time);
         if let Some(time) = slow {
             sleep(time).await;
         }
         let watches = query.contains("watch=true");
-        let list = (method == Method::GET && query.contains("limit=")).then(|| format!("{path}?{query}"));
+        let list =
+            (method == Method::GET && query.contains("limit=")).then(|| format!("{path}?{query}"));
         if let Some(old) = list.as_ref().and_then(|list| self.old_list(list)) {
             return whole(StatusCode::OK, old);
         }
@@ -201,12 +237,22 @@ impl Line {
             tokio::spawn(self.relay(body.map_err(Into::into).boxed_unsync(), sender));
             return Response::from_parts(parts, streamed(receiver));
         }
-        let bytes = body.map_err(Into::into).boxed_unsync().collect().await.map(|b| b.to_bytes()).unwrap_or_default();
+        let bytes = body
+            .map_err(Into::into)
+            .boxed_unsync()
+            .collect()
+            .await
+            .map(|b| b.to_bytes())
+            .unwrap_or_default();
         if method != Method::GET {
             self.note(&what, is_dry_run, parts.status, &bytes);
         }
         if let Some(list) = list.filter(|_| parts.status.is_success()) {
-            self.wire.state().lists.entry((self.process, list)).or_insert_with(|| bytes.clone());
+            self.wire
+                .state()
+                .lists
+                .entry((self.process, list))
+                .or_insert_with(|| bytes.clone());
         }
         match harm {
             Harm::Death(_) => self.die().await,
@@ -230,11 +276,16 @@ impl Line {
 
     fn old_list(&self, list: &str) -> Option<Bytes> {
         let mut state = self.wire.state();
-        if !state.plan.old_lists.is_some_and(|part| list.contains(part)) || !state.listed.insert(list.to_owned()) {
+        if !state.plan.old_lists.is_some_and(|part| list.contains(part))
+            || !state.listed.insert(list.to_owned())
+        {
             return None;
         }
         // A process takes two numbers: one alive, one dead.
-        let old = self.process.checked_sub(2).and_then(|before| state.lists.get(&(before, list.to_owned())).cloned());
+        let old = self
+            .process
+            .checked_sub(2)
+            .and_then(|before| state.lists.get(&(before, list.to_owned())).cloned());
         if old.is_some() {
             *state.harm.entry("old list").or_default() += 1;
         }
@@ -245,54 +296,111 @@ impl Line {
         let mut state = self.wire.state();
         let write = (method != Method::GET).then_some(state.writes.len());
         let what = format!("{method} {path}");
-        let is_meant = |part: &str| part.strip_suffix('$').map_or_else(|| what.contains(part), |end| what.ends_with(end));
-        if let Some((_, code, message)) = state.plan.refusals.iter().find(|(part, ..)| is_meant(part)).cloned() {
+        let is_meant = |part: &str| {
+            part.strip_suffix('$')
+                .map_or_else(|| what.contains(part), |end| what.ends_with(end))
+        };
+        if let Some((_, code, message)) = state
+            .plan
+            .refusals
+            .iter()
+            .find(|(part, ..)| is_meant(part))
+            .cloned()
+        {
             return Harm::Refused(code, message, false);
         }
-        if state.plan.largest.is_some_and(|largest| size > largest as u64) {
-            return Harm::Refused(413, "Request entity too large: limit is 3145728".into(), false);
+        if state
+            .plan
+            .largest
+            .is_some_and(|largest| size > largest as u64)
+        {
+            return Harm::Refused(
+                413,
+                "Request entity too large: limit is 3145728".into(),
+                false,
+            );
         }
-        let Plan { deaths, errors, conflict, .. } = &mut state.plan;
+        let Plan {
+            deaths,
+            errors,
+            conflict,
+            ..
+        } = &mut state.plan;
         let harm = if write.is_some() && *conflict == write {
             *conflict = None;
-            ("409", Harm::Refused(409, "the object has been modified".into(), false))
-        } else if let Some(at) = write.and_then(|number| deaths.iter().position(|(at, _)| *at == number)) {
+            (
+                "409",
+                Harm::Refused(409, "the object has been modified".into(), false),
+            )
+        } else if let Some(at) =
+            write.and_then(|number| deaths.iter().position(|(at, _)| *at == number))
+        {
             ("death", Harm::Death(deaths.swap_remove(at).1))
         } else {
-            let drawn = errors.as_mut().and_then(|errors| (errors.rng.below(100) < errors.percent).then(|| errors.draw(watches)));
-            let Some(drawn) = drawn else { return Harm::None };
+            let drawn = errors.as_mut().and_then(|errors| {
+                (errors.rng.below(100) < errors.percent).then(|| errors.draw(watches))
+            });
+            let Some(drawn) = drawn else {
+                return Harm::None;
+            };
             drawn
         };
         *state.harm.entry(harm.0).or_default() += 1;
         if matches!(harm.1, Harm::Death(Moment::Before)) {
-            state.writes.push(Write { what, code: 0, at: Instant::now(), is_dry_run: false });
+            state.writes.push(Write {
+                what,
+                code: 0,
+                at: Instant::now(),
+                is_dry_run: false,
+            });
         }
         harm.1
     }
 
     fn note(&self, what: &str, is_dry_run: bool, status: StatusCode, body: &[u8]) {
         let mut state = self.wire.state();
-        state.writes.push(Write { what: what.to_owned(), code: status.as_u16(), at: Instant::now(), is_dry_run });
+        state.writes.push(Write {
+            what: what.to_owned(),
+            code: status.as_u16(),
+            at: Instant::now(),
+            is_dry_run,
+        });
         if is_dry_run || !status.is_success() {
             return;
         }
-        let Ok(object) = serde_json::from_slice::<Value>(body) else { return };
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-        if let (Some(name), Some(started)) = (text("/metadata/name"), text("/status/operationState/startedAt")) {
+        let Ok(object) = serde_json::from_slice::<Value>(body) else {
+            return;
+        };
+        let text = |pointer: &str| {
+            object
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+        };
+        if let (Some(name), Some(started)) = (
+            text("/metadata/name"),
+            text("/status/operationState/startedAt"),
+        ) {
             state.started.insert((name, started));
         }
         if status != StatusCode::CREATED {
             return;
         }
-        if let (Some(id), Some(name), Some(uid)) =
-            (text("/metadata/annotations/tiphys.dev~1operation-id"), text("/metadata/name"), text("/metadata/uid"))
-        {
+        if let (Some(id), Some(name), Some(uid)) = (
+            text("/metadata/annotations/tiphys.dev~1operation-id"),
+            text("/metadata/name"),
+            text("/metadata/uid"),
+        ) {
             state.hooks.entry((name, id)).or_default().insert(uid);
         }
     }
 
     /// Hands on the events of a watch, each with its fate.
-    async fn relay(self, mut body: UnsyncBoxBody<Bytes, BoxError>, out: mpsc::UnboundedSender<Result<Bytes, BoxError>>) {
+    async fn relay(
+        self,
+        mut body: UnsyncBoxBody<Bytes, BoxError>,
+        out: mpsc::UnboundedSender<Result<Bytes, BoxError>>,
+    ) {
         let (mut buffer, mut held) = (BytesMut::new(), Held::default());
         loop {
             let due = held.due();
@@ -323,7 +431,9 @@ impl Line {
                 }
             }
             let lag = self.wire.state().plan.lag;
-            held.released(lag).into_iter().for_each(|line| drop(out.send(Ok(line))));
+            held.released(lag)
+                .into_iter()
+                .for_each(|line| drop(out.send(Ok(line))));
         }
     }
 
@@ -351,7 +461,10 @@ impl Errors {
             0 => ("500", Harm::Refused(500, "the store is away".into(), false)),
             1 => ("503", Harm::Refused(503, "nobody answers".into(), false)),
             2 => ("429", Harm::Refused(429, "slow down".into(), true)),
-            3 => ("409", Harm::Refused(409, "the object has been modified".into(), false)),
+            3 => (
+                "409",
+                Harm::Refused(409, "the object has been modified".into(), false),
+            ),
             4 => ("lost", Harm::Lost),
             5 => ("silent", Harm::Silent),
             _ => ("cut", Harm::Cut),

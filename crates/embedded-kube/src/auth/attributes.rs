@@ -24,15 +24,28 @@ impl Attributes {
     /// The same reading of the path as the one that routes the request: what is authorised is what is done.
     pub fn of(parts: &Parts) -> Self {
         let Route::Resource(target) = route::parse(parts.uri.path()) else {
-            let (verb, path) = (parts.method.as_str().to_ascii_lowercase(), route::decode(parts.uri.path()));
-            return Self { verb, path, ..Self::default() };
+            let (verb, path) = (
+                parts.method.as_str().to_ascii_lowercase(),
+                route::decode(parts.uri.path()),
+            );
+            return Self {
+                verb,
+                path,
+                ..Self::default()
+            };
         };
         let name = target.name.unwrap_or_default();
-        let is_namespace = target.group.is_empty() && target.namespace.is_none() && target.resource == "namespaces";
+        let is_namespace = target.group.is_empty()
+            && target.namespace.is_none()
+            && target.resource == "namespaces";
         let mut this = Self {
             is_resource: true,
             verb: String::new(),
-            namespace: if is_namespace { name.clone() } else { target.namespace.unwrap_or_default() },
+            namespace: if is_namespace {
+                name.clone()
+            } else {
+                target.namespace.unwrap_or_default()
+            },
             group: target.group,
             resource: target.resource,
             subresource: target.subresource.unwrap_or_default(),
@@ -44,7 +57,9 @@ impl Attributes {
             _ if target.watched => "watch",
             Method::POST => "create",
             Method::GET | Method::HEAD if named => "get",
-            Method::GET | Method::HEAD => this.read_list(&Query::parse(parts.uri.query().unwrap_or(""))),
+            Method::GET | Method::HEAD => {
+                this.read_list(&Query::parse(parts.uri.query().unwrap_or("")))
+            }
             Method::PUT => "update",
             Method::PATCH => "patch",
             Method::DELETE if named => "delete",
@@ -61,8 +76,12 @@ impl Attributes {
             let (key, value) = part.split_once('=')?;
             (key.trim() == "metadata.name").then(|| value.trim_start_matches('=').trim().to_owned())
         };
-        let name = query.get("fieldSelector").and_then(|s| s.split(',').find_map(exact));
-        if let Some(name) = name.filter(|n| !matches!(n.as_str(), "" | "." | "..") && !n.contains(['/', '%', '\\'])) {
+        let name = query
+            .get("fieldSelector")
+            .and_then(|s| s.split(',').find_map(exact));
+        if let Some(name) =
+            name.filter(|n| !matches!(n.as_str(), "" | "." | "..") && !n.contains(['/', '%', '\\']))
+        {
             self.name = name;
         }
         if query.flag("watch") { "watch" } else { "list" }
@@ -80,11 +99,17 @@ impl Attributes {
             } else {
                 format!("in the namespace {}", quoted(&self.namespace))
             };
-            format!("User {user} cannot {verb} resource {resource} in API group {} {scope}", quoted(&self.group))
+            format!(
+                "User {user} cannot {verb} resource {resource} in API group {} {scope}",
+                quoted(&self.group)
+            )
         } else {
             format!("User {user} cannot {verb} path {}", quoted(&self.path))
         };
-        text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        text = text
+            .replace('&', "&amp;")
+            .replace('<', "&lt;")
+            .replace('>', "&gt;");
         if !reason.is_empty() {
             text = format!("{text}: {reason}");
         }
@@ -102,20 +127,53 @@ mod tests {
     use super::*;
 
     fn of(method: &str, uri: &str) -> Attributes {
-        let request = http::Request::builder().method(method).uri(uri).body(()).expect("a request");
+        let request = http::Request::builder()
+            .method(method)
+            .uri(uri)
+            .body(())
+            .expect("a request");
         Attributes::of(&request.into_parts().0)
     }
 
     #[test]
     fn verbs_names_and_namespaces_come_from_the_url() {
-        let say = |a: Attributes| format!("{} {}/{} {}/{} {}", a.verb, a.group, a.resource, a.namespace, a.name, a.subresource);
-        assert_eq!(say(of("GET", "/api/v1/namespaces/a/pods")), "list /pods a/ ");
-        assert_eq!(say(of("GET", "/api/v1/namespaces/a/pods?watch=true")), "watch /pods a/ ");
-        assert_eq!(say(of("GET", "/api/v1/pods?fieldSelector=metadata.name%3Dx")), "list /pods /x ");
-        assert_eq!(say(of("DELETE", "/api/v1/namespaces/a/pods?fieldSelector=metadata.name%3Dx")), "deletecollection /pods a/ ");
-        assert_eq!(say(of("GET", "/api/v1/namespaces/a")), "get /namespaces a/a ");
-        assert_eq!(say(of("PUT", "/api/v1/namespaces/a/finalize")), "update /namespaces a/a finalize");
-        assert_eq!(say(of("POST", "/apis/apps/v1/namespaces/a/deployments/d/scale")), "create apps/deployments a/d scale");
+        let say = |a: Attributes| {
+            format!(
+                "{} {}/{} {}/{} {}",
+                a.verb, a.group, a.resource, a.namespace, a.name, a.subresource
+            )
+        };
+        assert_eq!(
+            say(of("GET", "/api/v1/namespaces/a/pods")),
+            "list /pods a/ "
+        );
+        assert_eq!(
+            say(of("GET", "/api/v1/namespaces/a/pods?watch=true")),
+            "watch /pods a/ "
+        );
+        assert_eq!(
+            say(of("GET", "/api/v1/pods?fieldSelector=metadata.name%3Dx")),
+            "list /pods /x "
+        );
+        assert_eq!(
+            say(of(
+                "DELETE",
+                "/api/v1/namespaces/a/pods?fieldSelector=metadata.name%3Dx"
+            )),
+            "deletecollection /pods a/ "
+        );
+        assert_eq!(
+            say(of("GET", "/api/v1/namespaces/a")),
+            "get /namespaces a/a "
+        );
+        assert_eq!(
+            say(of("PUT", "/api/v1/namespaces/a/finalize")),
+            "update /namespaces a/a finalize"
+        );
+        assert_eq!(
+            say(of("POST", "/apis/apps/v1/namespaces/a/deployments/d/scale")),
+            "create apps/deployments a/d scale"
+        );
         assert_eq!(of("GET", "/apis/apps/v1").path, "/apis/apps/v1");
         assert_eq!(of("GET", "/healthz/x").verb, "get");
     }
@@ -123,16 +181,24 @@ mod tests {
     #[test]
     fn the_refusal_names_user_verb_resource_and_scope() {
         let status = of("GET", "/api/v1/namespaces/y/pods").forbidden("x", "");
-        assert_eq!(status.message, "pods is forbidden: User \"x\" cannot list resource \"pods\" in API group \"\" in the namespace \"y\"");
+        assert_eq!(
+            status.message,
+            "pods is forbidden: User \"x\" cannot list resource \"pods\" in API group \"\" in the namespace \"y\""
+        );
         let status = of("GET", "/metrics").forbidden("x", "");
-        assert_eq!(status.message, "forbidden: User \"x\" cannot get path \"/metrics\"");
-        let status =
-            of("DELETE", "/apis/apps/v1/namespaces/y/deployments/d").forbidden("x", "RBAC: role.rbac.authorization.k8s.io \"r\" not found");
+        assert_eq!(
+            status.message,
+            "forbidden: User \"x\" cannot get path \"/metrics\""
+        );
+        let status = of("DELETE", "/apis/apps/v1/namespaces/y/deployments/d")
+            .forbidden("x", "RBAC: role.rbac.authorization.k8s.io \"r\" not found");
         assert!(
             status
                 .message
                 .starts_with("deployments.apps \"d\" is forbidden: User \"x\" cannot delete resource \"deployments\" in API group")
         );
-        assert!(status.message.ends_with("in the namespace \"y\": RBAC: role.rbac.authorization.k8s.io \"r\" not found"));
+        assert!(status.message.ends_with(
+            "in the namespace \"y\": RBAC: role.rbac.authorization.k8s.io \"r\" not found"
+        ));
     }
 }

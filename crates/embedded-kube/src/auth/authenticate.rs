@@ -18,7 +18,13 @@ impl StaticTokens {
             info.join(AUTHENTICATED);
             (Sha256::digest(&user.token).into(), Arc::new(info))
         };
-        Self(users.into_iter().filter(|u| !u.token.is_empty()).map(one).collect())
+        Self(
+            users
+                .into_iter()
+                .filter(|u| !u.token.is_empty())
+                .map(one)
+                .collect(),
+        )
     }
 }
 
@@ -36,11 +42,17 @@ impl Auth {
         }
         let claims = self.signer.verify(token).ok_or(UNKNOWN)?;
         let wrong = |why: String| format!("[{UNKNOWN}, {why}]");
-        let good: Vec<String> = audiences.iter().filter(|a| claims.audiences.contains(a)).cloned().collect();
+        let good: Vec<String> = audiences
+            .iter()
+            .filter(|a| claims.audiences.contains(a))
+            .cloned()
+            .collect();
         if good.is_empty() {
             let list = |l: &[String]| super::rules::quoted_list(l);
             let (has, wants) = (list(&claims.audiences), list(audiences));
-            return Err(wrong(format!("token audiences {has} is invalid for the target audiences {wants}")));
+            return Err(wrong(format!(
+                "token audiences {has} is invalid for the target audiences {wants}"
+            )));
         }
         let user = self.check_account(&claims, token).map_err(wrong)?;
         Ok((Arc::new(user), good))
@@ -59,12 +71,20 @@ impl Auth {
         let uid = uid_of(&self.registry, "/serviceaccounts", namespace, &account.name)
             .ok_or_else(|| format!("serviceaccounts {:?} not found", account.name))?;
         if uid != account.uid {
-            return Err(format!("service account UID ({uid}) does not match claim ({})", account.uid));
+            return Err(format!(
+                "service account UID ({uid}) does not match claim ({})",
+                account.uid
+            ));
         }
         let gone = || "service account token has been invalidated".to_owned();
         if claims.legacy {
             let name = bound.secret.as_ref().map_or("", |s| s.name.as_str());
-            let secret = self.registry.read().get("/secrets", namespace, name).map(|s| s.object()).ok_or_else(gone)?;
+            let secret = self
+                .registry
+                .read()
+                .get("/secrets", namespace, name)
+                .map(|s| s.object())
+                .ok_or_else(gone)?;
             let kept = super::decode_data(&secret, "token");
             if kept.as_deref() != Some(token.as_bytes()) {
                 return Err("token does not match server's copy".to_owned());
@@ -72,7 +92,10 @@ impl Auth {
         } else {
             let still = |table: &str, namespace: &str, what: &Option<Ref>| match what {
                 None => Ok(()),
-                Some(r) => uid_of(&self.registry, table, namespace, &r.name).filter(|uid| *uid == r.uid).map(drop).ok_or_else(gone),
+                Some(r) => uid_of(&self.registry, table, namespace, &r.name)
+                    .filter(|uid| *uid == r.uid)
+                    .map(drop)
+                    .ok_or_else(gone),
             };
             still("/secrets", namespace, &bound.secret)?;
             still("/pods", namespace, &bound.pod)?;
@@ -96,7 +119,10 @@ fn user_of(claims: &Claims) -> UserInfo {
     user.join(AUTHENTICATED);
     let mut tell = |key: &str, value: &str| {
         if !value.is_empty() {
-            user.extra.insert(format!("authentication.kubernetes.io/{key}"), vec![value.to_owned()]);
+            user.extra.insert(
+                format!("authentication.kubernetes.io/{key}"),
+                vec![value.to_owned()],
+            );
         }
     };
     for (word, what) in [("pod", &bound.pod), ("node", &bound.node)] {
@@ -112,5 +138,8 @@ fn user_of(claims: &Claims) -> UserInfo {
 }
 
 fn uid_of(registry: &Registry, table: &str, namespace: &str, name: &str) -> Option<String> {
-    registry.read().get(table, namespace, name).map(|s| s.meta.uid.clone())
+    registry
+        .read()
+        .get(table, namespace, name)
+        .map(|s| s.meta.uid.clone())
 }

@@ -37,7 +37,12 @@ fn mend(live: &Object, wanted: &Object) -> Option<Object> {
     if live.annotation(AUTOUPDATE) == Some("false") {
         return None;
     }
-    let list = |o: &Object, field: &str| o.0.get(field).and_then(Value::as_array).cloned().unwrap_or_default();
+    let list = |o: &Object, field: &str| {
+        o.0.get(field)
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default()
+    };
     let mut mended = live.clone();
     let held = Rule::list(live.0.get("rules"));
     let lost = |value: &Value, field: &str| match field {
@@ -46,10 +51,15 @@ fn mend(live: &Object, wanted: &Object) -> Option<Object> {
     };
     let mut changed = false;
     for field in ["rules", "subjects"] {
-        let add: Vec<Value> = list(wanted, field).into_iter().filter(|v| lost(v, field)).collect();
+        let add: Vec<Value> = list(wanted, field)
+            .into_iter()
+            .filter(|v| lost(v, field))
+            .collect();
         if !add.is_empty() {
             changed = true;
-            mended.0.insert(field.to_owned(), [list(live, field), add].concat().into());
+            mended
+                .0
+                .insert(field.to_owned(), [list(live, field), add].concat().into());
         }
     }
     changed.then_some(mended)
@@ -62,8 +72,14 @@ fn objects() -> Vec<(&'static str, Object)> {
         match line.strip_prefix("  ") {
             None => all.push(head(line)),
             Some(part) => {
-                let Some((resource, object)) = all.last_mut() else { continue };
-                let (field, value) = if resource.ends_with("bindings") { ("subjects", subject(part)) } else { ("rules", rule(part)) };
+                let Some((resource, object)) = all.last_mut() else {
+                    continue;
+                };
+                let (field, value) = if resource.ends_with("bindings") {
+                    ("subjects", subject(part))
+                } else {
+                    ("rules", rule(part))
+                };
                 let list = object.0.entry(field).or_insert_with(|| json!([]));
                 list.as_array_mut().expect("it was made here").push(value);
             }
@@ -74,7 +90,9 @@ fn objects() -> Vec<(&'static str, Object)> {
 
 fn head(line: &str) -> (&'static str, Object) {
     let words: Vec<&str> = line.split(' ').collect();
-    let [kind, namespace, name, more @ ..] = words.as_slice() else { return ("", Object::default()) };
+    let [kind, namespace, name, more @ ..] = words.as_slice() else {
+        return ("", Object::default());
+    };
     let mut labels = json!({"kubernetes.io/bootstrapping": "rbac-defaults"});
     let mut object = Map::new();
     object.insert("apiVersion".into(), format!("{GROUP}/v1").into());
@@ -87,7 +105,10 @@ fn head(line: &str) -> (&'static str, Object) {
     };
     if resource.ends_with("bindings") {
         if let [role_kind, role] = more {
-            object.insert("roleRef".into(), json!({"apiGroup": GROUP, "kind": role_kind, "name": role}));
+            object.insert(
+                "roleRef".into(),
+                json!({"apiGroup": GROUP, "kind": role_kind, "name": role}),
+            );
         }
     } else {
         for word in more {
@@ -95,7 +116,10 @@ fn head(line: &str) -> (&'static str, Object) {
                 None => labels[format!("{GROUP}/{word}")] = "true".into(),
                 Some(label) => {
                     let selector = json!({"matchLabels": {format!("{GROUP}/{label}"): "true"}});
-                    object.insert("aggregationRule".into(), json!({"clusterRoleSelectors": [selector]}));
+                    object.insert(
+                        "aggregationRule".into(),
+                        json!({"clusterRoleSelectors": [selector]}),
+                    );
                 }
             }
         }
@@ -110,13 +134,33 @@ fn head(line: &str) -> (&'static str, Object) {
 
 /// `verbs | groups | resources [| names]`, or `verbs | url | paths`.
 fn rule(line: &str) -> Value {
-    let words = |text: &str| text.split_whitespace().map(|w| if w == "core" { String::new() } else { w.to_owned() }).collect::<Vec<_>>();
+    let words = |text: &str| {
+        text.split_whitespace()
+            .map(|w| {
+                if w == "core" {
+                    String::new()
+                } else {
+                    w.to_owned()
+                }
+            })
+            .collect::<Vec<_>>()
+    };
     let parts: Vec<&str> = line.split(" | ").collect();
     let rule = match parts.as_slice() {
-        [verbs, "url", urls] => Rule { verbs: words(verbs), urls: words(urls), ..Rule::default() },
+        [verbs, "url", urls] => Rule {
+            verbs: words(verbs),
+            urls: words(urls),
+            ..Rule::default()
+        },
         [verbs, groups, resources, names @ ..] => {
             let names = names.first().map(|n| words(n)).unwrap_or_default();
-            Rule { verbs: words(verbs), groups: words(groups), resources: words(resources), names, urls: Vec::new() }
+            Rule {
+                verbs: words(verbs),
+                groups: words(groups),
+                resources: words(resources),
+                names,
+                urls: Vec::new(),
+            }
         }
         _ => Rule::default(),
     };
@@ -127,7 +171,9 @@ fn rule(line: &str) -> Value {
 fn subject(line: &str) -> Value {
     let words: Vec<&str> = line.split(' ').collect();
     match words.as_slice() {
-        ["ServiceAccount", namespace, name] => json!({"kind": "ServiceAccount", "namespace": namespace, "name": name}),
+        ["ServiceAccount", namespace, name] => {
+            json!({"kind": "ServiceAccount", "namespace": namespace, "name": name})
+        }
         [kind, _, name] => json!({"apiGroup": GROUP, "kind": kind, "name": name}),
         _ => Value::Null,
     }
@@ -141,10 +187,27 @@ mod tests {
     fn the_table_is_read_whole() {
         let all = objects();
         let count = |resource: &str| all.iter().filter(|(r, _)| *r == resource).count();
-        assert_eq!([count("clusterroles"), count("clusterrolebindings"), count("roles"), count("rolebindings")], [69, 50, 7, 7]);
-        let rules: usize = all.iter().map(|(_, o)| Rule::list(o.0.get("rules")).len()).sum();
+        assert_eq!(
+            [
+                count("clusterroles"),
+                count("clusterrolebindings"),
+                count("roles"),
+                count("rolebindings")
+            ],
+            [69, 50, 7, 7]
+        );
+        let rules: usize = all
+            .iter()
+            .map(|(_, o)| Rule::list(o.0.get("rules")).len())
+            .sum();
         assert_eq!(rules, 322);
-        let broken = |r: &Rule| r.verbs.is_empty() || (r.urls.is_empty() && (r.groups.is_empty() || r.resources.is_empty()));
-        assert!(!all.iter().any(|(_, o)| Rule::list(o.0.get("rules")).iter().any(broken)));
+        let broken = |r: &Rule| {
+            r.verbs.is_empty()
+                || (r.urls.is_empty() && (r.groups.is_empty() || r.resources.is_empty()))
+        };
+        assert!(
+            !all.iter()
+                .any(|(_, o)| Rule::list(o.0.get("rules")).iter().any(broken))
+        );
     }
 }

@@ -19,10 +19,19 @@ const ACCOUNT: &str = "kubernetes.io/service-account.name";
 const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 
 /// Looks at everything once, then at every change, until `stop`.
-pub async fn run(auth: Arc<Auth>, ca: String, mut changes: UnboundedReceiver<Event>, stop: CancellationToken) {
+pub async fn run(
+    auth: Arc<Auth>,
+    ca: String,
+    mut changes: UnboundedReceiver<Event>,
+    stop: CancellationToken,
+) {
     let controller = Controller { auth, ca };
     controller.aggregate();
-    for secret in controller.registry().list(&Gvr::new("", "v1", "secrets"), None).unwrap_or_default() {
+    for secret in controller
+        .registry()
+        .list(&Gvr::new("", "v1", "secrets"), None)
+        .unwrap_or_default()
+    {
         controller.fill(&secret);
     }
     loop {
@@ -53,8 +62,14 @@ impl Controller {
             "rbac.authorization.k8s.io/clusterroles" => self.aggregate(),
             "/secrets" if event.kind != EventType::Deleted => self.fill(object),
             "/serviceaccounts" if event.kind != EventType::Modified => {
-                let secrets = self.registry().list(&Gvr::new("", "v1", "secrets"), Some(object.namespace())).unwrap_or_default();
-                for secret in secrets.iter().filter(|s| s.annotation(ACCOUNT) == Some(object.name())) {
+                let secrets = self
+                    .registry()
+                    .list(&Gvr::new("", "v1", "secrets"), Some(object.namespace()))
+                    .unwrap_or_default();
+                for secret in secrets
+                    .iter()
+                    .filter(|s| s.annotation(ACCOUNT) == Some(object.name()))
+                {
                     self.fill(secret);
                 }
             }
@@ -67,11 +82,21 @@ impl Controller {
         let gvr = Gvr::new(GROUP, "v1", "clusterroles");
         let roles = self.registry().list(&gvr, None).unwrap_or_default();
         for role in &roles {
-            let Some(selectors) = role.pointer("/aggregationRule/clusterRoleSelectors").and_then(Value::as_array) else { continue };
-            let selectors: Vec<LabelSelector> = selectors.iter().filter_map(|s| LabelSelector::from_json(s).ok()).collect();
+            let Some(selectors) = role
+                .pointer("/aggregationRule/clusterRoleSelectors")
+                .and_then(Value::as_array)
+            else {
+                continue;
+            };
+            let selectors: Vec<LabelSelector> = selectors
+                .iter()
+                .filter_map(|s| LabelSelector::from_json(s).ok())
+                .collect();
             let mut rules: Vec<Rule> = Vec::new();
             for selector in &selectors {
-                let chosen = roles.iter().filter(|r| r.name() != role.name() && selector.matches(&r.labels()));
+                let chosen = roles
+                    .iter()
+                    .filter(|r| r.name() != role.name() && selector.matches(&r.labels()));
                 for rule in chosen.flat_map(|r| Rule::list(r.0.get("rules"))) {
                     if !rules.contains(&rule) {
                         rules.push(rule);
@@ -82,11 +107,21 @@ impl Controller {
                 continue;
             }
             let rules: Vec<Value> = rules.iter().map(Rule::to_json).collect();
-            let config =
-                json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ClusterRole", "metadata": {"name": role.name()}, "rules": rules});
-            let Ok(config) = Object::from_value(config) else { continue };
-            let options = WriteOptions { force: true, ..WriteOptions::manager("clusterrole-aggregation-controller") };
-            if let Err(status) = self.registry().patch(&gvr, ("", role.name()), Part::Main, &Patch::Apply(config), &options) {
+            let config = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ClusterRole", "metadata": {"name": role.name()}, "rules": rules});
+            let Ok(config) = Object::from_value(config) else {
+                continue;
+            };
+            let options = WriteOptions {
+                force: true,
+                ..WriteOptions::manager("clusterrole-aggregation-controller")
+            };
+            if let Err(status) = self.registry().patch(
+                &gvr,
+                ("", role.name()),
+                Part::Main,
+                &Patch::Apply(config),
+                &options,
+            ) {
                 tracing::warn!(%status, role = role.name(), "cannot aggregate a cluster role");
             }
         }
@@ -94,13 +129,31 @@ impl Controller {
 
     /// Puts a token into a Secret that asks for one; removes the Secret of an account that is gone.
     fn fill(&self, secret: &Object) {
-        let Some(account) = secret.annotation(ACCOUNT).filter(|_| secret.str_at("/type") == TOKEN_SECRET) else { return };
+        let Some(account) = secret
+            .annotation(ACCOUNT)
+            .filter(|_| secret.str_at("/type") == TOKEN_SECRET)
+        else {
+            return;
+        };
         let gvr = Gvr::new("", "v1", "secrets");
         let (namespace, name) = (secret.namespace(), secret.name());
-        let uid = match self.registry().get(&Gvr::new("", "v1", "serviceaccounts"), namespace, account) {
-            Ok(found) if secret.annotation(ACCOUNT_UID).is_none_or(|uid| uid == found.uid()) => found.uid().to_owned(),
+        let uid = match self.registry().get(
+            &Gvr::new("", "v1", "serviceaccounts"),
+            namespace,
+            account,
+        ) {
+            Ok(found)
+                if secret
+                    .annotation(ACCOUNT_UID)
+                    .is_none_or(|uid| uid == found.uid()) =>
+            {
+                found.uid().to_owned()
+            }
             _ => {
-                let options = DeleteOptions { uid: Some(secret.uid().to_owned()), ..DeleteOptions::default() };
+                let options = DeleteOptions {
+                    uid: Some(secret.uid().to_owned()),
+                    ..DeleteOptions::default()
+                };
                 match self.registry().delete(&gvr, namespace, name, &options) {
                     Err(status) if !status.is_not_found() && !status.is_conflict() => {
                         tracing::warn!(%status, secret = name, "cannot delete the token of an account that is gone");
@@ -116,7 +169,14 @@ impl Controller {
         let token = if has_token {
             Ok(String::new())
         } else {
-            self.auth.signer.sign_legacy(namespace, &Ref { name: account.to_owned(), uid }, name)
+            self.auth.signer.sign_legacy(
+                namespace,
+                &Ref {
+                    name: account.to_owned(),
+                    uid,
+                },
+                name,
+            )
         };
         let token = match token {
             Ok(token) => token,
@@ -126,11 +186,21 @@ impl Controller {
             }
         };
         let data = map_entry(&mut filled.0, "data");
-        for (key, text) in [("ca.crt", self.ca.as_str()), ("namespace", namespace), ("token", token.as_str())] {
-            data.entry(key).or_insert_with(|| STANDARD.encode(text).into());
+        for (key, text) in [
+            ("ca.crt", self.ca.as_str()),
+            ("namespace", namespace),
+            ("token", token.as_str()),
+        ] {
+            data.entry(key)
+                .or_insert_with(|| STANDARD.encode(text).into());
         }
         if filled != *secret
-            && let Err(status) = self.registry().update(&gvr, namespace, filled, &WriteOptions::manager("kube-controller-manager"))
+            && let Err(status) = self.registry().update(
+                &gvr,
+                namespace,
+                filled,
+                &WriteOptions::manager("kube-controller-manager"),
+            )
             && !status.is_conflict()
             && !status.is_not_found()
         {

@@ -20,18 +20,33 @@ pub struct Write {
     pub name: String,
 }
 
-pub fn check(policy: &Policy, write: &Write, new: &Object, old: Option<&Object>) -> Result<(), Status> {
+pub fn check(
+    policy: &Policy,
+    write: &Write,
+    new: &Object,
+    old: Option<&Object>,
+) -> Result<(), Status> {
     if write.user.is_master() || old.is_some_and(|old| only_collected(new, old)) {
         return Ok(());
     }
-    if write.resource.ends_with("bindings") { check_binding(policy, write, new) } else { check_role(policy, write, new, old) }
+    if write.resource.ends_with("bindings") {
+        check_binding(policy, write, new)
+    } else {
+        check_role(policy, write, new, old)
+    }
 }
 
 /// Whether nothing changes but what garbage collection needs.
 fn only_collected(new: &Object, old: &Object) -> bool {
     let plain = |o: &Object| {
         let mut copy = o.clone();
-        for field in ["ownerReferences", "finalizers", "managedFields", "resourceVersion", "selfLink"] {
+        for field in [
+            "ownerReferences",
+            "finalizers",
+            "managedFields",
+            "resourceVersion",
+            "selfLink",
+        ] {
             copy.metadata_mut().remove(field);
         }
         copy
@@ -39,7 +54,14 @@ fn only_collected(new: &Object, old: &Object) -> bool {
     plain(new) == plain(old)
 }
 
-fn may(policy: &Policy, write: &Write, verb: &str, group: &str, resource: &str, name: &str) -> bool {
+fn may(
+    policy: &Policy,
+    write: &Write,
+    verb: &str,
+    group: &str,
+    resource: &str,
+    name: &str,
+) -> bool {
     let asked = Attributes {
         is_resource: true,
         verb: verb.to_owned(),
@@ -52,8 +74,20 @@ fn may(policy: &Policy, write: &Write, verb: &str, group: &str, resource: &str, 
     policy.authorize(&write.user, &asked).0
 }
 
-fn check_role(policy: &Policy, write: &Write, new: &Object, old: Option<&Object>) -> Result<(), Status> {
-    if may(policy, write, "escalate", GROUP, &write.resource, &write.name) {
+fn check_role(
+    policy: &Policy,
+    write: &Write,
+    new: &Object,
+    old: Option<&Object>,
+) -> Result<(), Status> {
+    if may(
+        policy,
+        write,
+        "escalate",
+        GROUP,
+        &write.resource,
+        &write.name,
+    ) {
         return Ok(());
     }
     let refuse = |why: String| Err(Status::forbidden(GROUP, &write.resource, new.name(), &why));
@@ -61,15 +95,30 @@ fn check_role(policy: &Policy, write: &Write, new: &Object, old: Option<&Object>
         return refuse(why);
     }
     // What is gathered later can be anything.
-    let gathers = |o: &Object| o.pointer("/aggregationRule/clusterRoleSelectors").and_then(Value::as_array).is_some_and(|l| !l.is_empty());
+    let gathers = |o: &Object| {
+        o.pointer("/aggregationRule/clusterRoleSelectors")
+            .and_then(Value::as_array)
+            .is_some_and(|l| !l.is_empty())
+    };
     if gathers(new) || old.is_some_and(gathers) {
         let star = || vec!["*".to_owned()];
         let everything = [
-            Rule { verbs: star(), groups: star(), resources: star(), ..Rule::default() },
-            Rule { verbs: star(), urls: star(), ..Rule::default() },
+            Rule {
+                verbs: star(),
+                groups: star(),
+                resources: star(),
+                ..Rule::default()
+            },
+            Rule {
+                verbs: star(),
+                urls: star(),
+                ..Rule::default()
+            },
         ];
         if not_held(policy, write, &everything).is_some() {
-            return refuse("must have cluster-admin privileges to use the aggregationRule".to_owned());
+            return refuse(
+                "must have cluster-admin privileges to use the aggregationRule".to_owned(),
+            );
         }
     }
     Ok(())
@@ -77,12 +126,22 @@ fn check_role(policy: &Policy, write: &Write, new: &Object, old: Option<&Object>
 
 fn check_binding(policy: &Policy, write: &Write, new: &Object) -> Result<(), Status> {
     let (kind, name) = (new.str_at("/roleRef/kind"), new.str_at("/roleRef/name"));
-    let group = if new.str_at("/roleRef/apiGroup").is_empty() { GROUP } else { new.str_at("/roleRef/apiGroup") };
+    let group = if new.str_at("/roleRef/apiGroup").is_empty() {
+        GROUP
+    } else {
+        new.str_at("/roleRef/apiGroup")
+    };
     let resource = match kind {
         "ClusterRole" => "clusterroles",
         "Role" => "roles",
         // Validation will refuse it.
-        other => return Err(Status::new(500, "", format!("unsupported role reference kind: {other:?}"))),
+        other => {
+            return Err(Status::new(
+                500,
+                "",
+                format!("unsupported role reference kind: {other:?}"),
+            ));
+        }
     };
     if may(policy, write, "bind", group, resource, name) {
         return Ok(());
@@ -91,7 +150,9 @@ fn check_binding(policy: &Policy, write: &Write, new: &Object) -> Result<(), Sta
         return Err(Status::bad_request("Name parameter required."));
     }
     // What is missing is called as what is written.
-    let rules = policy.role(kind, name, &write.namespace).map_err(|m| Status::not_found(GROUP, &write.resource, &m.name))?;
+    let rules = policy
+        .role(kind, name, &write.namespace)
+        .map_err(|m| Status::not_found(GROUP, &write.resource, &m.name))?;
     match not_held(policy, write, rules) {
         Some(why) => Err(Status::forbidden(GROUP, &write.resource, new.name(), &why)),
         None => Ok(()),
@@ -105,9 +166,14 @@ fn not_held(policy: &Policy, write: &Write, rules: &[Rule]) -> Option<String> {
     if lines.is_empty() {
         return None;
     }
-    let (name, groups) = (super::attributes::quoted(&write.user.name), quoted_list(&write.user.groups));
-    let mut text =
-        format!("user {name} (groups={groups}) is attempting to grant RBAC permissions not currently held:\n{}", lines.join("\n"));
+    let (name, groups) = (
+        super::attributes::quoted(&write.user.name),
+        quoted_list(&write.user.groups),
+    );
+    let mut text = format!(
+        "user {name} (groups={groups}) is attempting to grant RBAC permissions not currently held:\n{}",
+        lines.join("\n")
+    );
     if !wrong.is_empty() {
         text.push_str(&format!("; resolution errors: {}", together(&wrong)));
     }

@@ -5,7 +5,9 @@
 
 use super::attributes::{Attributes, quoted};
 use super::policy::Policy;
-use super::user::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, UserInfo, account_groups, split_account};
+use super::user::{
+    ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, UserInfo, account_groups, split_account,
+};
 use crate::http::route::decode;
 use crate::status::Status;
 use http::HeaderMap;
@@ -24,9 +26,17 @@ fn wanted(headers: &HeaderMap) -> Result<Option<UserInfo>, Status> {
     let text = |v: &http::HeaderValue| String::from_utf8_lossy(v.as_bytes()).into_owned();
     let texts = |name: &str| headers.get_all(name).iter().map(text).collect::<Vec<_>>();
     let first = |name: &str| texts(name).into_iter().next().unwrap_or_default();
-    let mut user = UserInfo { name: first(USER), uid: first(UID), groups: texts(GROUP), extra: Default::default() };
+    let mut user = UserInfo {
+        name: first(USER),
+        uid: first(UID),
+        groups: texts(GROUP),
+        extra: Default::default(),
+    };
     for name in headers.keys().filter(|n| n.as_str().starts_with(EXTRA)) {
-        user.extra.entry(decode(&name.as_str()[EXTRA.len()..])).or_default().extend(texts(name.as_str()));
+        user.extra
+            .entry(decode(&name.as_str()[EXTRA.len()..]))
+            .or_default()
+            .extend(texts(name.as_str()));
     }
     if !user.name.is_empty() {
         return Ok(Some(user));
@@ -34,10 +44,28 @@ fn wanted(headers: &HeaderMap) -> Result<Option<UserInfo>, Status> {
     if user.uid.is_empty() && user.groups.is_empty() && user.extra.is_empty() {
         return Ok(None);
     }
-    let list = |l: &[String]| format!("[]string{{{}}}", l.iter().map(|w| quoted(w)).collect::<Vec<_>>().join(", "));
-    let groups = if user.groups.is_empty() { "[]string(nil)".to_owned() } else { list(&user.groups) };
-    let extra = user.extra.iter().map(|(k, v)| format!("{}:{}", quoted(k), list(v))).collect::<Vec<_>>().join(", ");
-    let extra = if user.extra.is_empty() { "map[string][]string(nil)".to_owned() } else { format!("map[string][]string{{{extra}}}") };
+    let list = |l: &[String]| {
+        format!(
+            "[]string{{{}}}",
+            l.iter().map(|w| quoted(w)).collect::<Vec<_>>().join(", ")
+        )
+    };
+    let groups = if user.groups.is_empty() {
+        "[]string(nil)".to_owned()
+    } else {
+        list(&user.groups)
+    };
+    let extra = user
+        .extra
+        .iter()
+        .map(|(k, v)| format!("{}:{}", quoted(k), list(v)))
+        .collect::<Vec<_>>()
+        .join(", ");
+    let extra = if user.extra.is_empty() {
+        "map[string][]string(nil)".to_owned()
+    } else {
+        format!("map[string][]string{{{extra}}}")
+    };
     Err(Status::bad_request(format!(
         "requested &user.DefaultInfo{{Name:\"\", UID:{}, Groups:{groups}, Extra:{extra}}} without impersonating a user name",
         quoted(&user.uid)
@@ -45,9 +73,20 @@ fn wanted(headers: &HeaderMap) -> Result<Option<UserInfo>, Status> {
 }
 
 /// The user that the request is carried out as; nothing when it does not ask for that.
-pub fn impersonate(policy: &Policy, user: &UserInfo, headers: &HeaderMap, asked: &Attributes) -> Result<Option<UserInfo>, Status> {
-    let Some(wanted) = wanted(headers)? else { return Ok(None) };
-    let check = Check { policy, user, wanted: &wanted };
+pub fn impersonate(
+    policy: &Policy,
+    user: &UserInfo,
+    headers: &HeaderMap,
+    asked: &Attributes,
+) -> Result<Option<UserInfo>, Status> {
+    let Some(wanted) = wanted(headers)? else {
+        return Ok(None);
+    };
+    let check = Check {
+        policy,
+        user,
+        wanted: &wanted,
+    };
     let mut refused = None;
     for way in ways(user, &wanted) {
         match check.by(way, asked) {
@@ -60,7 +99,8 @@ pub fn impersonate(policy: &Policy, user: &UserInfo, headers: &HeaderMap, asked:
 
 fn node_of(name: &str) -> Option<&str> {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
-    name.strip_prefix("system:node:").filter(|n| !n.is_empty() && n.len() <= 253 && n.chars().all(allowed))
+    name.strip_prefix("system:node:")
+        .filter(|n| !n.is_empty() && n.len() <= 253 && n.chars().all(allowed))
 }
 
 /// The ways that fit, most restricted first; the empty word is the old one.
@@ -68,8 +108,16 @@ fn ways(user: &UserInfo, wanted: &UserInfo) -> Vec<&'static str> {
     let only_name = wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
     let node = node_of(&wanted.name);
     let is_account = split_account(&wanted.name).is_some();
-    let own_node =
-        user.extra.get("authentication.kubernetes.io/node-name").and_then(|l| if let [n] = l.as_slice() { Some(n.as_str()) } else { None });
+    let own_node = user
+        .extra
+        .get("authentication.kubernetes.io/node-name")
+        .and_then(|l| {
+            if let [n] = l.as_slice() {
+                Some(n.as_str())
+            } else {
+                None
+            }
+        });
     let associated = node.is_some() && own_node == node && split_account(&user.name).is_some();
     let fits = [
         ("associated-node", only_name && associated),
@@ -78,7 +126,10 @@ fn ways(user: &UserInfo, wanted: &UserInfo) -> Vec<&'static str> {
         ("user-info", node.is_none() && !is_account),
         ("", true),
     ];
-    fits.into_iter().filter(|(_, fits)| *fits).map(|(way, _)| way).collect()
+    fits.into_iter()
+        .filter(|(_, fits)| *fits)
+        .map(|(way, _)| way)
+        .collect()
 }
 
 struct Check<'a> {
@@ -90,15 +141,26 @@ struct Check<'a> {
 impl Check<'_> {
     fn ask(&self, asked: &Attributes) -> Result<(), Status> {
         let (allowed, reason) = self.policy.authorize(self.user, asked);
-        if allowed { Ok(()) } else { Err(asked.forbidden(&self.user.name, &reason)) }
+        if allowed {
+            Ok(())
+        } else {
+            Err(asked.forbidden(&self.user.name, &reason))
+        }
     }
 
     fn by(&self, way: &str, request: &Attributes) -> Result<UserInfo, Status> {
         let strict = !way.is_empty();
         if strict {
-            self.ask(&Attributes { verb: format!("impersonate-on:{way}:{}", request.verb), ..request.clone() })?;
+            self.ask(&Attributes {
+                verb: format!("impersonate-on:{way}:{}", request.verb),
+                ..request.clone()
+            })?;
         }
-        let verb = if strict { format!("impersonate:{way}") } else { "impersonate".to_owned() };
+        let verb = if strict {
+            format!("impersonate:{way}")
+        } else {
+            "impersonate".to_owned()
+        };
         let about = |group: &str, resource: &str, name: &str| Attributes {
             is_resource: true,
             verb: verb.clone(),
@@ -127,11 +189,19 @@ impl Check<'_> {
     fn name(&self, way: &str, mut asked: Attributes, found: &mut UserInfo) -> Attributes {
         if let (Some(node), true) = (node_of(&self.wanted.name), way.ends_with("-node")) {
             asked.resource = "nodes".to_owned();
-            asked.name = if way == "associated-node" { "*".to_owned() } else { node.to_owned() };
+            asked.name = if way == "associated-node" {
+                "*".to_owned()
+            } else {
+                node.to_owned()
+            };
             found.groups = vec!["system:nodes".to_owned()];
         }
         if let Some((namespace, name)) = split_account(&self.wanted.name) {
-            (asked.resource, asked.namespace, asked.name) = ("serviceaccounts".to_owned(), namespace.to_owned(), name.to_owned());
+            (asked.resource, asked.namespace, asked.name) = (
+                "serviceaccounts".to_owned(),
+                namespace.to_owned(),
+                name.to_owned(),
+            );
             if self.wanted.groups.is_empty() {
                 found.groups = account_groups(namespace);
             }
@@ -142,40 +212,76 @@ impl Check<'_> {
     fn groups(&self, strict: bool, mut asked: Attributes) -> Result<(), Status> {
         let groups = &self.wanted.groups;
         if strict && groups.iter().any(String::is_empty) {
-            return Err(asked.forbidden(&self.user.name, "impersonating the empty string group is not allowed"));
+            return Err(asked.forbidden(
+                &self.user.name,
+                "impersonating the empty string group is not allowed",
+            ));
         }
         if strict && groups.iter().any(|g| g == MASTERS) {
             asked.name = MASTERS.to_owned();
-            return Err(asked.forbidden(&self.user.name, "impersonating the system:masters group is not allowed"));
+            return Err(asked.forbidden(
+                &self.user.name,
+                "impersonating the system:masters group is not allowed",
+            ));
         }
-        if strict && groups.len() >= MANY && self.ask(&Attributes { name: "*".into(), ..asked.clone() }).is_ok() {
+        if strict
+            && groups.len() >= MANY
+            && self
+                .ask(&Attributes {
+                    name: "*".into(),
+                    ..asked.clone()
+                })
+                .is_ok()
+        {
             return Ok(());
         }
-        groups.iter().try_for_each(|group| self.ask(&Attributes { name: group.clone(), ..asked.clone() }))
+        groups.iter().try_for_each(|group| {
+            self.ask(&Attributes {
+                name: group.clone(),
+                ..asked.clone()
+            })
+        })
     }
 
     fn extra(&self, strict: bool, asked: Attributes) -> Result<(), Status> {
         let extra = &self.wanted.extra;
-        if let (true, Some(why)) = (strict, extra.iter().find_map(|(key, values)| unfit(key, values))) {
+        if let (true, Some(why)) = (
+            strict,
+            extra.iter().find_map(|(key, values)| unfit(key, values)),
+        ) {
             return Err(asked.forbidden(&self.user.name, &why));
         }
-        let of = |key: &str, name: &str| Attributes { subresource: key.to_owned(), name: name.to_owned(), ..asked.clone() };
+        let of = |key: &str, name: &str| Attributes {
+            subresource: key.to_owned(),
+            name: name.to_owned(),
+            ..asked.clone()
+        };
         let many = extra.len() >= MANY || extra.values().map(Vec::len).sum::<usize>() >= MANY;
         if strict && many && self.ask(&of("*", "*")).is_ok() {
             return Ok(());
         }
-        extra.iter().flat_map(|(key, values)| values.iter().map(move |v| (key, v))).try_for_each(|(key, value)| self.ask(&of(key, value)))
+        extra
+            .iter()
+            .flat_map(|(key, values)| values.iter().map(move |v| (key, v)))
+            .try_for_each(|(key, value)| self.ask(&of(key, value)))
     }
 }
 
 /// Why an extra field cannot be taken over.
 fn unfit(key: &str, values: &[String]) -> Option<String> {
-    let domain_prefixed = key.split_once('/').is_some_and(|(domain, path)| domain.contains('.') && !path.is_empty());
+    let domain_prefixed = key
+        .split_once('/')
+        .is_some_and(|(domain, path)| domain.contains('.') && !path.is_empty());
     if key.is_empty() {
         Some("impersonating the empty string key in extra is not allowed".to_owned())
     } else if !domain_prefixed {
-        let why = format!("Invalid value: {}: must be a domain-prefixed path (such as \"acme.io/foo\")", quoted(key));
-        Some(format!("impersonating an invalid key in extra is not allowed: extra.key: {why}"))
+        let why = format!(
+            "Invalid value: {}: must be a domain-prefixed path (such as \"acme.io/foo\")",
+            quoted(key)
+        );
+        Some(format!(
+            "impersonating an invalid key in extra is not allowed: extra.key: {why}"
+        ))
     } else if values.iter().any(String::is_empty) {
         Some("impersonating the empty string value in extra is not allowed".to_owned())
     } else if values.is_empty() {

@@ -70,12 +70,18 @@ impl Signer {
     pub fn new(pem: &str) -> Result<Self, String> {
         let pair = KeyPair::from_pem(pem).map_err(|e| e.to_string())?;
         let public = pair.public_key_raw();
-        let [_, point @ ..] = public else { return Err("the key has no public part".into()) };
+        let [_, point @ ..] = public else {
+            return Err("the key has no public part".into());
+        };
         if point.len() != 64 {
             return Err("the key is not a P-256 key".into());
         }
         let half = |range: std::ops::Range<usize>| URL_SAFE_NO_PAD.encode(&point[range]);
-        let header = Header { kid: Some(URL_SAFE_NO_PAD.encode(Sha256::digest(public))), typ: None, ..Header::new(Algorithm::ES256) };
+        let header = Header {
+            kid: Some(URL_SAFE_NO_PAD.encode(Sha256::digest(public))),
+            typ: None,
+            ..Header::new(Algorithm::ES256)
+        };
         Ok(Self {
             encoding: EncodingKey::from_ec_der(pair.serialized_der()),
             decoding: DecodingKey::from_ec_der(public),
@@ -95,7 +101,12 @@ impl Signer {
     }
 
     /// The token of a Secret: without end.
-    pub fn sign_legacy(&self, namespace: &str, account: &Ref, secret: &str) -> Result<String, String> {
+    pub fn sign_legacy(
+        &self,
+        namespace: &str,
+        account: &Ref,
+        secret: &str,
+    ) -> Result<String, String> {
         let text = json!({
             "iss": LEGACY_ISSUER, "sub": super::user::account_name(namespace, &account.name),
             "kubernetes.io/serviceaccount/namespace": namespace, "kubernetes.io/serviceaccount/secret.name": secret,
@@ -115,14 +126,24 @@ impl Signer {
             return None;
         }
         let key: [u8; 32] = Sha256::digest(token).into();
-        let lock = || self.verified.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let lock = || {
+            self.verified
+                .lock()
+                .unwrap_or_else(|poisoned| poisoned.into_inner())
+        };
         if let Some(known) = lock().get(&key) {
             return Some(known.clone());
         }
         let mut validation = Validation::new(Algorithm::ES256);
         validation.required_spec_claims.clear();
-        (validation.validate_exp, validation.validate_nbf, validation.validate_aud) = (false, false, false);
-        let claims = jsonwebtoken::decode::<Value>(token, &self.decoding, &validation).ok()?.claims;
+        (
+            validation.validate_exp,
+            validation.validate_nbf,
+            validation.validate_aud,
+        ) = (false, false, false);
+        let claims = jsonwebtoken::decode::<Value>(token, &self.decoding, &validation)
+            .ok()?
+            .claims;
         let claims = Arc::new(Claims::read(&claims)?);
         let mut verified = lock();
         if verified.len() >= REMEMBERED {
@@ -140,22 +161,43 @@ impl Signer {
 
 impl Claims {
     fn read(value: &Value) -> Option<Self> {
-        let word = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or("").to_owned();
+        let word = |field: &str| {
+            value
+                .get(field)
+                .and_then(Value::as_str)
+                .unwrap_or("")
+                .to_owned()
+        };
         if word("iss") == LEGACY_ISSUER {
             let of = |field: &str| word(&format!("kubernetes.io/serviceaccount/{field}"));
             let bound = Bound {
                 namespace: of("namespace"),
-                serviceaccount: Ref { name: of("service-account.name"), uid: of("service-account.uid") },
-                secret: Some(Ref { name: of("secret.name"), uid: String::new() }),
+                serviceaccount: Ref {
+                    name: of("service-account.name"),
+                    uid: of("service-account.uid"),
+                },
+                secret: Some(Ref {
+                    name: of("secret.name"),
+                    uid: String::new(),
+                }),
                 ..Bound::default()
             };
-            return Some(Self { audiences: vec![ISSUER.to_owned()], bound, legacy: true, ..Self::default() });
+            return Some(Self {
+                audiences: vec![ISSUER.to_owned()],
+                bound,
+                legacy: true,
+                ..Self::default()
+            });
         }
         if word("iss") != ISSUER {
             return None;
         }
         Some(Self {
-            audiences: value["aud"].as_array()?.iter().filter_map(|a| a.as_str().map(str::to_owned)).collect(),
+            audiences: value["aud"]
+                .as_array()?
+                .iter()
+                .filter_map(|a| a.as_str().map(str::to_owned))
+                .collect(),
             not_before: value["nbf"].as_i64()?,
             expires: Some(value["exp"].as_i64()?),
             id: word("jti"),
@@ -166,7 +208,10 @@ impl Claims {
 
     /// Why it does not hold at this time.
     pub fn check_time(&self, now: i64) -> Result<(), &'static str> {
-        if self.expires.is_some_and(|end| now > end.saturating_add(LEEWAY)) {
+        if self
+            .expires
+            .is_some_and(|end| now > end.saturating_add(LEEWAY))
+        {
             return Err("service account token has expired");
         }
         if now < self.not_before.saturating_sub(LEEWAY) {
@@ -187,8 +232,22 @@ mod tests {
     #[test]
     fn what_is_signed_is_read_again_and_nothing_else_is() {
         let (one, other) = (signer(), signer());
-        let bound = Bound { namespace: "ns".into(), serviceaccount: Ref { name: "sa".into(), uid: "u".into() }, ..Bound::default() };
-        let claims = Claims { audiences: vec!["a".into()], not_before: 100, expires: Some(700), id: "j".into(), bound, legacy: false };
+        let bound = Bound {
+            namespace: "ns".into(),
+            serviceaccount: Ref {
+                name: "sa".into(),
+                uid: "u".into(),
+            },
+            ..Bound::default()
+        };
+        let claims = Claims {
+            audiences: vec!["a".into()],
+            not_before: 100,
+            expires: Some(700),
+            id: "j".into(),
+            bound,
+            legacy: false,
+        };
         let token = one.sign(&claims, 100).expect("signs");
         assert_eq!(one.verify(&token).as_deref(), Some(&claims));
         assert_eq!(one.verify(&token).as_deref(), Some(&claims), "from memory");
@@ -197,13 +256,32 @@ mod tests {
         let (_, body) = head.split_once('.').expect("three parts");
         // The algorithm "none", and the same claims without signature.
         let unsigned = format!("{}.{body}.", URL_SAFE_NO_PAD.encode(r#"{"alg":"none"}"#));
-        for bad in [unsigned, format!("{head}."), format!("{head}.{}", signature.to_uppercase()), "a.b.c".into(), String::new()] {
+        for bad in [
+            unsigned,
+            format!("{head}."),
+            format!("{head}.{}", signature.to_uppercase()),
+            "a.b.c".into(),
+            String::new(),
+        ] {
             assert!(one.verify(&bad).is_none(), "{bad}");
         }
-        assert!(claims.check_time(760).is_ok() && claims.check_time(761).is_err() && claims.check_time(39).is_err());
-        let legacy = one.sign_legacy("ns", &Ref { name: "sa".into(), uid: "u".into() }, "s").expect("signs");
         assert!(
-            one.verify(&legacy).is_some_and(|c| c.legacy && c.expires.is_none() && c.bound.secret.as_ref().is_some_and(|s| s.name == "s"))
+            claims.check_time(760).is_ok()
+                && claims.check_time(761).is_err()
+                && claims.check_time(39).is_err()
         );
+        let legacy = one
+            .sign_legacy(
+                "ns",
+                &Ref {
+                    name: "sa".into(),
+                    uid: "u".into(),
+                },
+                "s",
+            )
+            .expect("signs");
+        assert!(one.verify(&legacy).is_some_and(|c| c.legacy
+            && c.expires.is_none()
+            && c.bound.secret.as_ref().is_some_and(|s| s.name == "s")));
     }
 }

@@ -51,20 +51,35 @@ pub struct Auth {
 }
 
 impl Auth {
-    pub fn new(registry: Registry, signer: Signer, users: impl IntoIterator<Item = TokenUser>) -> Self {
-        Self { registry, signer, tokens: StaticTokens::new(users), policy: RwLock::new((u64::MAX, Arc::default())) }
+    pub fn new(
+        registry: Registry,
+        signer: Signer,
+        users: impl IntoIterator<Item = TokenUser>,
+    ) -> Self {
+        Self {
+            registry,
+            signer,
+            tokens: StaticTokens::new(users),
+            policy: RwLock::new((u64::MAX, Arc::default())),
+        }
     }
 
     /// The roles and bindings as they are now.
     pub fn policy(&self) -> Arc<Policy> {
         let now = self.registry.role_changes();
         {
-            let kept = self.policy.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let kept = self
+                .policy
+                .read()
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
             if kept.0 == now {
                 return kept.1.clone();
             }
         }
-        let mut kept = self.policy.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut kept = self
+            .policy
+            .write()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         // Read again: what changes while the policy is read belongs to the next one.
         let now = self.registry.role_changes();
         if kept.0 != now {
@@ -74,14 +89,22 @@ impl Auth {
     }
 
     pub fn authorize(&self, user: &UserInfo, asked: &Attributes) -> (bool, String) {
-        if user.is_master() { (true, String::new()) } else { self.policy().authorize(user, asked) }
+        if user.is_master() {
+            (true, String::new())
+        } else {
+            self.policy().authorize(user, asked)
+        }
     }
 
     /// Who the request is from, when that one may do what it asks for.
     pub fn admit(&self, parts: &Parts) -> Result<Caller, Status> {
         let user = match bearer(&parts.headers) {
             None => Arc::new(UserInfo::anonymous()),
-            Some(token) => self.authenticate(token, &Self::own_audience()).map_err(|_| Status::unauthorized())?.0,
+            Some(token) => {
+                self.authenticate(token, &Self::own_audience())
+                    .map_err(|_| Status::unauthorized())?
+                    .0
+            }
         };
         self.admit_as(user, parts)
     }
@@ -94,11 +117,21 @@ impl Auth {
             None => user,
         };
         let (allowed, reason) = self.authorize(&user, &asked);
-        if allowed { Ok(Caller(user)) } else { Err(asked.forbidden(&user.name, &reason)) }
+        if allowed {
+            Ok(Caller(user))
+        } else {
+            Err(asked.forbidden(&user.name, &reason))
+        }
     }
 
     /// The check on a write of roles and bindings; nothing for other resources and for those who may do everything.
-    pub fn guard(self: &Arc<Self>, user: &Arc<UserInfo>, resource: &Resource, namespace: &str, name: &str) -> Guard {
+    pub fn guard(
+        self: &Arc<Self>,
+        user: &Arc<UserInfo>,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Guard {
         if resource.group != RBAC_GROUP || user.is_master() {
             return Guard::default();
         }
@@ -109,14 +142,18 @@ impl Auth {
             name: name.to_owned(),
         };
         let auth = self.clone();
-        Guard::new(move |new: &Object, old: Option<&Object>| escalation::check(&auth.policy(), &write, new, old))
+        Guard::new(move |new: &Object, old: Option<&Object>| {
+            escalation::check(&auth.policy(), &write, new, old)
+        })
     }
 }
 
 /// The token of `Authorization: Bearer …`. Another scheme is as good as none.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     // Bytes that are no text are nobody's token.
-    let Ok(value) = headers.get(AUTHORIZATION)?.to_str() else { return Some("") };
+    let Ok(value) = headers.get(AUTHORIZATION)?.to_str() else {
+        return Some("");
+    };
     let (scheme, token) = value.trim().split_once(' ')?;
     let token = token.trim();
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)

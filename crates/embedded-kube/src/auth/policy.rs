@@ -78,23 +78,46 @@ impl Policy {
                 }
             }
         }
-        Self { roles, bindings, index }
+        Self {
+            roles,
+            bindings,
+            index,
+        }
     }
 
     /// The rules of the role that a binding in `namespace` names.
-    pub fn role(&self, kind: &str, name: &str, namespace: &str) -> Result<&Arc<Vec<Rule>>, Status404> {
-        let (scope, kind) = if kind == "Role" { (namespace, "role") } else { ("", "clusterrole") };
+    pub fn role(
+        &self,
+        kind: &str,
+        name: &str,
+        namespace: &str,
+    ) -> Result<&Arc<Vec<Rule>>, Status404> {
+        let (scope, kind) = if kind == "Role" {
+            (namespace, "role")
+        } else {
+            ("", "clusterrole")
+        };
         let found = self.roles.get(&(scope.to_owned(), name.to_owned()));
-        found.map(|(_, rules)| rules).ok_or_else(|| Status404 { kind, name: name.to_owned() })
+        found.map(|(_, rules)| rules).ok_or_else(|| Status404 {
+            kind,
+            name: name.to_owned(),
+        })
     }
 
     /// Shows every rule that holds for a user in a namespace (empty: cluster-wide) until `see` says stop by returning false.
     pub fn visit(&self, user: &UserInfo, namespace: &str, see: &mut dyn FnMut(Found<'_>) -> bool) {
-        let keys: Vec<String> = std::iter::once(user_key(&user.name)).chain(user.groups.iter().map(|g| group_key(g))).collect();
-        let scopes = [""].into_iter().chain((!namespace.is_empty()).then_some(namespace));
+        let keys: Vec<String> = std::iter::once(user_key(&user.name))
+            .chain(user.groups.iter().map(|g| group_key(g)))
+            .collect();
+        let scopes = [""]
+            .into_iter()
+            .chain((!namespace.is_empty()).then_some(namespace));
         for scope in scopes {
-            let Some(of) = self.index.get(scope) else { continue };
-            let mut bound: Vec<&Arc<Binding>> = keys.iter().filter_map(|k| of.get(k)).flatten().collect();
+            let Some(of) = self.index.get(scope) else {
+                continue;
+            };
+            let mut bound: Vec<&Arc<Binding>> =
+                keys.iter().filter_map(|k| of.get(k)).flatten().collect();
             bound.sort_by(|a, b| a.name.cmp(&b.name));
             bound.dedup_by(|a, b| Arc::ptr_eq(a, b));
             for binding in bound {
@@ -129,7 +152,14 @@ impl Policy {
         });
         match allowed {
             Some(reason) => (true, reason),
-            None => (false, if wrong.is_empty() { String::new() } else { format!("RBAC: {}", together(&wrong)) }),
+            None => (
+                false,
+                if wrong.is_empty() {
+                    String::new()
+                } else {
+                    format!("RBAC: {}", together(&wrong))
+                },
+            ),
         }
     }
 
@@ -155,14 +185,23 @@ pub fn together(errors: &[String]) -> String {
             list.push(error);
         }
     }
-    if let [one] = list.as_slice() { (*one).to_owned() } else { format!("[{}]", list.join(", ")) }
+    if let [one] = list.as_slice() {
+        (*one).to_owned()
+    } else {
+        format!("[{}]", list.join(", "))
+    }
 }
 
 fn compile<T>(objects: &[Arc<Stored>], before: &Kept<T>, of: impl Fn(&Object) -> T) -> Kept<T> {
     let one = |stored: &Arc<Stored>| {
         let key = (stored.meta.namespace.clone(), stored.meta.name.clone());
-        let known = before.get(&key).filter(|(revision, _)| *revision == stored.meta.revision);
-        let value = known.map_or_else(|| Arc::new(of(&stored.object())), |(_, value)| value.clone());
+        let known = before
+            .get(&key)
+            .filter(|(revision, _)| *revision == stored.meta.revision);
+        let value = known.map_or_else(
+            || Arc::new(of(&stored.object())),
+            |(_, value)| value.clone(),
+        );
         (key, (stored.meta.revision, value))
     };
     objects.iter().map(one).collect()
@@ -182,14 +221,22 @@ impl Binding {
         let subject = |s: &Value| {
             let word = |field: &str| s.get(field).and_then(Value::as_str).unwrap_or("");
             let (kind, name) = (word("kind"), word("name"));
-            let own = if word("namespace").is_empty() { namespace.as_str() } else { word("namespace") };
+            let own = if word("namespace").is_empty() {
+                namespace.as_str()
+            } else {
+                word("namespace")
+            };
             let key = match kind {
                 "User" => user_key(name),
                 "Group" => group_key(name),
                 "ServiceAccount" if !own.is_empty() => user_key(&account_name(own, name)),
                 _ => return None,
             };
-            let shown = if kind == "ServiceAccount" { format!("{name}/{own}") } else { name.to_owned() };
+            let shown = if kind == "ServiceAccount" {
+                format!("{name}/{own}")
+            } else {
+                name.to_owned()
+            };
             Some((key, format!("{kind} {}", quoted(&shown))))
         };
         let subjects = object.pointer("/subjects").and_then(Value::as_array);
@@ -197,17 +244,28 @@ impl Binding {
             name: object.name().to_owned(),
             role_kind: object.str_at("/roleRef/kind").to_owned(),
             role_name: object.str_at("/roleRef/name").to_owned(),
-            subjects: subjects.map(|l| l.iter().filter_map(subject).collect()).unwrap_or_default(),
+            subjects: subjects
+                .map(|l| l.iter().filter_map(subject).collect())
+                .unwrap_or_default(),
             namespace,
         }
     }
 
     fn describe(&self, keys: &[String]) -> String {
-        let subject = self.subjects.iter().find(|(key, _)| keys.contains(key)).map_or("", |(_, shown)| shown);
+        let subject = self
+            .subjects
+            .iter()
+            .find(|(key, _)| keys.contains(key))
+            .map_or("", |(_, shown)| shown);
         let (kind, name) = match self.namespace.as_str() {
             "" => ("ClusterRoleBinding", self.name.clone()),
             namespace => ("RoleBinding", format!("{}/{namespace}", self.name)),
         };
-        format!("{kind} {} of {} {} to {subject}", quoted(&name), self.role_kind, quoted(&self.role_name))
+        format!(
+            "{kind} {} of {} {} to {subject}",
+            quoted(&name),
+            self.role_kind,
+            quoted(&self.role_name)
+        )
     }
 }

@@ -28,19 +28,30 @@ pub struct TokenUser {
 
 impl UserInfo {
     pub fn new(name: &str, groups: &[&str]) -> Self {
-        Self { name: name.to_owned(), groups: groups.iter().map(|g| (*g).to_owned()).collect(), ..Self::default() }
+        Self {
+            name: name.to_owned(),
+            groups: groups.iter().map(|g| (*g).to_owned()).collect(),
+            ..Self::default()
+        }
     }
 
     /// Whoever holds the administrator's token.
     pub fn admin() -> Self {
-        Self { uid: "admin".to_owned(), ..Self::new("admin", &[MASTERS, AUTHENTICATED]) }
+        Self {
+            uid: "admin".to_owned(),
+            ..Self::new("admin", &[MASTERS, AUTHENTICATED])
+        }
     }
 
     /// A service account.
     pub fn account(namespace: &str, name: &str) -> Self {
         let mut groups = account_groups(namespace);
         groups.push(AUTHENTICATED.to_owned());
-        Self { name: account_name(namespace, name), groups, ..Self::default() }
+        Self {
+            name: account_name(namespace, name),
+            groups,
+            ..Self::default()
+        }
     }
 
     pub fn anonymous() -> Self {
@@ -85,15 +96,23 @@ pub fn account_name(namespace: &str, name: &str) -> String {
 
 /// The groups that a service account is in by itself.
 pub fn account_groups(namespace: &str) -> Vec<String> {
-    vec!["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")]
+    vec![
+        "system:serviceaccounts".to_owned(),
+        format!("system:serviceaccounts:{namespace}"),
+    ]
 }
 
 /// Namespace and name of the service account that a user name stands for.
 pub fn split_account(user: &str) -> Option<(&str, &str)> {
-    let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
+    let (namespace, name) = user
+        .strip_prefix("system:serviceaccount:")?
+        .split_once(':')?;
     let label = |s: &str, dots: bool, max: usize| {
-        let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || (dots && c == '.');
-        let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+        let allowed = |c: char| {
+            c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || (dots && c == '.')
+        };
+        let edge =
+            |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
         s.len() <= max && s.chars().all(allowed) && edge(s.chars().next()) && edge(s.chars().last())
     };
     (label(namespace, false, 63) && label(name, true, 253)).then_some((namespace, name))

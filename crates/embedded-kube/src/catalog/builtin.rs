@@ -39,12 +39,18 @@ pub fn resources() -> Vec<Arc<Resource>> {
     let all = schema::resources();
     // The preferred version comes first, and is the one objects are stored in.
     let storage = |group: &str, resource: &str| {
-        all.iter().find(|r| r.group == group && r.resource == resource).map_or_else(String::new, |r| r.version.to_owned())
+        all.iter()
+            .find(|r| r.group == group && r.resource == resource)
+            .map_or_else(String::new, |r| r.version.to_owned())
     };
     let owned = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
     let one = |r: &schema::ResourceInfo| {
         // The events of both groups are the same objects.
-        let storage_group = if r.group == "events.k8s.io" { "" } else { r.group };
+        let storage_group = if r.group == "events.k8s.io" {
+            ""
+        } else {
+            r.group
+        };
         let table = format!("{storage_group}/{}", r.resource);
         Arc::new(Resource {
             group: r.group.to_owned(),

@@ -70,13 +70,19 @@ pub struct ScalePaths {
 impl Custom {
     /// The same for the same schema. Large ones are not written out again for everybody who asks what has changed.
     pub fn digest(&self) -> &[u8; 32] {
-        self.digest.get_or_init(|| Sha256::digest(self.raw.to_string()).into())
+        self.digest
+            .get_or_init(|| Sha256::digest(self.raw.to_string()).into())
     }
 }
 
 fn words(value: Option<&Value>) -> Vec<String> {
     let list = value.and_then(Value::as_array);
-    list.map(|l| l.iter().filter_map(|w| w.as_str().map(str::to_owned)).collect()).unwrap_or_default()
+    list.map(|l| {
+        l.iter()
+            .filter_map(|w| w.as_str().map(str::to_owned))
+            .collect()
+    })
+    .unwrap_or_default()
 }
 
 fn text(value: &Value, key: &str) -> String {
@@ -86,33 +92,72 @@ fn text(value: &Value, key: &str) -> String {
 /// The resources of a definition, one for each served version, the best version first.
 pub fn resources(definition: &Object) -> Vec<Resource> {
     let spec = definition.0.get("spec").unwrap_or(&Value::Null);
-    let accepted = definition.pointer("/status/acceptedNames").filter(|n| n["plural"].as_str().is_some_and(|p| !p.is_empty()));
+    let accepted = definition
+        .pointer("/status/acceptedNames")
+        .filter(|n| n["plural"].as_str().is_some_and(|p| !p.is_empty()));
     let names = accepted.unwrap_or(&spec["names"]);
     // A definition whose names were not accepted is not served; definitions of older stores have conditions, too.
     if !crate::strategy::is_established(definition) {
         return Vec::new();
     }
-    let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let storage = versions.iter().find(|v| v["storage"] == true).map(|v| text(v, "name")).unwrap_or_default();
+    let versions = spec["versions"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let storage = versions
+        .iter()
+        .find(|v| v["storage"] == true)
+        .map(|v| text(v, "name"))
+        .unwrap_or_default();
     let mut served: Vec<&Value> = versions.iter().filter(|v| v["served"] == true).collect();
     served.sort_by_key(|v| std::cmp::Reverse(version_priority(v["name"].as_str().unwrap_or(""))));
     let conversion = (spec["conversion"]["strategy"] == "Webhook").then(|| {
         let webhook = &spec["conversion"]["webhook"];
-        Arc::new(Conversion { config: webhook["clientConfig"].clone(), versions: words(webhook.get("conversionReviewVersions")) })
+        Arc::new(Conversion {
+            config: webhook["clientConfig"].clone(),
+            versions: words(webhook.get("conversionReviewVersions")),
+        })
     });
     let terminating = crate::strategy::is_terminating(definition);
     let kind = text(names, "kind");
     let read = |version: &Value| {
-        let made = custom(version, deprecation(spec, &kind, version), conversion.clone());
-        Arc::new(Custom { changed: definition.generation() > 1, terminating, ..made })
+        let made = custom(
+            version,
+            deprecation(spec, &kind, version),
+            conversion.clone(),
+        );
+        Arc::new(Custom {
+            changed: definition.generation() > 1,
+            terminating,
+            ..made
+        })
     };
-    let customs: Arc<BTreeMap<String, Arc<Custom>>> = Arc::new(versions.iter().map(|v| (text(v, "name"), read(v))).collect());
+    let customs: Arc<BTreeMap<String, Arc<Custom>>> = Arc::new(
+        versions
+            .iter()
+            .map(|v| (text(v, "name"), read(v)))
+            .collect(),
+    );
     let one = |version: &Value| {
         let custom = customs.get(version["name"].as_str().unwrap_or("")).cloned();
-        Resource { custom, customs: customs.clone(), ..resource(spec, names, version, &storage) }
+        Resource {
+            custom,
+            customs: customs.clone(),
+            ..resource(spec, names, version, &storage)
+        }
     };
-    let unserved: Arc<[Resource]> = versions.iter().filter(|v| v["served"] != true).map(one).collect();
-    served.into_iter().map(|version| Resource { unserved: unserved.clone(), ..one(version) }).collect()
+    let unserved: Arc<[Resource]> = versions
+        .iter()
+        .filter(|v| v["served"] != true)
+        .map(one)
+        .collect();
+    served
+        .into_iter()
+        .map(|version| Resource {
+            unserved: unserved.clone(),
+            ..one(version)
+        })
+        .collect()
 }
 
 fn resource(spec: &Value, names: &Value, version: &Value, storage: &str) -> Resource {
@@ -121,7 +166,16 @@ fn resource(spec: &Value, names: &Value, version: &Value, storage: &str) -> Reso
     let group = text(spec, "group");
     let name = text(version, "name");
     let plural = text(names, "plural");
-    let verbs = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+    let verbs = [
+        "delete",
+        "deletecollection",
+        "get",
+        "list",
+        "patch",
+        "create",
+        "update",
+        "watch",
+    ];
     Resource {
         table: format!("{group}/{plural}"),
         subresources: subresources(version, &group, &name, &kind),
@@ -171,15 +225,32 @@ fn deprecation(spec: &Value, kind: &str, version: &Value) -> Option<String> {
         return Some(own.to_owned());
     }
     let (group, name) = (text(spec, "group"), text(version, "name"));
-    let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let current = versions.iter().filter(|v| v["served"] == true && v["deprecated"] != true).map(|v| text(v, "name"));
-    let better = current.filter(|v| version_priority(v) > version_priority(&name)).max_by_key(|v| version_priority(v));
-    let instead = better.map(|v| format!("; use {group}/{v} {kind}")).unwrap_or_default();
+    let versions = spec["versions"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let current = versions
+        .iter()
+        .filter(|v| v["served"] == true && v["deprecated"] != true)
+        .map(|v| text(v, "name"));
+    let better = current
+        .filter(|v| version_priority(v) > version_priority(&name))
+        .max_by_key(|v| version_priority(v));
+    let instead = better
+        .map(|v| format!("; use {group}/{v} {kind}"))
+        .unwrap_or_default();
     Some(format!("{group}/{name} {kind} is deprecated{instead}"))
 }
 
-fn custom(version: &Value, deprecation: Option<String>, conversion: Option<Arc<Conversion>>) -> Custom {
-    let raw = version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or(Value::Null);
+fn custom(
+    version: &Value,
+    deprecation: Option<String>,
+    conversion: Option<Arc<Conversion>>,
+) -> Custom {
+    let raw = version
+        .pointer("/schema/openAPIV3Schema")
+        .cloned()
+        .unwrap_or(Value::Null);
     let schema = schema::crd::from_structural(&raw)
         .inspect_err(|error| tracing::warn!(%error, "the schema of a CustomResourceDefinition cannot be used"))
         .ok();
@@ -196,10 +267,17 @@ fn custom(version: &Value, deprecation: Option<String>, conversion: Option<Arc<C
         priority: c["priority"].as_i64().unwrap_or(0),
         json_path: text(c, "jsonPath"),
     };
-    let columns = version["additionalPrinterColumns"].as_array().map(|list| list.iter().map(column).collect());
-    let selectable = version["selectableFields"].as_array().map(|list| list.iter().map(|f| text(f, "jsonPath")).collect());
+    let columns = version["additionalPrinterColumns"]
+        .as_array()
+        .map(|list| list.iter().map(column).collect());
+    let selectable = version["selectableFields"]
+        .as_array()
+        .map(|list| list.iter().map(|f| text(f, "jsonPath")).collect());
     let node = raw.is_object().then(|| Node::read(&raw));
-    let rules = node.as_ref().filter(|n| n.has_rules).map(|n| Compiled::new(n, true));
+    let rules = node
+        .as_ref()
+        .filter(|n| n.has_rules)
+        .map(|n| Compiled::new(n, true));
     Custom {
         schema,
         node,
@@ -219,9 +297,15 @@ fn custom(version: &Value, deprecation: Option<String>, conversion: Option<Arc<C
 /// Kubernetes' order of versions: stable before beta before alpha, newer before older, anything else last.
 pub fn version_priority(version: &str) -> (u8, u32, u32, std::cmp::Reverse<String>) {
     let unknown = (0, 0, 0, std::cmp::Reverse(version.to_owned()));
-    let Some(rest) = version.strip_prefix('v') else { return unknown };
-    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-    let Ok(major) = rest[..digits].parse::<u32>() else { return unknown };
+    let Some(rest) = version.strip_prefix('v') else {
+        return unknown;
+    };
+    let digits = rest
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(rest.len());
+    let Ok(major) = rest[..digits].parse::<u32>() else {
+        return unknown;
+    };
     let (stage, minor) = match &rest[digits..] {
         "" => (3, 0),
         tail => match (tail.strip_prefix("beta"), tail.strip_prefix("alpha")) {
@@ -241,6 +325,9 @@ mod tests {
     fn versions_are_ordered_by_stability_then_age() {
         let mut versions = vec!["v1beta1", "foo", "v2", "v1alpha2", "v10", "v1", "v1beta2"];
         versions.sort_by_key(|v| std::cmp::Reverse(version_priority(v)));
-        assert_eq!(versions, ["v10", "v2", "v1", "v1beta2", "v1beta1", "v1alpha2", "foo"]);
+        assert_eq!(
+            versions,
+            ["v10", "v2", "v1", "v1beta2", "v1beta1", "v1alpha2", "foo"]
+        );
     }
 }

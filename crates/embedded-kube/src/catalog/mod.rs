@@ -80,7 +80,9 @@ impl Resource {
 
     /// What the definition says of the version that objects are kept in.
     pub fn stored_as(&self) -> Option<&Custom> {
-        self.customs.get(&self.storage_version).map(|custom| &**custom)
+        self.customs
+            .get(&self.storage_version)
+            .map(|custom| &**custom)
     }
 
     /// What the definition says of the version of an object of this kind.
@@ -91,13 +93,27 @@ impl Resource {
     /// What the definition says of a version.
     pub fn in_version(&self, api_version: &str) -> Option<&Custom> {
         let (group, version) = split_api_version(api_version);
-        self.customs.get(version).filter(|_| group == self.group).map(|custom| &**custom)
+        self.customs
+            .get(version)
+            .filter(|_| group == self.group)
+            .map(|custom| &**custom)
     }
 
     /// The same, as far as it matters to an object of another kind that one of its subresources speaks.
     pub fn speaking(&self, kind: &Gvk) -> Self {
-        let Gvk { group, version, kind } = kind.clone();
-        Self { group, version, kind, table: String::new(), custom: None, ..self.clone() }
+        let Gvk {
+            group,
+            version,
+            kind,
+        } = kind.clone();
+        Self {
+            group,
+            version,
+            kind,
+            table: String::new(),
+            custom: None,
+            ..self.clone()
+        }
     }
 
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
@@ -114,8 +130,15 @@ impl Resource {
 
     /// The verbs that discovery tells of: those that write are still there while a definition goes, but nobody should begin with them.
     pub fn told_verbs(&self) -> Vec<&str> {
-        let ends = self.custom.as_ref().is_some_and(|custom| custom.terminating);
-        self.verbs.iter().map(String::as_str).filter(|verb| !(ends && matches!(*verb, "create" | "patch" | "update"))).collect()
+        let ends = self
+            .custom
+            .as_ref()
+            .is_some_and(|custom| custom.terminating);
+        self.verbs
+            .iter()
+            .map(String::as_str)
+            .filter(|verb| !(ends && matches!(*verb, "create" | "patch" | "update")))
+            .collect()
     }
 
     pub fn has_status(&self) -> bool {
@@ -137,12 +160,20 @@ impl Resource {
 
     /// The struct of a built-in kind.
     pub fn go_type(&self) -> Option<&'static gotypes::Struct> {
-        if self.custom.is_some() { None } else { gotypes::of_kind(&self.group, &self.version, &self.kind) }
+        if self.custom.is_some() {
+            None
+        } else {
+            gotypes::of_kind(&self.group, &self.version, &self.kind)
+        }
     }
 
     /// The type of a built-in kind.
     pub fn builtin_type(&self) -> Option<TypeRef<'static>> {
-        if self.custom.is_some() { None } else { schema::builtin().type_for(&self.gvk()) }
+        if self.custom.is_some() {
+            None
+        } else {
+            schema::builtin().type_for(&self.gvk())
+        }
     }
 }
 
@@ -158,7 +189,11 @@ impl Defined {
     fn read(stored: &Arc<Stored>) -> Self {
         let object = stored.object();
         let resources = crd::resources(&object).into_iter().map(Arc::new).collect();
-        Self { stored: stored.clone(), resources, waits: waits(&object) }
+        Self {
+            stored: stored.clone(),
+            resources,
+            waits: waits(&object),
+        }
     }
 }
 
@@ -194,7 +229,10 @@ impl Catalog {
         let mut catalog = Self::default();
         let mut custom = Vec::new();
         for stored in definitions {
-            let known = self.defined.get(&stored.meta.name).filter(|known| Arc::ptr_eq(&known.stored, stored));
+            let known = self
+                .defined
+                .get(&stored.meta.name)
+                .filter(|known| Arc::ptr_eq(&known.stored, stored));
             let defined = known.cloned().unwrap_or_else(|| {
                 catalog.read += 1;
                 Arc::new(Defined::read(stored))
@@ -205,9 +243,14 @@ impl Catalog {
         for resource in builtin.chain(custom) {
             let (group, version) = (resource.group.clone(), resource.version.clone());
             catalog.by_kind.insert(resource.gvk(), resource.clone());
-            catalog.by_resource.insert((group, version, resource.resource.clone()), resource.clone());
+            catalog.by_resource.insert(
+                (group, version, resource.resource.clone()),
+                resource.clone(),
+            );
             if resource.is_storage() {
-                catalog.stored.insert(resource.table.clone(), resource.clone());
+                catalog
+                    .stored
+                    .insert(resource.table.clone(), resource.clone());
             }
             catalog.order.push(resource);
         }
@@ -216,7 +259,11 @@ impl Catalog {
 
     /// Whether a definition waits to be served: without being read if it is known.
     pub fn waits(&self, stored: &Arc<Stored>) -> bool {
-        match self.defined.get(&stored.meta.name).filter(|known| Arc::ptr_eq(&known.stored, stored)) {
+        match self
+            .defined
+            .get(&stored.meta.name)
+            .filter(|known| Arc::ptr_eq(&known.stored, stored))
+        {
             Some(known) => known.waits,
             None => waits(&stored.object()),
         }
@@ -224,11 +271,13 @@ impl Catalog {
 
     /// Whether a resource is served just like this.
     pub fn serves(&self, resource: &Arc<Resource>) -> bool {
-        self.resource(&resource.group, &resource.version, &resource.resource).is_some_and(|served| Arc::ptr_eq(served, resource))
+        self.resource(&resource.group, &resource.version, &resource.resource)
+            .is_some_and(|served| Arc::ptr_eq(served, resource))
     }
 
     pub fn resource(&self, group: &str, version: &str, resource: &str) -> Option<&Arc<Resource>> {
-        self.by_resource.get(&(group.to_owned(), version.to_owned(), resource.to_owned()))
+        self.by_resource
+            .get(&(group.to_owned(), version.to_owned(), resource.to_owned()))
     }
 
     pub fn kind(&self, gvk: &Gvk) -> Option<&Arc<Resource>> {
@@ -237,12 +286,16 @@ impl Catalog {
 
     /// The resource of a table, in its storage version (or any, when that one is not served).
     pub fn stored_in(&self, table: &str) -> Option<&Arc<Resource>> {
-        self.stored.get(table).or_else(|| self.order.iter().find(|r| r.table == table))
+        self.stored
+            .get(table)
+            .or_else(|| self.order.iter().find(|r| r.table == table))
     }
 
     /// Whether any resource of the group is served in this version.
     pub fn has_version(&self, group: &str, version: &str) -> bool {
-        self.order.iter().any(|r| r.group == group && r.version == version)
+        self.order
+            .iter()
+            .any(|r| r.group == group && r.version == version)
     }
 }
 
@@ -269,48 +322,99 @@ mod tests {
     /// What a write costs must not grow with the number of definitions that it does not touch.
     #[test]
     fn a_write_of_a_definition_reads_no_other_one() {
-        let registry = Registry::open(Arc::new(Memory), Arc::new(jiff::Timestamp::now)).expect("memory opens");
+        let registry =
+            Registry::open(Arc::new(Memory), Arc::new(jiff::Timestamp::now)).expect("memory opens");
         let gvr = Gvr::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
         let options = WriteOptions::manager("test");
         for n in 0..40 {
-            let group = if n % 2 == 0 { "one.example.com" } else { "example.com" };
-            registry.create(&gvr, "", definition(n, group), &options).expect("it is created");
+            let group = if n % 2 == 0 {
+                "one.example.com"
+            } else {
+                "example.com"
+            };
+            registry
+                .create(&gvr, "", definition(n, group), &options)
+                .expect("it is created");
             let catalog = registry.catalog();
-            assert!(catalog.read <= 1, "{} definitions were read for the {n}th", catalog.read);
-            assert!(catalog.resource(group, "v1", &format!("widget{n}s")).is_some(), "the {n}th is served");
+            assert!(
+                catalog.read <= 1,
+                "{} definitions were read for the {n}th",
+                catalog.read
+            );
+            assert!(
+                catalog
+                    .resource(group, "v1", &format!("widget{n}s"))
+                    .is_some(),
+                "the {n}th is served"
+            );
         }
         let before = registry.catalog();
-        registry.delete(&gvr, "", "widget7s.example.com", &crate::registry::DeleteOptions::default()).expect("it is deleted");
+        registry
+            .delete(
+                &gvr,
+                "",
+                "widget7s.example.com",
+                &crate::registry::DeleteOptions::default(),
+            )
+            .expect("it is deleted");
         let after = registry.catalog();
         assert!(after.read <= 1, "{} definitions were read", after.read);
-        let others = before.order.iter().filter(|r| r.custom.is_some() && r.resource != "widget7s");
-        assert!(others.clone().count() == 39 && others.clone().all(|r| after.serves(r)), "the others are the same ones");
+        let others = before
+            .order
+            .iter()
+            .filter(|r| r.custom.is_some() && r.resource != "widget7s");
+        assert!(
+            others.clone().count() == 39 && others.clone().all(|r| after.serves(r)),
+            "the others are the same ones"
+        );
     }
 
     /// Who waits for a name is found among the others without reading them, and gets it when it is free.
     #[test]
     fn a_definition_that_waits_for_a_name_gets_it() {
-        let registry = Registry::open(Arc::new(Memory), Arc::new(jiff::Timestamp::now)).expect("memory opens");
+        let registry =
+            Registry::open(Arc::new(Memory), Arc::new(jiff::Timestamp::now)).expect("memory opens");
         let gvr = Gvr::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
         let options = WriteOptions::manager("test");
         let mut same_kind = definition(2, "example.com");
         for field in ["kind", "listKind"] {
-            let name = if field == "kind" { "Widget1" } else { "Widget1List" };
+            let name = if field == "kind" {
+                "Widget1"
+            } else {
+                "Widget1List"
+            };
             same_kind.0["spec"]["names"][field] = name.into();
         }
-        registry.create(&gvr, "", definition(1, "example.com"), &options).expect("it is created");
-        registry.create(&gvr, "", same_kind, &options).expect("it is created");
-        let served = |plural: &str| registry.catalog().resource("example.com", "v1", plural).is_some();
+        registry
+            .create(&gvr, "", definition(1, "example.com"), &options)
+            .expect("it is created");
+        registry
+            .create(&gvr, "", same_kind, &options)
+            .expect("it is created");
+        let served = |plural: &str| {
+            registry
+                .catalog()
+                .resource("example.com", "v1", plural)
+                .is_some()
+        };
         assert_eq!((served("widget1s"), served("widget2s")), (true, false));
         let name = "widget1s.example.com";
-        registry.delete(&gvr, "", name, &crate::registry::DeleteOptions::default()).expect("it is deleted");
-        let stored = registry.catalog().stored_in(CRD_TABLE).cloned().expect("definitions are served");
+        registry
+            .delete(&gvr, "", name, &crate::registry::DeleteOptions::default())
+            .expect("it is deleted");
+        let stored = registry
+            .catalog()
+            .stored_in(CRD_TABLE)
+            .cloned()
+            .expect("definitions are served");
         // Nobody empties the definition here.
         let free = |object: &mut Object| object.set_finalizers(Vec::new());
         if let Ok(current) = registry.get_stored(&stored, "", name) {
             let mut object = (*current.object()).clone();
             free(&mut object);
-            registry.update(&gvr, "", object, &options).expect("it is updated");
+            registry
+                .update(&gvr, "", object, &options)
+                .expect("it is updated");
         }
         assert_eq!((served("widget1s"), served("widget2s")), (false, true));
     }

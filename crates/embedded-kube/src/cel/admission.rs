@@ -36,17 +36,38 @@ pub enum Returns {
 
 /// A type of which the names and types of fields are written `name type`, separated by commas.
 pub(super) fn object(name: &str, fields: &[(&str, Type)]) -> Type {
-    let fields = fields.iter().map(|(name, ty)| ((*name).to_owned(), ty.clone())).collect();
-    Type::Object(Arc::new(ObjectType { name: name.to_owned(), fields, open: false }))
+    let fields = fields
+        .iter()
+        .map(|(name, ty)| ((*name).to_owned(), ty.clone()))
+        .collect();
+    Type::Object(Arc::new(ObjectType {
+        name: name.to_owned(),
+        fields,
+        open: false,
+    }))
 }
 
 fn request() -> Type {
     let text = || Type::String;
     let texts = || Type::list(Type::String);
-    let kind = object("kubernetes.GroupVersionKind", &[("group", text()), ("version", text()), ("kind", text())]);
-    let resource = object("kubernetes.GroupVersionResource", &[("group", text()), ("version", text()), ("resource", text())]);
+    let kind = object(
+        "kubernetes.GroupVersionKind",
+        &[("group", text()), ("version", text()), ("kind", text())],
+    );
+    let resource = object(
+        "kubernetes.GroupVersionResource",
+        &[("group", text()), ("version", text()), ("resource", text())],
+    );
     let extra = Type::map(Type::String, texts());
-    let user = object("kubernetes.UserInfo", &[("username", text()), ("uid", text()), ("groups", texts()), ("extra", extra)]);
+    let user = object(
+        "kubernetes.UserInfo",
+        &[
+            ("username", text()),
+            ("uid", text()),
+            ("groups", texts()),
+            ("extra", extra),
+        ],
+    );
     let fields = [
         ("kind", kind.clone()),
         ("resource", resource.clone()),
@@ -68,8 +89,13 @@ fn namespace() -> Type {
     let text = || Type::String;
     let texts = || Type::list(Type::String);
     let map = || Type::map(Type::String, Type::String);
-    let condition =
-        [("status", text()), ("type", text()), ("lastTransitionTime", Type::Timestamp), ("message", text()), ("reason", text())];
+    let condition = [
+        ("status", text()),
+        ("type", text()),
+        ("lastTransitionTime", Type::Timestamp),
+        ("message", text()),
+        ("reason", text()),
+    ];
     let conditions = Type::list(object("kubernetes.NamespaceCondition", &condition));
     let metadata = [
         ("name", text()),
@@ -86,9 +112,21 @@ fn namespace() -> Type {
         ("finalizers", texts()),
     ];
     let fields = [
-        ("metadata", object("kubernetes.NamespaceMetadata", &metadata)),
-        ("spec", object("kubernetes.NamespaceSpec", &[("finalizers", texts())])),
-        ("status", object("kubernetes.NamespaceStatus", &[("conditions", conditions), ("phase", text())])),
+        (
+            "metadata",
+            object("kubernetes.NamespaceMetadata", &metadata),
+        ),
+        (
+            "spec",
+            object("kubernetes.NamespaceSpec", &[("finalizers", texts())]),
+        ),
+        (
+            "status",
+            object(
+                "kubernetes.NamespaceStatus",
+                &[("conditions", conditions), ("phase", text())],
+            ),
+        ),
     ];
     object("kubernetes.Namespace", &fields)
 }
@@ -103,11 +141,22 @@ fn fixed() -> &'static [Type; 2] {
 pub fn constructed(name: &str) -> Option<Type> {
     let name = name.trim_start_matches('.');
     if name == "JSONPatch" {
-        let fields = [("op", Type::String), ("path", Type::String), ("from", Type::String), ("value", Type::Dyn)];
+        let fields = [
+            ("op", Type::String),
+            ("path", Type::String),
+            ("from", Type::String),
+            ("value", Type::Dyn),
+        ];
         return Some(object(name, &fields));
     }
     let is_object = name == "Object" || name.starts_with("Object.");
-    is_object.then(|| Type::Object(Arc::new(ObjectType { name: name.to_owned(), fields: BTreeMap::new(), open: true })))
+    is_object.then(|| {
+        Type::Object(Arc::new(ObjectType {
+            name: name.to_owned(),
+            fields: BTreeMap::new(),
+            open: true,
+        }))
+    })
 }
 
 impl Scope {
@@ -129,25 +178,43 @@ impl Scope {
         }
         if self.composes {
             let fields = self.variables.iter().cloned().collect();
-            let ty = ObjectType { name: "kubernetes.variables".to_owned(), fields, open: false };
+            let ty = ObjectType {
+                name: "kubernetes.variables".to_owned(),
+                fields,
+                open: false,
+            };
             vars.insert("variables".into(), Type::Object(Arc::new(ty)));
         }
-        Env { vars, patches: self.patches }
+        Env {
+            vars,
+            patches: self.patches,
+        }
     }
 
     /// The program, or what is wrong, as the real server says it.
     pub fn compile(&self, source: &str, returns: Returns) -> Result<Program, String> {
-        let program = Program::compile(&self.env(), source).map_err(|e| format!("compilation failed: {e}"))?;
+        let program = Program::compile(&self.env(), source)
+            .map_err(|e| format!("compilation failed: {e}"))?;
         let found = &program.ty;
         let (fits, wanted) = match returns {
             Returns::Anything => (true, ""),
             Returns::Bool => (*found == Type::Bool, "bool"),
             Returns::Text => (*found == Type::String, "string"),
-            Returns::TextOrNull => (matches!(found, Type::String | Type::Null), "one of [string null_type]"),
+            Returns::TextOrNull => (
+                matches!(found, Type::String | Type::Null),
+                "one of [string null_type]",
+            ),
             Returns::Patches => (found.runtime_name() == "list(JSONPatch)", "list(JSONPatch)"),
             Returns::Object => (found.runtime_name() == "Object", "Object"),
         };
-        if fits { Ok(program) } else { Err(format!("must evaluate to {wanted} but got {}", found.runtime_name())) }
+        if fits {
+            Ok(program)
+        } else {
+            Err(format!(
+                "must evaluate to {wanted} but got {}",
+                found.runtime_name()
+            ))
+        }
     }
 
     /// The same with a name more. Of types that are not plain nothing is known.
@@ -156,11 +223,17 @@ impl Scope {
             match ty {
                 Type::List(of) => Type::list(plain(of)),
                 Type::Map(key, value) => Type::map(plain(key), plain(value)),
-                Type::Object(_) | Type::Optional(_) | Type::Kind(_) | Type::Opaque(_) | Type::Var(_) | Type::Error => Type::Dyn,
+                Type::Object(_)
+                | Type::Optional(_)
+                | Type::Kind(_)
+                | Type::Opaque(_)
+                | Type::Var(_)
+                | Type::Error => Type::Dyn,
                 other => other.clone(),
             }
         }
-        self.variables.push((name.to_owned(), ty.map_or(Type::Dyn, plain)));
+        self.variables
+            .push((name.to_owned(), ty.map_or(Type::Dyn, plain)));
     }
 }
 
@@ -179,11 +252,15 @@ pub fn to_json(value: &Value) -> Result<Json, String> {
         Value::Optional(Some(inner)) => to_json(inner)?,
         Value::Opaque(opaque) => match &**opaque {
             Opaque::Made(_, map) => fields(map)?,
-            _ => value.text().map_or_else(|| Err(unsuitable(value)), |t| Ok(t.into()))?,
+            _ => value
+                .text()
+                .map_or_else(|| Err(unsuitable(value)), |t| Ok(t.into()))?,
         },
         Value::Bytes(bytes) => {
             use base64::Engine;
-            base64::engine::general_purpose::STANDARD.encode(bytes).into()
+            base64::engine::general_purpose::STANDARD
+                .encode(bytes)
+                .into()
         }
         Value::Duration(_) | Value::Timestamp(_) => value.text().unwrap_or_default().into(),
         Value::Type(_) => return Err(unsuitable(value)),
@@ -191,13 +268,18 @@ pub fn to_json(value: &Value) -> Result<Json, String> {
 }
 
 fn unsuitable(value: &Value) -> String {
-    format!("type conversion error from '{}' to 'google.protobuf.Value'", value.type_name())
+    format!(
+        "type conversion error from '{}' to 'google.protobuf.Value'",
+        value.type_name()
+    )
 }
 
 fn fields(map: &super::value::Map) -> Result<Json, String> {
     let mut fields = serde_json::Map::new();
     for (key, value) in map {
-        let Key::String(key) = key else { return Err("unsupported map key type".to_owned()) };
+        let Key::String(key) = key else {
+            return Err("unsupported map key type".to_owned());
+        };
         // An absent optional field is no field.
         if !matches!(value, Value::Optional(None)) {
             fields.insert(key.to_string(), to_json(value)?);
@@ -210,8 +292,15 @@ fn fields(map: &super::value::Map) -> Result<Json, String> {
 pub fn misnamed(value: &Value, place: &str) -> Vec<String> {
     match value {
         Value::Optional(Some(inner)) => misnamed(inner, place),
-        Value::List(list) => list.items.iter().flat_map(|item| misnamed(item, place)).collect(),
-        Value::Map(map) => map.values().flat_map(|item| misnamed(item, place)).collect(),
+        Value::List(list) => list
+            .items
+            .iter()
+            .flat_map(|item| misnamed(item, place))
+            .collect(),
+        Value::Map(map) => map
+            .values()
+            .flat_map(|item| misnamed(item, place))
+            .collect(),
         Value::Opaque(opaque) => match &**opaque {
             Opaque::Made(name, map) => {
                 let own = (name != place).then(|| {

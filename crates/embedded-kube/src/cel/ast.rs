@@ -90,7 +90,14 @@ impl Expr {
     }
 
     pub fn call(at: usize, function: &str, args: Vec<Expr>) -> Self {
-        Self::new(at, Kind::Call { function: function.to_owned(), target: None, args })
+        Self::new(
+            at,
+            Kind::Call {
+                function: function.to_owned(),
+                target: None,
+                args,
+            },
+        )
     }
 
     /// The name of an identifier.
@@ -105,7 +112,12 @@ impl Expr {
     pub fn qualified(&self) -> Option<String> {
         match &self.kind {
             Kind::Ident(name) => Some(name.clone()),
-            Kind::Select { operand, field, optional: false, test: false } => Some(format!("{}.{field}", operand.qualified()?)),
+            Kind::Select {
+                operand,
+                field,
+                optional: false,
+                test: false,
+            } => Some(format!("{}.{field}", operand.qualified()?)),
             _ => None,
         }
     }
@@ -116,7 +128,11 @@ impl Expr {
         match &self.kind {
             Kind::Literal(_) | Kind::Ident(_) => {}
             Kind::Select { operand, .. } => operand.visit(see),
-            Kind::Call { target, args, .. } => target.iter().map(|t| &**t).chain(args).for_each(|part| part.visit(see)),
+            Kind::Call { target, args, .. } => target
+                .iter()
+                .map(|t| &**t)
+                .chain(args)
+                .for_each(|part| part.visit(see)),
             Kind::List(items) => items.iter().for_each(|(e, _)| e.visit(see)),
             Kind::Map(entries) => entries.iter().for_each(|(k, v, _)| {
                 k.visit(see);
@@ -124,7 +140,13 @@ impl Expr {
             }),
             Kind::Struct(_, fields) => fields.iter().for_each(|field| field.value.visit(see)),
             Kind::Fold(fold) => {
-                for part in [&fold.range, &fold.init, &fold.condition, &fold.step, &fold.result] {
+                for part in [
+                    &fold.range,
+                    &fold.init,
+                    &fold.condition,
+                    &fold.step,
+                    &fold.result,
+                ] {
                     part.visit(see);
                 }
             }

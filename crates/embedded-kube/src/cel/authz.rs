@@ -34,17 +34,28 @@ pub struct Judge(Arc<Answers>);
 type Answers = dyn Fn(Option<(&str, &str)>, &Question) -> (bool, String) + Send + Sync;
 
 impl Judge {
-    pub fn new(answers: impl Fn(Option<(&str, &str)>, &Question) -> (bool, String) + Send + Sync + 'static) -> Self {
+    pub fn new(
+        answers: impl Fn(Option<(&str, &str)>, &Question) -> (bool, String) + Send + Sync + 'static,
+    ) -> Self {
         Self(Arc::new(answers))
     }
 
     pub fn authorizer(&self) -> Value {
-        Value::opaque(Opaque::Authz(Asking::Authorizer(Whom { judge: self.clone(), account: None })))
+        Value::opaque(Opaque::Authz(Asking::Authorizer(Whom {
+            judge: self.clone(),
+            account: None,
+        })))
     }
 
     /// The question that the request itself was.
     pub fn of_request(&self, question: Question) -> Value {
-        Value::opaque(Opaque::Authz(Asking::Resource(Whom { judge: self.clone(), account: None }, question)))
+        Value::opaque(Opaque::Authz(Asking::Resource(
+            Whom {
+                judge: self.clone(),
+                account: None,
+            },
+            question,
+        )))
     }
 }
 
@@ -63,7 +74,10 @@ pub struct Whom {
 
 impl Whom {
     fn ask(&self, question: &Question) -> Asking {
-        let account = self.account.as_ref().map(|(namespace, name)| (namespace.as_str(), name.as_str()));
+        let account = self
+            .account
+            .as_ref()
+            .map(|(namespace, name)| (namespace.as_str(), name.as_str()));
         let (allowed, reason) = (self.judge.0)(account, question);
         Asking::Decision { allowed, reason }
     }
@@ -91,21 +105,41 @@ impl Asking {
 }
 
 pub fn call(function: &str, args: &[Value]) -> Option<Evaluated> {
-    let (Value::Opaque(target), rest) = args.split_first()? else { return None };
-    let Opaque::Authz(asking) = &**target else { return None };
-    let texts: Vec<&str> = rest.iter().map(|v| if let Value::String(s) = v { s } else { "" }).collect();
+    let (Value::Opaque(target), rest) = args.split_first()? else {
+        return None;
+    };
+    let Opaque::Authz(asking) = &**target else {
+        return None;
+    };
+    let texts: Vec<&str> = rest
+        .iter()
+        .map(|v| if let Value::String(s) = v { s } else { "" })
+        .collect();
     let next = match (function, asking, texts.as_slice()) {
-        ("path", Asking::Authorizer(_), [path]) if path.trim().is_empty() => return Some(failed("path must not be empty")),
-        ("path", Asking::Authorizer(whom), [path]) => Asking::Path(whom.clone(), (*path).to_owned()),
-        ("group", Asking::Authorizer(whom), [group]) => Asking::Group(whom.clone(), (*group).to_owned()),
+        ("path", Asking::Authorizer(_), [path]) if path.trim().is_empty() => {
+            return Some(failed("path must not be empty"));
+        }
+        ("path", Asking::Authorizer(whom), [path]) => {
+            Asking::Path(whom.clone(), (*path).to_owned())
+        }
+        ("group", Asking::Authorizer(whom), [group]) => {
+            Asking::Group(whom.clone(), (*group).to_owned())
+        }
         ("serviceAccount", Asking::Authorizer(whom), [namespace, name]) => {
-            Asking::Authorizer(Whom { account: Some(((*namespace).to_owned(), (*name).to_owned())), ..whom.clone() })
+            Asking::Authorizer(Whom {
+                account: Some(((*namespace).to_owned(), (*name).to_owned())),
+                ..whom.clone()
+            })
         }
         ("resource", Asking::Group(..), [resource]) if resource.trim().is_empty() => {
             return Some(failed("resource must not be empty"));
         }
         ("resource", Asking::Group(whom, group), [resource]) => {
-            let question = Question { group: group.clone(), resource: (*resource).to_owned(), ..Question::default() };
+            let question = Question {
+                group: group.clone(),
+                resource: (*resource).to_owned(),
+                ..Question::default()
+            };
             Asking::Resource(whom.clone(), question)
         }
         ("subresource" | "namespace" | "name", Asking::Resource(whom, question), [text]) => {
@@ -120,11 +154,18 @@ pub fn call(function: &str, args: &[Value]) -> Option<Evaluated> {
         }
         // Roles do not look at selectors.
         ("fieldSelector" | "labelSelector", Asking::Resource(..), [_]) => asking.clone(),
-        ("check", Asking::Resource(whom, question), [verb]) => whom.ask(&Question { verb: (*verb).to_owned(), ..question.clone() }),
-        ("check", Asking::Path(whom, path), [verb]) => {
-            whom.ask(&Question { verb: (*verb).to_owned(), path: path.clone(), ..Question::default() })
+        ("check", Asking::Resource(whom, question), [verb]) => whom.ask(&Question {
+            verb: (*verb).to_owned(),
+            ..question.clone()
+        }),
+        ("check", Asking::Path(whom, path), [verb]) => whom.ask(&Question {
+            verb: (*verb).to_owned(),
+            path: path.clone(),
+            ..Question::default()
+        }),
+        ("allowed", Asking::Decision { allowed, .. }, []) => {
+            return Some(Ok(Value::Bool(*allowed)));
         }
-        ("allowed", Asking::Decision { allowed, .. }, []) => return Some(Ok(Value::Bool(*allowed))),
         ("reason", Asking::Decision { reason, .. }, []) => return Some(Ok(reason.as_str().into())),
         ("errored", Asking::Decision { .. }, []) => return Some(Ok(Value::Bool(false))),
         ("error", Asking::Decision { .. }, []) => return Some(Ok("".into())),

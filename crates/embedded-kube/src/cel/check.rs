@@ -30,7 +30,14 @@ const MAX_ISSUES: usize = 100;
 
 /// The type of the expression. Names such as `sets.contains` become functions on the way.
 pub fn check(env: &Env, expr: &mut Expr) -> Result<Type, Vec<Issue>> {
-    let mut checker = Checker { env, scopes: Vec::new(), mapping: Mapping::default(), issues: Vec::new(), fresh: 0, mixed: 0 };
+    let mut checker = Checker {
+        env,
+        scopes: Vec::new(),
+        mapping: Mapping::default(),
+        issues: Vec::new(),
+        fresh: 0,
+        mixed: 0,
+    };
     let ty = checker.expr(expr);
     let ty = checker.mapping.apply(&ty, true);
     super::literals::check(expr, &mut checker.issues);
@@ -78,8 +85,15 @@ impl Checker<'_> {
     }
 
     fn lookup(&self, name: &str) -> Option<Type> {
-        let scoped = self.scopes.iter().rev().find(|(n, _)| n == name).map(|(_, ty)| ty.clone());
-        scoped.or_else(|| self.env.vars.get(name).cloned()).or_else(|| named_type(name).map(Type::of_type))
+        let scoped = self
+            .scopes
+            .iter()
+            .rev()
+            .find(|(n, _)| n == name)
+            .map(|(_, ty)| ty.clone());
+        scoped
+            .or_else(|| self.env.vars.get(name).cloned())
+            .or_else(|| named_type(name).map(Type::of_type))
     }
 
     fn expr(&mut self, expr: &mut Expr) -> Type {
@@ -123,7 +137,13 @@ impl Checker<'_> {
                     self.issue(at, message);
                     return Type::Error;
                 };
-                for Field { name, at, value, optional } in fields {
+                for Field {
+                    name,
+                    at,
+                    value,
+                    optional,
+                } in fields
+                {
                     let ty = self.element(value, *optional);
                     match object.fields.get(name) {
                         Some(wanted) if !self.mapping.assign(wanted, &ty) => {
@@ -150,7 +170,13 @@ impl Checker<'_> {
         }
         let (inner, is_optional) = ty.unwrapped();
         if !is_optional && !matches!(inner, Type::Dyn) {
-            self.issue(item.at, format!("expected type '{}' but found '{inner}'", Type::optional(inner.clone())));
+            self.issue(
+                item.at,
+                format!(
+                    "expected type '{}' but found '{inner}'",
+                    Type::optional(inner.clone())
+                ),
+            );
         }
         inner.clone()
     }
@@ -161,7 +187,10 @@ impl Checker<'_> {
         if self.mapping.assign(&so_far, &next) {
             return self.mapping.more_general(&so_far, &next);
         }
-        let (want, found) = (self.mapping.apply(&so_far, true), self.mapping.apply(&next, true));
+        let (want, found) = (
+            self.mapping.apply(&so_far, true),
+            self.mapping.apply(&next, true),
+        );
         if self.mixed == 0 {
             self.issue(at, format!("expected type '{want}' but found '{found}'"));
         }
@@ -171,7 +200,9 @@ impl Checker<'_> {
     fn select(&mut self, expr: &mut Expr) -> Type {
         let at = expr.at;
         // Some variables have a dot in their name.
-        if let Some(name) = expr.qualified().filter(|name| self.env.vars.contains_key(name))
+        if let Some(name) = expr
+            .qualified()
+            .filter(|name| self.env.vars.contains_key(name))
             && let Some(ty) = self.env.vars.get(&name).cloned()
         {
             expr.kind = Kind::Ident(name);
@@ -185,14 +216,26 @@ impl Checker<'_> {
             expr.kind = Kind::Ident(name);
             return Type::of_type(ty);
         }
-        let Kind::Select { operand, field, optional, test } = &mut expr.kind else { return Type::Error };
+        let Kind::Select {
+            operand,
+            field,
+            optional,
+            test,
+        } = &mut expr.kind
+        else {
+            return Type::Error;
+        };
         let (field, optional, test) = (field.clone(), *optional, *test);
         let operand = self.expr(operand);
         let operand = self.mapping.apply(&operand, false);
         let (target, was_optional) = operand.unwrapped();
         let found = match target {
             Type::Map(_, value) => (**value).clone(),
-            Type::Object(object) => match object.fields.get(&field).or_else(|| object.fields.get(&format!("__{field}__"))) {
+            Type::Object(object) => match object
+                .fields
+                .get(&field)
+                .or_else(|| object.fields.get(&format!("__{field}__")))
+            {
                 Some(ty) => ty.clone(),
                 None if object.open => Type::Dyn,
                 None => {
@@ -206,14 +249,21 @@ impl Checker<'_> {
             }
             Type::Dyn | Type::Error => Type::Dyn,
             other => {
-                self.issue(at, format!("type '{other}' does not support field selection"));
+                self.issue(
+                    at,
+                    format!("type '{other}' does not support field selection"),
+                );
                 Type::Dyn
             }
         };
         if test {
             return Type::Bool;
         }
-        if (was_optional || optional) && !matches!(found, Type::Optional(_)) { Type::optional(found) } else { found }
+        if (was_optional || optional) && !matches!(found, Type::Optional(_)) {
+            Type::optional(found)
+        } else {
+            found
+        }
     }
 
     fn is_var(&self, name: &str) -> bool {
@@ -222,11 +272,23 @@ impl Checker<'_> {
 
     fn call(&mut self, expr: &mut Expr) -> Type {
         let at = expr.at;
-        let Kind::Call { function, target, args } = &mut expr.kind else { return Type::Error };
+        let Kind::Call {
+            function,
+            target,
+            args,
+        } = &mut expr.kind
+        else {
+            return Type::Error;
+        };
         let mut types: Vec<Type> = Vec::new();
         if let Some(inner) = target {
-            let qualified = inner.qualified().filter(|name| !self.is_var(name.split('.').next().unwrap_or("")));
-            if let Some(whole) = qualified.map(|name| format!("{name}.{function}")).filter(|n| self.find(n).is_some()) {
+            let qualified = inner
+                .qualified()
+                .filter(|name| !self.is_var(name.split('.').next().unwrap_or("")));
+            if let Some(whole) = qualified
+                .map(|name| format!("{name}.{function}"))
+                .filter(|n| self.find(n).is_some())
+            {
                 *function = whole;
                 *target = None;
             }
@@ -240,7 +302,10 @@ impl Checker<'_> {
         if target.is_none() {
             let name = function.clone();
             let Some(overloads) = self.find(&name) else {
-                self.issue(at, format!("undeclared reference to '{name}' (in container '')"));
+                self.issue(
+                    at,
+                    format!("undeclared reference to '{name}' (in container '')"),
+                );
                 return Type::Error;
             };
             if matches!(name.as_str(), "_&&_" | "_||_") {
@@ -254,7 +319,10 @@ impl Checker<'_> {
             types.insert(0, ty);
         }
         let Some(overloads) = functions::find(&name) else {
-            self.issue(at, format!("undeclared reference to '{name}' (in container '')"));
+            self.issue(
+                at,
+                format!("undeclared reference to '{name}' (in container '')"),
+            );
             return Type::Error;
         };
         self.resolve(at, &name, overloads, types, true)
@@ -277,7 +345,14 @@ impl Checker<'_> {
         if ok { Type::Bool } else { Type::Error }
     }
 
-    fn resolve(&mut self, at: usize, name: &str, overloads: &[Overload], types: Vec<Type>, method: bool) -> Type {
+    fn resolve(
+        &mut self,
+        at: usize,
+        name: &str,
+        overloads: &[Overload],
+        types: Vec<Type>,
+        method: bool,
+    ) -> Type {
         let mut result: Option<Type> = None;
         for overload in overloads.iter().filter(|o| o.method == method) {
             let (args, of) = self.instantiate(overload);
@@ -293,19 +368,29 @@ impl Checker<'_> {
         if let Some(result) = result {
             return result;
         }
-        let shown: Vec<String> = types.iter().map(|t| self.mapping.apply(t, true).to_string()).collect();
+        let shown: Vec<String> = types
+            .iter()
+            .map(|t| self.mapping.apply(t, true).to_string())
+            .collect();
         let signature = match (method, shown.split_first()) {
             (true, Some((target, args))) => format!("{target}.({})", args.join(", ")),
             _ => format!("({})", shown.join(", ")),
         };
-        self.issue(at, format!("found no matching overload for '{name}' applied to '{signature}'"));
+        self.issue(
+            at,
+            format!("found no matching overload for '{name}' applied to '{signature}'"),
+        );
         Type::Error
     }
 
     /// The overload with variables of its own.
     fn instantiate(&mut self, overload: &Overload) -> (Vec<Type>, Type) {
         let mut fresh: HashMap<Arc<str>, Type> = HashMap::new();
-        let args = overload.args.iter().map(|a| self.renamed(a, &mut fresh)).collect();
+        let args = overload
+            .args
+            .iter()
+            .map(|a| self.renamed(a, &mut fresh))
+            .collect();
         (args, self.renamed(&overload.result, &mut fresh))
     }
 
@@ -320,7 +405,9 @@ impl Checker<'_> {
                 }
             },
             Type::List(of) => Type::list(self.renamed(of, fresh)),
-            Type::Map(key, value) => Type::map(self.renamed(key, fresh), self.renamed(value, fresh)),
+            Type::Map(key, value) => {
+                Type::map(self.renamed(key, fresh), self.renamed(value, fresh))
+            }
             Type::Optional(of) => Type::optional(self.renamed(of, fresh)),
             Type::Kind(of) => Type::of_type(self.renamed(of, fresh)),
             other => other.clone(),
@@ -340,7 +427,9 @@ impl Checker<'_> {
                 (Type::Dyn, Type::Dyn)
             }
             other => {
-                let message = format!("expression of type '{other}' cannot be range of a comprehension (must be list, map, or dynamic)");
+                let message = format!(
+                    "expression of type '{other}' cannot be range of a comprehension (must be list, map, or dynamic)"
+                );
                 self.issue(fold.range.at, message);
                 (Type::Error, Type::Error)
             }
@@ -363,7 +452,10 @@ impl Checker<'_> {
 
     fn expect(&mut self, at: usize, found: &Type, wanted: &Type) {
         if !self.mapping.assign(found, wanted) {
-            let (wanted, found) = (self.mapping.apply(wanted, true), self.mapping.apply(found, true));
+            let (wanted, found) = (
+                self.mapping.apply(wanted, true),
+                self.mapping.apply(found, true),
+            );
             self.issue(at, format!("expected type '{wanted}' but found '{found}'"));
         }
     }

@@ -59,7 +59,10 @@ pub fn of_schema(node: &Node, root: bool, name: &str) -> Option<Type> {
             Type::list(of_schema(items, items.embedded, &format!("{name}.@idx"))?)
         }
         "object" => match node.additional.schema() {
-            Some(values) => Type::map(Type::String, of_schema(values, values.embedded, &format!("{name}.@elem"))?),
+            Some(values) => Type::map(
+                Type::String,
+                of_schema(values, values.embedded, &format!("{name}.@elem"))?,
+            ),
             None => object(node, root, name),
         },
         "string" => match node.format.as_str() {
@@ -76,7 +79,11 @@ pub fn of_schema(node: &Node, root: bool, name: &str) -> Option<Type> {
 }
 
 fn named(name: String, fields: BTreeMap<String, Type>) -> Type {
-    Type::Object(Arc::new(ObjectType { name, fields, open: false }))
+    Type::Object(Arc::new(ObjectType {
+        name,
+        fields,
+        open: false,
+    }))
 }
 
 fn object(node: &Node, root: bool, name: &str) -> Type {
@@ -90,10 +97,16 @@ fn object(node: &Node, root: bool, name: &str) -> Type {
     }
     if root {
         let names = [("name", Type::String), ("generateName", Type::String)];
-        let metadata = names.into_iter().map(|(key, ty)| (key.to_owned(), ty)).collect();
+        let metadata = names
+            .into_iter()
+            .map(|(key, ty)| (key.to_owned(), ty))
+            .collect();
         fields.insert("kind".into(), Type::String);
         fields.insert("apiVersion".into(), Type::String);
-        fields.insert("metadata".into(), named(format!("{name}.metadata"), metadata));
+        fields.insert(
+            "metadata".into(),
+            named(format!("{name}.metadata"), metadata),
+        );
     }
     named(name.to_owned(), fields)
 }
@@ -103,7 +116,9 @@ pub fn value(json: &Json, node: &Node, root: bool) -> Value {
     match json {
         Json::Null => Value::Null,
         Json::Bool(b) => Value::Bool(*b),
-        Json::Number(n) if node.kind == "number" && !node.int_or_string => Value::Double(n.as_f64().unwrap_or(0.0)),
+        Json::Number(n) if node.kind == "number" && !node.int_or_string => {
+            Value::Double(n.as_f64().unwrap_or(0.0))
+        }
         Json::Number(_) => dynamic(json),
         Json::String(text) => of_text(text, node),
         Json::Array(items) => {
@@ -111,13 +126,25 @@ pub fn value(json: &Json, node: &Node, root: bool) -> Value {
             let of = node.items.as_deref().unwrap_or(&default);
             let kind = match node.list_type.as_deref() {
                 Some("set") => ListKind::Set,
-                Some("map") => ListKind::Keyed(node.list_map_keys.iter().map(|k| escaped(k).unwrap_or_else(|| k.clone())).collect()),
+                Some("map") => ListKind::Keyed(
+                    node.list_map_keys
+                        .iter()
+                        .map(|k| escaped(k).unwrap_or_else(|| k.clone()))
+                        .collect(),
+                ),
                 _ => ListKind::Plain,
             };
-            Value::List(Arc::new(List { items: items.iter().map(|i| value(i, of, of.embedded)).collect(), kind }))
+            Value::List(Arc::new(List {
+                items: items.iter().map(|i| value(i, of, of.embedded)).collect(),
+                kind,
+            }))
         }
         Json::Object(map) => match node.additional.schema() {
-            Some(of) => Value::map(map.iter().map(|(k, v)| (Key::String(k.as_str().into()), value(v, of, of.embedded))).collect()),
+            Some(of) => Value::map(
+                map.iter()
+                    .map(|(k, v)| (Key::String(k.as_str().into()), value(v, of, of.embedded)))
+                    .collect(),
+            ),
             None => Value::map(fields(map, node, root)),
         },
     }
@@ -144,10 +171,16 @@ fn of_text(text: &str, node: &Node) -> Value {
         _ if node.kind != "string" => None,
         "byte" => {
             use base64::Engine;
-            base64::engine::general_purpose::STANDARD.decode(text).ok().map(|b| Value::Bytes(b.into()))
+            base64::engine::general_purpose::STANDARD
+                .decode(text)
+                .ok()
+                .map(|b| Value::Bytes(b.into()))
         }
         "duration" => crate::structural::formats::parse_duration(text).map(Value::Duration),
-        "date" => format!("{text}T00:00:00Z").parse().ok().map(Value::Timestamp),
+        "date" => format!("{text}T00:00:00Z")
+            .parse()
+            .ok()
+            .map(Value::Timestamp),
         "date-time" => time::parse_timestamp(text).map(Value::Timestamp),
         _ => None,
     };
@@ -166,6 +199,10 @@ pub fn dynamic(json: &Json) -> Value {
         },
         Json::String(text) => text.as_str().into(),
         Json::Array(items) => Value::list(items.iter().map(dynamic).collect()),
-        Json::Object(map) => Value::map(map.iter().map(|(k, v)| (Key::String(k.as_str().into()), dynamic(v))).collect()),
+        Json::Object(map) => Value::map(
+            map.iter()
+                .map(|(k, v)| (Key::String(k.as_str().into()), dynamic(v)))
+                .collect(),
+        ),
     }
 }

@@ -18,7 +18,10 @@ fn env() -> &'static Env {
             ("attributes", by_domain(Type::Dyn)),
             ("capacity", by_domain(Type::Opaque("kubernetes.Quantity"))),
         ];
-        Env { vars: [("device".to_owned(), object("kubernetes.DRADevice", &fields))].into(), patches: false }
+        Env {
+            vars: [("device".to_owned(), object("kubernetes.DRADevice", &fields))].into(),
+            patches: false,
+        }
     })
 }
 
@@ -30,7 +33,10 @@ pub fn check(source: &str) -> Option<String> {
     match Program::compile(env(), source) {
         Err(why) => Some(format!("compilation failed: {why}")),
         Ok(program) if matches!(program.ty, Type::Bool | Type::Dyn) => None,
-        Ok(program) => Some(format!("must evaluate to bool or the unknown type, not {}", program.ty.runtime_name())),
+        Ok(program) => Some(format!(
+            "must evaluate to bool or the unknown type, not {}",
+            program.ty.runtime_name()
+        )),
     }
 }
 
@@ -46,7 +52,10 @@ mod tests {
         ] {
             assert_eq!(check(fits), None, "{fits}");
         }
-        assert_eq!(check("device.driver").as_deref(), Some("must evaluate to bool or the unknown type, not string"));
+        assert_eq!(
+            check("device.driver").as_deref(),
+            Some("must evaluate to bool or the unknown type, not string")
+        );
         let unknown = "compilation failed: ERROR: <input>:1:1: undeclared reference to 'Bogus' (in container '')\n | Bogus\n | ^";
         assert_eq!(check("Bogus").as_deref(), Some(unknown));
     }

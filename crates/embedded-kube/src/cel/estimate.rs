@@ -25,8 +25,14 @@ fn least(node: &Node, root: bool) -> u64 {
     match node.kind.as_str() {
         "object" if node.additional.schema().is_some() => 2,
         "object" => {
-            let needed = node.required.iter().filter_map(|name| Some((name, node.properties.get(name)?)));
-            let sum: u64 = needed.filter(|(_, p)| p.default.is_none()).map(|(name, p)| name.len() as u64 + least(p, p.embedded) + 4).sum();
+            let needed = node
+                .required
+                .iter()
+                .filter_map(|name| Some((name, node.properties.get(name)?)));
+            let sum: u64 = needed
+                .filter(|(_, p)| p.default.is_none())
+                .map(|(name, p)| name.len() as u64 + least(p, p.embedded) + 4)
+                .sum();
             // Metadata, kind and apiVersion count when the schema requires them; it seldom does.
             let _ = root;
             2 + sum
@@ -45,7 +51,10 @@ fn least(node: &Node, root: bool) -> u64 {
 
 /// The most characters, elements or entries.
 fn most(node: &Node) -> u64 {
-    let text = || node.max_length.map_or(MAX_REQUEST - 2, |n| not_negative(n) * 4);
+    let text = || {
+        node.max_length
+            .map_or(MAX_REQUEST - 2, |n| not_negative(n) * 4)
+    };
     if node.int_or_string {
         return text();
     }
@@ -64,9 +73,13 @@ fn most(node: &Node) -> u64 {
             "byte" => node.max_length.map_or(MAX_REQUEST - 2, not_negative),
             "duration" | "date-time" => 32,
             "date" => 12,
-            _ if node.max_length.is_none() && !node.enum_values.is_empty() => {
-                node.enum_values.iter().filter_map(|v| v.as_str()).map(|s| s.len() as u64).max().unwrap_or(0)
-            }
+            _ if node.max_length.is_none() && !node.enum_values.is_empty() => node
+                .enum_values
+                .iter()
+                .filter_map(|v| v.as_str())
+                .map(|s| s.len() as u64)
+                .max()
+                .unwrap_or(0),
             _ => text(),
         },
         _ => 0,
@@ -121,7 +134,11 @@ struct Estimate<'n> {
 
 fn times(size: u64, factor: f64) -> u64 {
     let product = (size as f64 * factor).ceil();
-    if product >= 18_446_744_073_709_551_616.0 { u64::MAX } else { product as u64 }
+    if product >= 18_446_744_073_709_551_616.0 {
+        u64::MAX
+    } else {
+        product as u64
+    }
 }
 
 fn of_place<'n>(place: Place<'n>) -> Estimate<'n> {
@@ -142,12 +159,24 @@ fn of_place<'n>(place: Place<'n>) -> Estimate<'n> {
             (Some((0, most(node))), sort)
         }
     };
-    Estimate { cost: 0, size, entry: None, place, sort }
+    Estimate {
+        cost: 0,
+        size,
+        entry: None,
+        place,
+        sort,
+    }
 }
 
 fn plain<'n>(cost: u64, size: Option<Range>, sort: Sort) -> Estimate<'n> {
     let size = size.or((sort == Sort::Scalar).then_some((1, 1)));
-    Estimate { cost, size, entry: None, place: Place::Unknown, sort }
+    Estimate {
+        cost,
+        size,
+        entry: None,
+        place: Place::Unknown,
+        sort,
+    }
 }
 
 impl<'n> Estimate<'n> {
@@ -162,18 +191,23 @@ impl<'n> Estimate<'n> {
     /// The elements of a list (or, with `values`, the values of a map).
     fn inner(&self, values: bool) -> Estimate<'n> {
         let found = self.declared(values);
-        Estimate { size: found.size.or(self.entry), ..found }
+        Estimate {
+            size: found.size.or(self.entry),
+            ..found
+        }
     }
 
     /// The same, as far as the schema tells.
     fn declared(&self, values: bool) -> Estimate<'n> {
         let place = match self.place {
-            Place::Node(node, _) => match (node.kind.as_str(), &node.items, node.additional.schema()) {
-                ("array", Some(items), _) => Place::Node(items, items.embedded),
-                ("object", _, Some(of)) if values => Place::Node(of, of.embedded),
-                ("object", _, Some(_)) => Place::MapKey,
-                _ => Place::Unknown,
-            },
+            Place::Node(node, _) => {
+                match (node.kind.as_str(), &node.items, node.additional.schema()) {
+                    ("array", Some(items), _) => Place::Node(items, items.embedded),
+                    ("object", _, Some(of)) if values => Place::Node(of, of.embedded),
+                    ("object", _, Some(_)) => Place::MapKey,
+                    _ => Place::Unknown,
+                }
+            }
             _ => Place::Unknown,
         };
         of_place(place)
@@ -182,7 +216,10 @@ impl<'n> Estimate<'n> {
 
 /// The most that a program may cost.
 pub fn cost(program: &Program, sizes: &Sizes<'_>) -> u64 {
-    let mut walker = Walker { sizes, scopes: Vec::new() };
+    let mut walker = Walker {
+        sizes,
+        scopes: Vec::new(),
+    };
     walker.expr(&program.expr).cost
 }
 
@@ -195,29 +232,56 @@ impl<'n> Walker<'_, 'n> {
     fn expr(&mut self, expr: &Expr) -> Estimate<'n> {
         match &expr.kind {
             Kind::Literal(literal) => match literal {
-                Literal::String(s) => plain(0, Some((s.chars().count() as u64, s.chars().count() as u64)), Sort::Text),
+                Literal::String(s) => plain(
+                    0,
+                    Some((s.chars().count() as u64, s.chars().count() as u64)),
+                    Sort::Text,
+                ),
                 Literal::Bytes(b) => plain(0, Some((b.len() as u64, b.len() as u64)), Sort::Text),
                 _ => plain(0, Some((1, 1)), Sort::Scalar),
             },
             Kind::Ident(name) => {
-                let scoped = self.scopes.iter().rev().find(|(n, _)| n == name).map(|(_, e)| *e);
+                let scoped = self
+                    .scopes
+                    .iter()
+                    .rev()
+                    .find(|(n, _)| n == name)
+                    .map(|(_, e)| *e);
                 let found = scoped.unwrap_or_else(|| match name.as_str() {
-                    "self" | "oldSelf" => of_place(Place::Node(self.sizes.root, self.sizes.is_object)),
+                    "self" | "oldSelf" => {
+                        of_place(Place::Node(self.sizes.root, self.sizes.is_object))
+                    }
                     // The real server takes a name it does not know for the root.
                     _ => plain(0, Some((0, most(self.sizes.root))), Sort::Other),
                 });
                 Estimate { cost: 1, ..found }
             }
-            Kind::Select { operand, field, optional, test } => {
+            Kind::Select {
+                operand,
+                field,
+                optional,
+                test,
+            } => {
                 let from = self.expr(operand);
                 if *test {
                     return plain(from.cost, None, Sort::Scalar);
                 }
-                let found = if *optional { plain(0, None, Sort::Other) } else { self.field(&from, field) };
+                let found = if *optional {
+                    plain(0, None, Sort::Other)
+                } else {
+                    self.field(&from, field)
+                };
                 let step = u64::from(from.sort == Sort::Map || *optional);
-                Estimate { cost: from.cost.saturating_add(step), ..found }
+                Estimate {
+                    cost: from.cost.saturating_add(step),
+                    ..found
+                }
             }
-            Kind::Call { function, target, args } => self.call(function, target.as_deref(), args),
+            Kind::Call {
+                function,
+                target,
+                args,
+            } => self.call(function, target.as_deref(), args),
             Kind::List(items) => {
                 let (mut cost, mut entry): (u64, Option<Range>) = (10, None);
                 for (item, _) in items {
@@ -227,15 +291,27 @@ impl<'n> Walker<'_, 'n> {
                     entry = Some(entry.map_or(range, |(a, b)| (a.min(range.0), b.max(range.1))));
                 }
                 let n = items.len() as u64;
-                Estimate { entry: Some(entry.unwrap_or((0, 0))), ..plain(cost, Some((n, n)), Sort::List) }
+                Estimate {
+                    entry: Some(entry.unwrap_or((0, 0))),
+                    ..plain(cost, Some((n, n)), Sort::List)
+                }
             }
             Kind::Map(entries) => {
-                let parts = entries.iter().map(|(k, v, _)| self.expr(k).cost.saturating_add(self.expr(v).cost));
+                let parts = entries
+                    .iter()
+                    .map(|(k, v, _)| self.expr(k).cost.saturating_add(self.expr(v).cost));
                 let cost = parts.fold(30u64, u64::saturating_add);
-                plain(cost, Some((entries.len() as u64, entries.len() as u64)), Sort::Map)
+                plain(
+                    cost,
+                    Some((entries.len() as u64, entries.len() as u64)),
+                    Sort::Map,
+                )
             }
             Kind::Struct(_, fields) => {
-                let cost = fields.iter().map(|field| self.expr(&field.value).cost).fold(40u64, u64::saturating_add);
+                let cost = fields
+                    .iter()
+                    .map(|field| self.expr(&field.value).cost)
+                    .fold(40u64, u64::saturating_add);
                 plain(cost, None, Sort::Map)
             }
             Kind::Fold(fold) => self.fold(fold),
@@ -263,14 +339,27 @@ impl<'n> Walker<'_, 'n> {
         let sum = range.cost.saturating_add(init.cost);
         let depth = self.scopes.len();
         let is_bind = fold.accu != ACCU;
-        self.scopes.push((fold.accu.clone(), Estimate { place: if is_bind { init.place } else { Place::Unknown }, ..init }));
+        self.scopes.push((
+            fold.accu.clone(),
+            Estimate {
+                place: if is_bind { init.place } else { Place::Unknown },
+                ..init
+            },
+        ));
         if is_bind {
             let result = self.expr(&fold.result);
             self.scopes.truncate(depth);
-            return Estimate { cost: sum.saturating_add(result.cost), ..result };
+            return Estimate {
+                cost: sum.saturating_add(result.cost),
+                ..result
+            };
         }
         if let Some(second) = &fold.second {
-            let key = if range.sort == Sort::List { plain(0, None, Sort::Scalar) } else { range.inner(false) };
+            let key = if range.sort == Sort::List {
+                plain(0, None, Sort::Scalar)
+            } else {
+                range.inner(false)
+            };
             self.scopes.push((fold.var.clone(), key));
             self.scopes.push((second.clone(), range.inner(true)));
         } else {
@@ -281,10 +370,15 @@ impl<'n> Walker<'_, 'n> {
         self.scopes.truncate(depth + 1);
         let result = self.expr(&fold.result);
         self.scopes.truncate(depth);
-        let turns = range.most().saturating_mul(step.cost.saturating_add(condition.cost));
+        let turns = range
+            .most()
+            .saturating_mul(step.cost.saturating_add(condition.cost));
         let cost = sum.saturating_add(result.cost).saturating_add(turns);
         match init.sort {
-            Sort::List | Sort::Map => Estimate { entry: step.entry, ..plain(cost, Some(range.range()), init.sort) },
+            Sort::List | Sort::Map => Estimate {
+                entry: step.entry,
+                ..plain(cost, Some(range.range()), init.sort)
+            },
             sort => plain(cost, init.size, sort),
         }
     }
@@ -294,20 +388,35 @@ impl<'n> Walker<'_, 'n> {
         for part in target.into_iter().chain(args) {
             values.push(self.expr(part));
         }
-        let sum = values.iter().map(|v| v.cost).fold(0u64, u64::saturating_add);
+        let sum = values
+            .iter()
+            .map(|v| v.cost)
+            .fold(0u64, u64::saturating_add);
         let result = match (function, values.as_slice()) {
             ("_?_:_", [condition, yes, no]) => {
                 let cost = condition.cost.saturating_add(yes.cost.max(no.cost));
                 let ((a, b), (c, d)) = (yes.range(), no.range());
-                let entry = yes.entry.zip(no.entry).map(|((a, b), (c, d))| (a.min(c), b.max(d)));
-                return Estimate { entry, ..plain(cost, Some((a.min(c), b.max(d))), yes.sort) };
+                let entry = yes
+                    .entry
+                    .zip(no.entry)
+                    .map(|((a, b), (c, d))| (a.min(c), b.max(d)));
+                return Estimate {
+                    entry,
+                    ..plain(cost, Some((a.min(c), b.max(d))), yes.sort)
+                };
             }
             ("_&&_" | "_||_", _) => plain(0, None, Sort::Scalar),
-            ("_[_]", [of, _]) => Estimate { cost: 1, ..of.inner(true) },
+            ("_[_]", [of, _]) => Estimate {
+                cost: 1,
+                ..of.inner(true)
+            },
             ("dyn", [of]) => Estimate { cost: 1, ..*of },
             _ => own(function, &values),
         };
-        Estimate { cost: result.cost.saturating_add(sum), ..result }
+        Estimate {
+            cost: result.cost.saturating_add(sum),
+            ..result
+        }
     }
 }
 
@@ -322,10 +431,20 @@ fn own<'n>(function: &str, values: &[Estimate<'n>]) -> Estimate<'n> {
     match function {
         "startsWith" | "endsWith" => scalar(tenth(1)),
         "contains" => scalar(tenth(0).saturating_mul(tenth(1))),
-        "matches" => scalar(times(size(0).saturating_add(1), 0.1).saturating_mul(times(size(1), 0.25))),
+        "matches" => {
+            scalar(times(size(0).saturating_add(1), 0.1).saturating_mul(times(size(1), 0.25)))
+        }
         "find" | "findAll" => {
             let cost = times(size(0).saturating_add(1), 0.1).saturating_mul(times(size(1), 0.25));
-            plain(cost, Some((0, size(0))), if function == "find" { Sort::Text } else { Sort::List })
+            plain(
+                cost,
+                Some((0, size(0))),
+                if function == "find" {
+                    Sort::Text
+                } else {
+                    Sort::List
+                },
+            )
         }
         "_==_" if !values.is_empty() && values.iter().all(|v| v.sort == Sort::Opaque) => scalar(1),
         "_==_" | "_!=_" => scalar(times(size(0).min(size(1)), 0.1)),
@@ -334,26 +453,56 @@ fn own<'n>(function: &str, values: &[Estimate<'n>]) -> Estimate<'n> {
         "_+_" if matches!(sort, Sort::Text | Sort::List) => {
             let ((a, b), (c, d)) = (range(0), range(1));
             let total = (a.saturating_add(c), b.saturating_add(d));
-            let entries = values.first().and_then(|v| v.entry).zip(values.get(1).and_then(|v| v.entry));
+            let entries = values
+                .first()
+                .and_then(|v| v.entry)
+                .zip(values.get(1).and_then(|v| v.entry));
             let entry = entries.map(|((a, b), (c, d))| (a.min(c), b.max(d)));
-            let cost = if sort == Sort::List { 1 } else { times(total.1, 0.1) };
-            Estimate { entry, ..plain(cost, Some(total), sort) }
+            let cost = if sort == Sort::List {
+                1
+            } else {
+                times(total.1, 0.1)
+            };
+            Estimate {
+                entry,
+                ..plain(cost, Some(total), sort)
+            }
         }
         "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" if sort == Sort::List => {
             let inner = values[0].declared(true);
-            let each = if inner.sort == Sort::Text { 1 + times(inner.most(), 0.1) } else { 1 };
-            plain(size(0).saturating_mul(each), None, if matches!(function, "max" | "min" | "sum") { inner.sort } else { Sort::Scalar })
+            let each = if inner.sort == Sort::Text {
+                1 + times(inner.most(), 0.1)
+            } else {
+                1
+            };
+            plain(
+                size(0).saturating_mul(each),
+                None,
+                if matches!(function, "max" | "min" | "sum") {
+                    inner.sort
+                } else {
+                    Sort::Scalar
+                },
+            )
         }
         "indexOf" | "lastIndexOf" => scalar(tenth(0)),
-        "lowerAscii" | "upperAscii" | "substring" | "trim" | "url" | "strings.quote" => plain(tenth(0), Some(range(0)), Sort::Text),
-        "replace" => plain(times(size(0), 0.2), Some((0, replaced(range(0), range(1), range(2)))), Sort::Text),
+        "lowerAscii" | "upperAscii" | "substring" | "trim" | "url" | "strings.quote" => {
+            plain(tenth(0), Some(range(0)), Sort::Text)
+        }
+        "replace" => plain(
+            times(size(0), 0.2),
+            Some((0, replaced(range(0), range(1), range(2)))),
+            Sort::Text,
+        ),
         "split" => plain(times(size(0), 0.2), Some((0, size(0))), Sort::List),
         "join" => {
             let elements = values[0].declared(true).most();
-            let total = size(0).saturating_mul(elements).saturating_add(match values.len() {
-                2 => size(1).saturating_mul(size(0).saturating_sub(1)),
-                _ => 0,
-            });
+            let total = size(0)
+                .saturating_mul(elements)
+                .saturating_add(match values.len() {
+                    2 => size(1).saturating_mul(size(0).saturating_sub(1)),
+                    _ => 0,
+                });
             plain(times(total, 0.1), Some((0, total)), Sort::Text)
         }
         "format" => plain(tenth(0), None, Sort::Text),
@@ -367,8 +516,12 @@ fn own<'n>(function: &str, values: &[Estimate<'n>]) -> Estimate<'n> {
         "validate" => plain(times(tenth(1), 32.0), None, Sort::Other),
         "containsIP" => scalar(4u64.saturating_add(if text { tenth(1) } else { 0 })),
         "containsCIDR" => scalar(7u64.saturating_add(if text { tenth(1) } else { 0 })),
-        "sets.contains" | "sets.intersects" => scalar(1u64.saturating_add(size(0).saturating_mul(size(1)))),
-        "sets.equivalent" => scalar(1u64.saturating_add(size(0).saturating_mul(size(1)).saturating_mul(2))),
+        "sets.contains" | "sets.intersects" => {
+            scalar(1u64.saturating_add(size(0).saturating_mul(size(1))))
+        }
+        "sets.equivalent" => {
+            scalar(1u64.saturating_add(size(0).saturating_mul(size(1)).saturating_mul(2)))
+        }
         "distinct" | "sort" | "@sortByAssociatedKeys" => {
             let cost = 10u64.saturating_add(size(0).saturating_mul(size(0)));
             plain(cost, Some(range(0)), Sort::List)
@@ -376,10 +529,18 @@ fn own<'n>(function: &str, values: &[Estimate<'n>]) -> Estimate<'n> {
         "lists.range" => plain(10u64.saturating_add(size(0)), None, Sort::List),
         "slice" | "reverse" => plain(10u64.saturating_add(size(0)), Some(range(0)), Sort::List),
         "flatten" => plain(10u64.saturating_add(size(0)), None, Sort::List),
-        "charAt" | "getScheme" | "getHost" | "getHostname" | "getPort" | "getEscapedPath" => plain(1, None, Sort::Text),
-        "value" | "orValue" | "or" | "optional.of" | "optional.none" | "optional.ofNonZeroValue" | "first" | "last" | "_[?_]" => {
-            plain(1, None, Sort::Other)
+        "charAt" | "getScheme" | "getHost" | "getHostname" | "getPort" | "getEscapedPath" => {
+            plain(1, None, Sort::Text)
         }
+        "value"
+        | "orValue"
+        | "or"
+        | "optional.of"
+        | "optional.none"
+        | "optional.ofNonZeroValue"
+        | "first"
+        | "last"
+        | "_[?_]" => plain(1, None, Sort::Other),
         "type" | "getQuery" => plain(1, None, Sort::Other),
         _ => scalar(1),
     }
@@ -388,7 +549,15 @@ fn own<'n>(function: &str, values: &[Estimate<'n>]) -> Estimate<'n> {
 /// The longest text after replacing.
 fn replaced(text: Range, old: Range, new: Range) -> u64 {
     if old.0 == 0 {
-        return text.1.saturating_add(1).saturating_mul(new.1).saturating_add(text.1);
+        return text
+            .1
+            .saturating_add(1)
+            .saturating_mul(new.1)
+            .saturating_add(text.1);
     }
-    if new.1 <= old.0 { text.1 } else { text.1.div_ceil(old.0).saturating_mul(new.1) }
+    if new.1 <= old.0 {
+        text.1
+    } else {
+        text.1.div_ceil(old.0).saturating_mul(new.1)
+    }
 }

@@ -51,12 +51,22 @@ pub struct Evaluator<'a> {
 
 impl<'a> Evaluator<'a> {
     pub fn new(vars: Vars<'a>, limit: u64) -> Self {
-        Self { vars, scopes: Vec::new(), cost: 0, limit, depth: 0 }
+        Self {
+            vars,
+            scopes: Vec::new(),
+            cost: 0,
+            limit,
+            depth: 0,
+        }
     }
 
     fn spend(&mut self, cost: u64) -> Result<(), EvalError> {
         self.cost = self.cost.saturating_add(cost);
-        if self.cost > self.limit { Err(EvalError::Cost) } else { Ok(()) }
+        if self.cost > self.limit {
+            Err(EvalError::Cost)
+        } else {
+            Ok(())
+        }
     }
 
     pub fn eval(&mut self, expr: &'a Expr) -> Evaluated {
@@ -76,21 +86,36 @@ impl<'a> Evaluator<'a> {
                 self.spend(1)?;
                 self.variable(name)
             }
-            Kind::Select { operand, field, optional: false, test } if self.is_composed(operand) => {
+            Kind::Select {
+                operand,
+                field,
+                optional: false,
+                test,
+            } if self.is_composed(operand) => {
                 self.spend(2)?;
                 if *test {
                     return Ok(Value::Bool(true));
                 }
-                (self.vars)(&format!("{COMPOSED}.{field}")).unwrap_or_else(|| failed(format!("no such key: {field}")))
+                (self.vars)(&format!("{COMPOSED}.{field}"))
+                    .unwrap_or_else(|| failed(format!("no such key: {field}")))
             }
-            Kind::Select { operand, field, optional, test } => {
+            Kind::Select {
+                operand,
+                field,
+                optional,
+                test,
+            } => {
                 let value = self.eval(operand)?;
                 if !test {
                     self.spend(1)?;
                 }
                 select(value, field, *optional, *test)
             }
-            Kind::Call { function, target, args } => self.call(function, target.as_deref(), args),
+            Kind::Call {
+                function,
+                target,
+                args,
+            } => self.call(function, target.as_deref(), args),
             Kind::List(items) => {
                 let mut list = Vec::with_capacity(items.len());
                 for (item, optional) in items {
@@ -106,7 +131,9 @@ impl<'a> Evaluator<'a> {
                 let mut map = Map::new();
                 for (key, value, optional) in entries {
                     let key = self.eval(key)?;
-                    let Some(key) = Key::of(&key) else { return failed(format!("unsupported key type: {}", key.type_name())) };
+                    let Some(key) = Key::of(&key) else {
+                        return failed(format!("unsupported key type: {}", key.type_name()));
+                    };
                     let value = match (self.eval(value)?, optional) {
                         (Value::Optional(None), true) => continue,
                         (Value::Optional(Some(inner)), true) => *inner,
@@ -136,7 +163,8 @@ impl<'a> Evaluator<'a> {
 
     /// `variables`, unless a loop has a variable of that name: its fields are computed when they are asked for.
     fn is_composed(&self, operand: &Expr) -> bool {
-        operand.as_ident() == Some(COMPOSED) && !self.scopes.iter().any(|(name, _)| *name == COMPOSED)
+        operand.as_ident() == Some(COMPOSED)
+            && !self.scopes.iter().any(|(name, _)| *name == COMPOSED)
     }
 
     fn variable(&self, name: &str) -> Evaluated {
@@ -234,7 +262,12 @@ impl<'a> Evaluator<'a> {
         let range = self.eval(&fold.range)?;
         let mut accu = self.eval(&fold.init)?;
         let items: Vec<(Value, Value)> = match &range {
-            Value::List(list) => list.items.iter().enumerate().map(|(i, v)| (Value::Int(i as i64), v.clone())).collect(),
+            Value::List(list) => list
+                .items
+                .iter()
+                .enumerate()
+                .map(|(i, v)| (Value::Int(i as i64), v.clone()))
+                .collect(),
             Value::Map(map) => map.iter().map(|(k, v)| (k.value(), v.clone())).collect(),
             other => return failed(format!("got '{}', expected iterable type", other.go_type())),
         };
@@ -255,7 +288,8 @@ impl<'a> Evaluator<'a> {
                 self.scopes.push((&fold.var, key));
                 self.scopes.push((name, value));
             } else {
-                self.scopes.push((&fold.var, if keys_first { key } else { value }));
+                self.scopes
+                    .push((&fold.var, if keys_first { key } else { value }));
             }
             let stepped = self.accumulate(fold, accu);
             self.scopes.truncate(depth);
@@ -283,7 +317,9 @@ impl<'a> Evaluator<'a> {
             let item = self.eval(element)?;
             // The accumulator, the one-element list and the addition.
             self.spend(1 + 10 + 1)?;
-            let Value::List(mut list) = accu else { return failed("no such overload") };
+            let Value::List(mut list) = accu else {
+                return failed("no such overload");
+            };
             Arc::make_mut(&mut list).items.push(item);
             return Ok(Value::List(list));
         }
@@ -294,7 +330,14 @@ impl<'a> Evaluator<'a> {
 
 /// The filter and the element of a loop that appends to a list.
 fn collecting(step: &Expr) -> Option<(Option<&Expr>, &Expr)> {
-    let Kind::Call { function, target: None, args } = &step.kind else { return None };
+    let Kind::Call {
+        function,
+        target: None,
+        args,
+    } = &step.kind
+    else {
+        return None;
+    };
     match (function.as_str(), args.as_slice()) {
         ("_+_", [accu, one]) if accu.as_ident() == Some(ACCU) => match &one.kind {
             Kind::List(items) if items.len() == 1 && !items[0].1 => Some((None, &items[0].0)),
@@ -333,7 +376,9 @@ fn select(value: Value, field: &str, optional: bool, test: bool) -> Evaluated {
         // A field with a reserved name may be written plainly where the grammar allows it.
         Value::Map(map) => {
             let plain = || map.get(&Key::String(format!("__{field}__").into()));
-            map.get(&Key::String(field.into())).or_else(|| super::declare::is_reserved(field).then(plain).flatten()).cloned()
+            map.get(&Key::String(field.into()))
+                .or_else(|| super::declare::is_reserved(field).then(plain).flatten())
+                .cloned()
         }
         Value::Opaque(made) if matches!(**made, Opaque::Made(..)) => match &**made {
             Opaque::Made(_, fields) => fields.get(&Key::String(field.into())).cloned(),
@@ -362,7 +407,10 @@ pub fn index(of: &Value, at: &Value, optional: bool) -> Evaluated {
     let soft = optional || was_optional;
     let found = match of {
         Value::Map(map) => match Key::of(at) {
-            Some(key) => map.get(&key).cloned().ok_or_else(|| format!("no such key: {}", at.text().unwrap_or_default())),
+            Some(key) => map
+                .get(&key)
+                .cloned()
+                .ok_or_else(|| format!("no such key: {}", at.text().unwrap_or_default())),
             None => Err(format!("no such key: {}", at.text().unwrap_or_default())),
         },
         Value::List(list) => element(list, at),
@@ -381,7 +429,16 @@ fn element(list: &List, at: &Value) -> Result<Value, String> {
         Value::Int(n) => *n,
         Value::Uint(n) => i64::try_from(*n).unwrap_or(i64::MAX),
         Value::Double(f) if f.fract() == 0.0 => *f as i64,
-        _ => return Err(format!("unsupported index type '{}' in list", at.type_name())),
+        _ => {
+            return Err(format!(
+                "unsupported index type '{}' in list",
+                at.type_name()
+            ));
+        }
     };
-    usize::try_from(i).ok().and_then(|i| list.items.get(i)).cloned().ok_or_else(|| format!("index out of bounds: {i}"))
+    usize::try_from(i)
+        .ok()
+        .and_then(|i| list.items.get(i))
+        .cloned()
+        .ok_or_else(|| format!("index out of bounds: {i}"))
 }

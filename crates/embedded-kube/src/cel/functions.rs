@@ -171,7 +171,16 @@ pub const FORMATS: &[&str] = &[
     "datetime",
 ];
 
-const COMPARABLE: &[&str] = &["bool", "int", "uint", "double", "string", "bytes", "timestamp", "duration"];
+const COMPARABLE: &[&str] = &[
+    "bool",
+    "int",
+    "uint",
+    "double",
+    "string",
+    "bytes",
+    "timestamp",
+    "duration",
+];
 const NUMBERS: &[&str] = &["int", "uint", "double"];
 
 type Table = HashMap<String, Vec<Overload>>;
@@ -186,15 +195,31 @@ fn table() -> Table {
     let mut table = Table::new();
     for line in DECLARATIONS.lines().filter(|l| !l.is_empty()) {
         let (name, forms) = line.split_once(": ").unwrap_or((line, ""));
-        table.insert(name.to_owned(), forms.split("; ").filter_map(overload).collect());
+        table.insert(
+            name.to_owned(),
+            forms.split("; ").filter_map(overload).collect(),
+        );
     }
     for operator in ["_<_", "_<=_", "_>_", "_>=_"] {
         let same = COMPARABLE.iter().map(|t| format!("({t}, {t}) -> bool"));
-        let mixed = NUMBERS.iter().flat_map(|a| NUMBERS.iter().filter(move |b| a != *b).map(move |b| format!("({a}, {b}) -> bool")));
-        table.insert(operator.to_owned(), same.chain(mixed).filter_map(|f| overload(&f)).collect());
+        let mixed = NUMBERS.iter().flat_map(|a| {
+            NUMBERS
+                .iter()
+                .filter(move |b| a != *b)
+                .map(move |b| format!("({a}, {b}) -> bool"))
+        });
+        table.insert(
+            operator.to_owned(),
+            same.chain(mixed).filter_map(|f| overload(&f)).collect(),
+        );
     }
     for format in FORMATS {
-        table.insert(format!("format.{format}"), overload("() -> kubernetes.NamedFormat").into_iter().collect());
+        table.insert(
+            format!("format.{format}"),
+            overload("() -> kubernetes.NamedFormat")
+                .into_iter()
+                .collect(),
+        );
     }
     table
 }
@@ -206,7 +231,11 @@ fn overload(text: &str) -> Option<Overload> {
         None => (None, left.strip_prefix('(')?.strip_suffix(')')?),
     };
     let list = split(args).into_iter().map(ty);
-    Some(Overload { method: target.is_some(), args: target.map(ty).into_iter().chain(list).collect(), result: ty(result) })
+    Some(Overload {
+        method: target.is_some(),
+        args: target.map(ty).into_iter().chain(list).collect(),
+        result: ty(result),
+    })
 }
 
 /// At commas outside of parentheses.
@@ -229,7 +258,11 @@ fn split(text: &str) -> Vec<&str> {
 }
 
 fn ty(text: &str) -> Type {
-    let inner = |prefix: &str| text.strip_prefix(prefix).and_then(|t| t.strip_prefix('(')).and_then(|t| t.strip_suffix(')'));
+    let inner = |prefix: &str| {
+        text.strip_prefix(prefix)
+            .and_then(|t| t.strip_prefix('('))
+            .and_then(|t| t.strip_suffix(')'))
+    };
     if let Some(of) = inner("list") {
         return Type::list(ty(of));
     }
@@ -241,7 +274,10 @@ fn ty(text: &str) -> Type {
     }
     if let Some(of) = inner("map") {
         let parts = split(of);
-        return Type::map(ty(parts.first().copied().unwrap_or("dyn")), ty(parts.get(1).copied().unwrap_or("dyn")));
+        return Type::map(
+            ty(parts.first().copied().unwrap_or("dyn")),
+            ty(parts.get(1).copied().unwrap_or("dyn")),
+        );
     }
     match text {
         "dyn" => Type::Dyn,
@@ -261,7 +297,9 @@ fn ty(text: &str) -> Type {
         "net.CIDR" => Type::Opaque("net.CIDR"),
         "kubernetes.authorization.Authorizer" => authz::AUTHORIZER,
         "kubernetes.authorization.PathCheck" => Type::Opaque("kubernetes.authorization.PathCheck"),
-        "kubernetes.authorization.GroupCheck" => Type::Opaque("kubernetes.authorization.GroupCheck"),
+        "kubernetes.authorization.GroupCheck" => {
+            Type::Opaque("kubernetes.authorization.GroupCheck")
+        }
         "kubernetes.authorization.ResourceCheck" => authz::RESOURCE_CHECK,
         "kubernetes.authorization.Decision" => Type::Opaque("kubernetes.authorization.Decision"),
         var => Type::Var(Arc::from(var)),

@@ -61,7 +61,9 @@ impl Opaque {
             (Self::Quantity(a), Self::Quantity(b)) => a.cmp(b) == Ordering::Equal,
             (Self::Semver(a), Self::Semver(b)) => a.order(b) == Ordering::Equal,
             (Self::Format(a), Self::Format(b)) => a == b,
-            (Self::Made(a, x), Self::Made(b, y)) => a == b && Value::map(x.clone()).equals(&Value::map(y.clone())),
+            (Self::Made(a, x), Self::Made(b, y)) => {
+                a == b && Value::map(x.clone()).equals(&Value::map(y.clone()))
+            }
             _ => false,
         }
     }
@@ -77,7 +79,11 @@ impl Opaque {
 
 fn url(text: &str) -> Result<Url, String> {
     let quoted = gofmt::quoted(text);
-    let fail = |why: &str| Err(format!("URL parse error during conversion from string: parse {quoted}: {why}"));
+    let fail = |why: &str| {
+        Err(format!(
+            "URL parse error during conversion from string: parse {quoted}: {why}"
+        ))
+    };
     if text.is_empty() {
         return fail("empty url");
     }
@@ -88,7 +94,9 @@ fn url(text: &str) -> Result<Url, String> {
         Some((scheme, rest))
             if !scheme.is_empty()
                 && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-                && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) =>
+                && scheme
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) =>
         {
             (scheme.to_ascii_lowercase(), rest)
         }
@@ -101,24 +109,41 @@ fn url(text: &str) -> Result<Url, String> {
     }
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (host, path) = match rest.strip_prefix("//") {
-        Some(tail) if !scheme.is_empty() => tail.find('/').map_or((tail, ""), |at| (&tail[..at], &tail[at..])),
+        Some(tail) if !scheme.is_empty() => tail
+            .find('/')
+            .map_or((tail, ""), |at| (&tail[..at], &tail[at..])),
         _ => ("", rest),
     };
     let host = host.rsplit('@').next().unwrap_or("");
-    if let Some(bad) = host.chars().find(|c| *c == ' ' || *c == '<' || *c == '>' && *c != '"') {
-        return fail(&format!("invalid character {} in host name", gofmt::quoted(&bad.to_string())));
+    if let Some(bad) = host
+        .chars()
+        .find(|c| *c == ' ' || *c == '<' || *c == '>' && *c != '"')
+    {
+        return fail(&format!(
+            "invalid character {} in host name",
+            gofmt::quoted(&bad.to_string())
+        ));
     }
     if let Some((_, port)) = host.rsplit_once(':').filter(|(_, p)| !p.contains(']'))
         && !port.bytes().all(|b| b.is_ascii_digit())
     {
         return fail(&format!("invalid port \":{port}\" after host"));
     }
-    Ok(Url { text: text.to_owned(), scheme, host: host.to_owned(), path: path.to_owned(), query: query.to_owned() })
+    Ok(Url {
+        text: text.to_owned(),
+        scheme,
+        host: host.to_owned(),
+        path: path.to_owned(),
+        query: query.to_owned(),
+    })
 }
 
 impl Url {
     fn port(&self) -> &str {
-        self.host.rsplit_once(':').filter(|(_, port)| !port.contains(']')).map_or("", |(_, port)| port)
+        self.host
+            .rsplit_once(':')
+            .filter(|(_, port)| !port.contains(']'))
+            .map_or("", |(_, port)| port)
     }
 
     fn hostname(&self) -> &str {
@@ -126,12 +151,23 @@ impl Url {
             "" => self.host.strip_suffix(':').unwrap_or(&self.host),
             port => &self.host[..self.host.len() - port.len() - 1],
         };
-        name.strip_prefix('[').and_then(|n| n.strip_suffix(']')).unwrap_or(name)
+        name.strip_prefix('[')
+            .and_then(|n| n.strip_suffix(']'))
+            .unwrap_or(name)
     }
 
     fn escaped_path(&self) -> String {
         let keep = |b: u8| b.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@%!'()*[]".contains(&b);
-        self.path.bytes().map(|b| if keep(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+        self.path
+            .bytes()
+            .map(|b| {
+                if keep(b) {
+                    char::from(b).to_string()
+                } else {
+                    format!("%{b:02X}")
+                }
+            })
+            .collect()
     }
 
     fn query(&self) -> Value {
@@ -140,7 +176,11 @@ impl Url {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             map.entry(unescape(key)).or_default().push(unescape(value));
         }
-        Value::map(map.into_iter().map(|(k, v)| (Key::String(k.into()), Value::strings(v))).collect::<Map>())
+        Value::map(
+            map.into_iter()
+                .map(|(k, v)| (Key::String(k.into()), Value::strings(v)))
+                .collect::<Map>(),
+        )
     }
 }
 
@@ -149,7 +189,9 @@ fn unescape(text: &str) -> String {
     let mut out = Vec::with_capacity(bytes.len());
     let mut i = 0;
     while i < bytes.len() {
-        let hex = text.get(i + 1..i + 3).and_then(|h| u8::from_str_radix(h, 16).ok());
+        let hex = text
+            .get(i + 1..i + 3)
+            .and_then(|h| u8::from_str_radix(h, 16).ok());
         match (bytes[i], hex) {
             (b'%', Some(b)) => {
                 out.push(b);
@@ -204,9 +246,14 @@ fn why_no_ipv6(text: &str) -> String {
     let at = |rest: &str, why: &str| format!("{why} (at {})", gofmt::quoted(rest));
     let mut rest = text.strip_prefix("::").unwrap_or(text);
     for _ in 0..8 {
-        let end = rest.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| !c.is_ascii_hexdigit())
+            .unwrap_or(rest.len());
         if end == 0 {
-            return at(rest, "each colon-separated field must have at least one digit");
+            return at(
+                rest,
+                "each colon-separated field must have at least one digit",
+            );
         }
         if end > 4 {
             return at(rest, "each group must have 4 or less digits");
@@ -221,35 +268,61 @@ fn why_no_ipv6(text: &str) -> String {
         if rest == ":" {
             return at(rest, "colon must be followed by more characters");
         }
-        rest = rest.strip_prefix("::").or_else(|| rest.strip_prefix(':')).unwrap_or(rest);
+        rest = rest
+            .strip_prefix("::")
+            .or_else(|| rest.strip_prefix(':'))
+            .unwrap_or(rest);
     }
     at(rest, "trailing garbage after address")
 }
 
 fn ip(text: &str) -> Result<IpAddr, String> {
     let quoted = gofmt::quoted(text);
-    if text.contains('%') && text.split('%').next().is_some_and(|a| a.parse::<Ipv6Addr>().is_ok()) {
-        return Err(format!("IP address {quoted} with zone value is not allowed"));
+    if text.contains('%')
+        && text
+            .split('%')
+            .next()
+            .is_some_and(|a| a.parse::<Ipv6Addr>().is_ok())
+    {
+        return Err(format!(
+            "IP address {quoted} with zone value is not allowed"
+        ));
     }
     match text.parse::<IpAddr>() {
-        Ok(IpAddr::V6(v6)) if v6.to_ipv4_mapped().is_some() => Err(format!("IPv4-mapped IPv6 address {quoted} is not allowed")),
+        Ok(IpAddr::V6(v6)) if v6.to_ipv4_mapped().is_some() => {
+            Err(format!("IPv4-mapped IPv6 address {quoted} is not allowed"))
+        }
         Ok(ip) => Ok(ip),
-        Err(_) => Err(format!("IP Address {quoted} parse error during conversion from string: ParseAddr({quoted}): {}", why_no_ip(text))),
+        Err(_) => Err(format!(
+            "IP Address {quoted} parse error during conversion from string: ParseAddr({quoted}): {}",
+            why_no_ip(text)
+        )),
     }
 }
 
 fn cidr(text: &str) -> Result<(IpAddr, u8), String> {
     let quoted = gofmt::quoted(text);
-    let fail = |why: &str| Err(format!("network address parse error during conversion from string: netip.ParsePrefix({quoted}): {why}"));
-    let Some((address, bits)) = text.rsplit_once('/') else { return fail("no '/'") };
+    let fail = |why: &str| {
+        Err(format!(
+            "network address parse error during conversion from string: netip.ParsePrefix({quoted}): {why}"
+        ))
+    };
+    let Some((address, bits)) = text.rsplit_once('/') else {
+        return fail("no '/'");
+    };
     let Ok(address) = address.parse::<IpAddr>() else {
-        return fail(&format!("ParseAddr({}): unable to parse IP", gofmt::quoted(address)));
+        return fail(&format!(
+            "ParseAddr({}): unable to parse IP",
+            gofmt::quoted(address)
+        ));
     };
     let max = if address.is_ipv4() { 32 } else { 128 };
     let plain = bits.bytes().all(|b| b.is_ascii_digit()) && (bits == "0" || !bits.starts_with('0'));
     match bits.parse::<u8>() {
         Ok(bits) if bits <= max && plain => match address {
-            IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some() => Err(format!("IPv4-mapped IPv6 address {quoted} is not allowed")),
+            IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some() => {
+                Err(format!("IPv4-mapped IPv6 address {quoted} is not allowed"))
+            }
             _ => Ok((address, bits)),
         },
         Ok(_) if plain => fail("prefix length out of range"),
@@ -259,8 +332,14 @@ fn cidr(text: &str) -> Result<(IpAddr, u8), String> {
 
 fn masked(ip: IpAddr, bits: u8) -> IpAddr {
     match ip {
-        IpAddr::V4(v4) => Ipv4Addr::from(u32::from(v4) & u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0)).into(),
-        IpAddr::V6(v6) => Ipv6Addr::from(u128::from(v6) & u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0)).into(),
+        IpAddr::V4(v4) => {
+            Ipv4Addr::from(u32::from(v4) & u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0))
+                .into()
+        }
+        IpAddr::V6(v6) => Ipv6Addr::from(
+            u128::from(v6) & u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0),
+        )
+        .into(),
     }
 }
 
@@ -271,14 +350,25 @@ fn contains(net: (IpAddr, u8), ip: IpAddr) -> bool {
 /// One of the three numbers of a version.
 fn number(name: &str, text: &str) -> Result<u64, String> {
     if !text.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(format!("Invalid character(s) found in {name} number {}", gofmt::quoted(text)));
+        return Err(format!(
+            "Invalid character(s) found in {name} number {}",
+            gofmt::quoted(text)
+        ));
     }
     if text.len() > 1 && text.starts_with('0') {
         let title = format!("{}{}", name[..1].to_uppercase(), &name[1..]);
-        return Err(format!("{title} number must not contain leading zeroes {}", gofmt::quoted(text)));
+        return Err(format!(
+            "{title} number must not contain leading zeroes {}",
+            gofmt::quoted(text)
+        ));
     }
-    let why = if text.is_empty() { "invalid syntax" } else { "value out of range" };
-    text.parse().map_err(|_| format!("strconv.ParseUint: parsing {}: {why}", gofmt::quoted(text)))
+    let why = if text.is_empty() {
+        "invalid syntax"
+    } else {
+        "value out of range"
+    };
+    text.parse()
+        .map_err(|_| format!("strconv.ParseUint: parsing {}: {why}", gofmt::quoted(text)))
 }
 
 impl Semver {
@@ -287,23 +377,40 @@ impl Semver {
             return Err("Version string empty".into());
         }
         let mut parts = text.splitn(3, '.');
-        let (Some(major), Some(minor), Some(tail)) = (parts.next(), parts.next(), parts.next()) else {
+        let (Some(major), Some(minor), Some(tail)) = (parts.next(), parts.next(), parts.next())
+        else {
             return Err("No Major.Minor.Patch elements found".into());
         };
-        let (rest, build) = tail.split_once('+').map_or((tail, None), |(r, b)| (r, Some(b)));
-        let (patch, pre) = rest.split_once('-').map_or((rest, None), |(p, t)| (p, Some(t)));
-        let numbers = [number("major", major)?, number("minor", minor)?, number("patch", patch)?];
-        let pre: Vec<String> = pre.map(|p| p.split('.').map(str::to_owned).collect()).unwrap_or_default();
+        let (rest, build) = tail
+            .split_once('+')
+            .map_or((tail, None), |(r, b)| (r, Some(b)));
+        let (patch, pre) = rest
+            .split_once('-')
+            .map_or((rest, None), |(p, t)| (p, Some(t)));
+        let numbers = [
+            number("major", major)?,
+            number("minor", minor)?,
+            number("patch", patch)?,
+        ];
+        let pre: Vec<String> = pre
+            .map(|p| p.split('.').map(str::to_owned).collect())
+            .unwrap_or_default();
         let good = |p: &str| p.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
         for part in &pre {
             if part.is_empty() {
                 return Err("Prerelease is empty".into());
             }
             if part.len() > 1 && part.starts_with('0') && part.bytes().all(|b| b.is_ascii_digit()) {
-                return Err(format!("Numeric PreRelease version must not contain leading zeroes {}", gofmt::quoted(part)));
+                return Err(format!(
+                    "Numeric PreRelease version must not contain leading zeroes {}",
+                    gofmt::quoted(part)
+                ));
             }
             if !good(part) {
-                return Err(format!("Invalid character(s) found in prerelease {}", gofmt::quoted(part)));
+                return Err(format!(
+                    "Invalid character(s) found in prerelease {}",
+                    gofmt::quoted(part)
+                ));
             }
         }
         for part in build.into_iter().flat_map(|b| b.split('.')) {
@@ -311,10 +418,17 @@ impl Semver {
                 return Err("Build meta data is empty".into());
             }
             if !good(part) {
-                return Err(format!("Invalid character(s) found in build meta data {}", gofmt::quoted(part)));
+                return Err(format!(
+                    "Invalid character(s) found in build meta data {}",
+                    gofmt::quoted(part)
+                ));
             }
         }
-        Ok(Self { numbers, pre, build: build.unwrap_or("").to_owned() })
+        Ok(Self {
+            numbers,
+            pre,
+            build: build.unwrap_or("").to_owned(),
+        })
     }
 
     /// Lets a `v` stand before, numbers be missing, and zeros lead.
@@ -333,7 +447,11 @@ impl Semver {
             .iter()
             .map(|p| {
                 let trimmed = p.trim_start_matches('0');
-                if trimmed.is_empty() && !p.is_empty() { "0" } else { trimmed }
+                if trimmed.is_empty() && !p.is_empty() {
+                    "0"
+                } else {
+                    trimmed
+                }
             })
             .collect();
         Self::parse(&format!("{}{rest}", plain.join(".")))
@@ -351,7 +469,12 @@ impl Semver {
             (true, false) => Ordering::Greater,
             (false, true) => Ordering::Less,
             (false, false) => {
-                let first = self.pre.iter().zip(&other.pre).map(|(a, b)| part(a, b)).find(|o| o.is_ne());
+                let first = self
+                    .pre
+                    .iter()
+                    .zip(&other.pre)
+                    .map(|(a, b)| part(a, b))
+                    .find(|o| o.is_ne());
                 first.unwrap_or_else(|| self.pre.len().cmp(&other.pre.len()))
             }
         };
@@ -388,7 +511,13 @@ pub fn call(function: &str, args: &[Value]) -> Option<Evaluated> {
     }
     let text = text_of(args.first()?);
     let lax = matches!(args.get(1), Some(Value::Bool(true)));
-    let semver = |text: &str| if lax { Semver::normalized(text) } else { Semver::parse(text) };
+    let semver = |text: &str| {
+        if lax {
+            Semver::normalized(text)
+        } else {
+            Semver::parse(text)
+        }
+    };
     let text = text?;
     Some(match function {
         "url" => or_fail(url(text)).map(|u| Value::opaque(Opaque::Url(u))),
@@ -408,7 +537,9 @@ pub fn call(function: &str, args: &[Value]) -> Option<Evaluated> {
         "isSemver" => Ok(Value::Bool(semver(text).is_ok())),
         "format.named" => {
             let known = super::functions::FORMATS.contains(&text);
-            Ok(Value::Optional(known.then(|| Box::new(Value::opaque(Opaque::Format(text.to_owned()))))))
+            Ok(Value::Optional(known.then(|| {
+                Box::new(Value::opaque(Opaque::Format(text.to_owned())))
+            })))
         }
         _ => return None,
     })
@@ -446,7 +577,10 @@ fn method(function: &str, of: &Opaque, rest: &[Value]) -> Option<Evaluated> {
         Opaque::Quantity(q) => quantity(function, q, rest)?,
         Opaque::Semver(v) => match (function, rest) {
             ("major" | "minor" | "patch", _) => {
-                let i = ["major", "minor", "patch"].iter().position(|n| *n == function).unwrap_or(0);
+                let i = ["major", "minor", "patch"]
+                    .iter()
+                    .position(|n| *n == function)
+                    .unwrap_or(0);
                 Ok(Value::Int(v.numbers[i] as i64))
             }
             ("isGreaterThan" | "isLessThan" | "compareTo", [Value::Opaque(o)]) => match &**o {
@@ -458,7 +592,9 @@ fn method(function: &str, of: &Opaque, rest: &[Value]) -> Option<Evaluated> {
         Opaque::Format(name) => match (function, rest) {
             ("validate", [Value::String(text)]) => {
                 let problems = format_problems(name, text);
-                Ok(Value::Optional((!problems.is_empty()).then(|| Box::new(Value::strings(problems)))))
+                Ok(Value::Optional(
+                    (!problems.is_empty()).then(|| Box::new(Value::strings(problems))),
+                ))
             }
             _ => return None,
         },
@@ -531,7 +667,9 @@ fn quantity(function: &str, q: &Quantity, rest: &[Value]) -> Option<Evaluated> {
             None => return Some(failed("cannot convert value to integer")),
         },
         ("asApproximateFloat", _) => Value::Double(q.as_f64()),
-        ("isGreaterThan" | "isLessThan" | "compareTo", Some(other)) => from_order(function, q.cmp(&other)),
+        ("isGreaterThan" | "isLessThan" | "compareTo", Some(other)) => {
+            from_order(function, q.cmp(&other))
+        }
         ("add", Some(other)) => Value::opaque(Opaque::Quantity(q.plus(&other))),
         ("sub", Some(other)) => Value::opaque(Opaque::Quantity(q.minus(&other))),
         _ => return None,
@@ -542,8 +680,16 @@ fn quantity(function: &str, q: &Quantity, rest: &[Value]) -> Option<Evaluated> {
 fn format_problems(name: &str, text: &str) -> Vec<String> {
     use crate::strategy::validate::formats;
     use crate::structural::formats as known;
-    let prefix = |check: fn(&str) -> Vec<String>| check(&format!("{}a", text.strip_suffix('-').unwrap_or(text)));
-    let by = |format: &str, says: &str| if known::matches(format, text) { Vec::new() } else { vec![says.to_owned()] };
+    let prefix = |check: fn(&str) -> Vec<String>| {
+        check(&format!("{}a", text.strip_suffix('-').unwrap_or(text)))
+    };
+    let by = |format: &str, says: &str| {
+        if known::matches(format, text) {
+            Vec::new()
+        } else {
+            vec![says.to_owned()]
+        }
+    };
     match name {
         "dns1123Label" => formats::dns_label(text),
         "dns1123Subdomain" => formats::dns_subdomain(text),
@@ -553,7 +699,11 @@ fn format_problems(name: &str, text: &str) -> Vec<String> {
         "dns1123SubdomainPrefix" => prefix(formats::dns_subdomain),
         "dns1035LabelPrefix" => prefix(formats::dns1035_label),
         "labelValue" => formats::label_value(text),
-        "uri" => url(text).err().into_iter().map(|e| e.replace("URL parse error during conversion from string: ", "")).collect(),
+        "uri" => url(text)
+            .err()
+            .into_iter()
+            .map(|e| e.replace("URL parse error during conversion from string: ", ""))
+            .collect(),
         "uuid" => by("uuid", "does not match the UUID format"),
         "byte" => by("byte", "invalid base64"),
         "date" => by("date", "invalid date"),

@@ -29,8 +29,10 @@ pub struct Issue {
 }
 
 /// Longer ones first.
-const OPERATORS: &[&str] =
-    &["&&", "||", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "!", "?", ":", ".", ",", "(", ")", "[", "]", "{", "}"];
+const OPERATORS: &[&str] = &[
+    "&&", "||", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "!", "?", ":", ".", ",",
+    "(", ")", "[", "]", "{", "}",
+];
 
 struct Lexer<'a> {
     chars: &'a [char],
@@ -39,7 +41,11 @@ struct Lexer<'a> {
 }
 
 pub fn tokens(source: &[char]) -> (Vec<Token>, Vec<Issue>) {
-    let mut lexer = Lexer { chars: source, at: 0, issues: Vec::new() };
+    let mut lexer = Lexer {
+        chars: source,
+        at: 0,
+        issues: Vec::new(),
+    };
     let mut found = Vec::new();
     loop {
         lexer.skip();
@@ -50,9 +56,17 @@ pub fn tokens(source: &[char]) -> (Vec<Token>, Vec<Issue>) {
             }
             continue;
         };
-        found.push(Token { kind, at: start, text: source[start..lexer.at].iter().collect() });
+        found.push(Token {
+            kind,
+            at: start,
+            text: source[start..lexer.at].iter().collect(),
+        });
     }
-    found.push(Token { kind: Kind::End, at: source.len(), text: "<EOF>".into() });
+    found.push(Token {
+        kind: Kind::End,
+        at: source.len(),
+        text: "<EOF>".into(),
+    });
     (found, lexer.issues)
 }
 
@@ -103,15 +117,22 @@ impl Lexer<'_> {
         if c.is_ascii_digit() || (c == '.' && self.peek(1).is_ascii_digit()) {
             return Some(self.number());
         }
-        let operator = OPERATORS.iter().find(|op| op.chars().enumerate().all(|(i, o)| self.peek(i) == o));
+        let operator = OPERATORS
+            .iter()
+            .find(|op| op.chars().enumerate().all(|(i, o)| self.peek(i) == o));
         if let Some(operator) = operator {
             self.at += operator.len();
             return Some(Kind::Op(operator));
         }
         // Half an operator takes the next character with it.
         let half = matches!(c, '=' | '&' | '|') && self.at + 1 < self.chars.len();
-        let text: String = self.chars[self.at..self.at + 1 + usize::from(half)].iter().collect();
-        self.issues.push(Issue { at: self.at, message: format!("Syntax error: token recognition error at: '{text}'") });
+        let text: String = self.chars[self.at..self.at + 1 + usize::from(half)]
+            .iter()
+            .collect();
+        self.issues.push(Issue {
+            at: self.at,
+            message: format!("Syntax error: token recognition error at: '{text}'"),
+        });
         self.at += 1 + usize::from(half);
         None
     }
@@ -119,7 +140,9 @@ impl Lexer<'_> {
     /// How long a name in backticks is, with these.
     fn escaped_name(&self) -> Option<usize> {
         let inner = self.chars[self.at + 1..].iter();
-        let letters = inner.take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '/' | ' ')).count();
+        let letters = inner
+            .take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '/' | ' '))
+            .count();
         (letters > 0 && self.peek(letters + 1) == '`').then_some(letters + 2)
     }
 
@@ -148,7 +171,10 @@ impl Lexer<'_> {
         loop {
             if self.at >= self.chars.len() || (!triple && matches!(self.peek(0), '\n' | '\r')) {
                 let text: String = self.chars[start..self.at].iter().collect();
-                self.issues.push(Issue { at: start, message: format!("Syntax error: token recognition error at: '{text}'") });
+                self.issues.push(Issue {
+                    at: start,
+                    message: format!("Syntax error: token recognition error at: '{text}'"),
+                });
                 return None;
             }
             if (0..width).all(|i| self.peek(i) == quote) {
@@ -166,15 +192,22 @@ impl Lexer<'_> {
                 continue;
             }
             if self.escape(bytes, &mut out).is_none() {
-                let text: String = self.chars[start..self.at.min(self.chars.len())].iter().collect();
-                self.issues.push(Issue { at: start, message: format!("Syntax error: token recognition error at: '{text}'") });
+                let text: String = self.chars[start..self.at.min(self.chars.len())]
+                    .iter()
+                    .collect();
+                self.issues.push(Issue {
+                    at: start,
+                    message: format!("Syntax error: token recognition error at: '{text}'"),
+                });
                 return None;
             }
         }
         if bytes {
             return Some(Kind::Literal(Literal::Bytes(out)));
         }
-        Some(Kind::Literal(Literal::String(String::from_utf8_lossy(&out).into_owned())))
+        Some(Kind::Literal(Literal::String(
+            String::from_utf8_lossy(&out).into_owned(),
+        )))
     }
 
     fn escape(&mut self, bytes: bool, out: &mut Vec<u8>) -> Option<()> {
@@ -210,7 +243,10 @@ impl Lexer<'_> {
 
     fn number(&mut self) -> Kind {
         let start = self.at;
-        if self.peek(0) == '0' && matches!(self.peek(1), 'x' | 'X') && self.peek(2).is_ascii_hexdigit() {
+        if self.peek(0) == '0'
+            && matches!(self.peek(1), 'x' | 'X')
+            && self.peek(2).is_ascii_hexdigit()
+        {
             self.at += 2;
             let digits = self.run(|c| c.is_ascii_hexdigit());
             return self.whole(u64::from_str_radix(&digits, 16).ok(), start);
@@ -253,7 +289,10 @@ impl Lexer<'_> {
             // One more than the largest number may follow a minus.
             (Some(n), false) if n <= i64::MAX as u64 + 1 => Kind::Literal(Literal::Whole(n)),
             _ => {
-                self.issues.push(Issue { at: start, message: format!("invalid {} literal", if unsigned { "uint" } else { "int" }) });
+                self.issues.push(Issue {
+                    at: start,
+                    message: format!("invalid {} literal", if unsigned { "uint" } else { "int" }),
+                });
                 Kind::Literal(Literal::Int(0))
             }
         }

@@ -19,25 +19,33 @@ pub fn cost_before(function: &str, args: &[Value]) -> u64 {
     match function {
         "startsWith" | "endsWith" | "bytes" | "strings.quote" | "format" => traversal(size(0)),
         "@in" => size(1),
-        "_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_" => traversal(deep_size(&args[0]).min(deep_size(&args[1]))).max(1),
-        "_+_" if matches!(args.first(), Some(Value::String(_) | Value::Bytes(_))) => traversal(size(0) + size(1)),
+        "_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_" => {
+            traversal(deep_size(&args[0]).min(deep_size(&args[1]))).max(1)
+        }
+        "_+_" if matches!(args.first(), Some(Value::String(_) | Value::Bytes(_))) => {
+            traversal(size(0) + size(1))
+        }
         "_+_" if matches!(args.first(), Some(Value::List(_))) => 1 + traversal(size(0) + size(1)),
         "matches" | "find" | "findAll" => traversal(size(0) + 1) * size(1).div_ceil(4).max(1),
-        "contains" | "indexOf" | "lastIndexOf" if matches!(args.first(), Some(Value::String(_))) => {
+        "contains" | "indexOf" | "lastIndexOf"
+            if matches!(args.first(), Some(Value::String(_))) =>
+        {
             traversal(size(0)) * traversal(size(1)).max(1)
         }
-        "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "reverse" | "join" => size(0).max(1),
-        "sort" | "distinct" | "@sortByAssociatedKeys" => size(0).saturating_mul(size(0)).max(1),
-        "flatten" | "slice" | "split" | "replace" | "trim" | "lowerAscii" | "upperAscii" | "substring" | "charAt" => {
-            traversal(size(0)).max(1)
+        "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "reverse" | "join" => {
+            size(0).max(1)
         }
+        "sort" | "distinct" | "@sortByAssociatedKeys" => size(0).saturating_mul(size(0)).max(1),
+        "flatten" | "slice" | "split" | "replace" | "trim" | "lowerAscii" | "upperAscii"
+        | "substring" | "charAt" => traversal(size(0)).max(1),
         "lists.range" => match args.first() {
             Some(Value::Int(n)) => u64::try_from(*n).unwrap_or(0).max(1),
             _ => 1,
         },
         "sets.contains" | "sets.intersects" => size(0).saturating_mul(size(1)).max(1),
         "sets.equivalent" => size(0).saturating_mul(size(1)).saturating_mul(2).max(1),
-        "url" | "isURL" | "ip" | "isIP" | "cidr" | "isCIDR" | "quantity" | "isQuantity" | "semver" | "isSemver" | "validate" => {
+        "url" | "isURL" | "ip" | "isIP" | "cidr" | "isCIDR" | "quantity" | "isQuantity"
+        | "semver" | "isSemver" | "validate" => {
             traversal(args.iter().map(Value::size).max().unwrap_or(1)).max(1)
         }
         "check" => authz::CHECK_COST,
@@ -81,20 +89,28 @@ pub fn call(function: &str, method: bool, args: &[Value]) -> Evaluated {
     }
     match (function, args) {
         ("type", [a]) => Ok(Value::Type(a.type_name().into())),
-        ("jsonpatch.escapeKey", [Value::String(key)]) => Ok(key.replace('~', "~0").replace('/', "~1").into()),
+        ("jsonpatch.escapeKey", [Value::String(key)]) => {
+            Ok(key.replace('~', "~0").replace('/', "~1").into())
+        }
         ("dyn", [a]) => Ok(a.clone()),
-        ("bool" | "bytes" | "double" | "duration" | "int" | "string" | "timestamp" | "uint", [a]) => convert(function, a),
+        (
+            "bool" | "bytes" | "double" | "duration" | "int" | "string" | "timestamp" | "uint",
+            [a],
+        ) => convert(function, a),
         (_, [Value::Timestamp(t), rest @ ..]) if method => {
             let zone = match rest.first() {
                 Some(Value::String(zone)) => Some(&**zone),
                 _ => None,
             };
             match time::in_zone(*t, zone) {
-                Some(time) => time::part(function, &time).map_or_else(|| failed(NO_OVERLOAD), |n| Ok(Value::Int(n))),
+                Some(time) => time::part(function, &time)
+                    .map_or_else(|| failed(NO_OVERLOAD), |n| Ok(Value::Int(n))),
                 None => failed(format!("unknown time zone {}", zone.unwrap_or(""))),
             }
         }
-        (_, [Value::Duration(n)]) if method => time::whole(function, *n).map_or_else(|| failed(NO_OVERLOAD), |n| Ok(Value::Int(n))),
+        (_, [Value::Duration(n)]) if method => {
+            time::whole(function, *n).map_or_else(|| failed(NO_OVERLOAD), |n| Ok(Value::Int(n)))
+        }
         _ => failed(NO_OVERLOAD),
     }
 }
@@ -102,7 +118,9 @@ pub fn call(function: &str, method: bool, args: &[Value]) -> Evaluated {
 fn operator(function: &str, args: &[Value]) -> Option<Evaluated> {
     Some(match (function, args) {
         ("!_", [Value::Bool(b)]) => Ok(Value::Bool(!b)),
-        ("-_", [Value::Int(n)]) => n.checked_neg().map_or_else(|| failed("integer overflow"), |n| Ok(Value::Int(n))),
+        ("-_", [Value::Int(n)]) => n
+            .checked_neg()
+            .map_or_else(|| failed("integer overflow"), |n| Ok(Value::Int(n))),
         ("-_", [Value::Double(f)]) => Ok(Value::Double(-f)),
         ("_==_", [a, b]) => Ok(Value::Bool(a.equals(b))),
         ("_!=_", [a, b]) => Ok(Value::Bool(!a.equals(b))),
@@ -113,19 +131,26 @@ fn operator(function: &str, args: &[Value]) -> Option<Evaluated> {
                 "_>_" => order == Ordering::Greater,
                 _ => order != Ordering::Less,
             })),
-            None if matches!((a, b), (Value::Double(_), _) | (_, Value::Double(_))) => failed("NaN values cannot be ordered"),
+            None if matches!((a, b), (Value::Double(_), _) | (_, Value::Double(_))) => {
+                failed("NaN values cannot be ordered")
+            }
             None => failed(NO_OVERLOAD),
         },
         ("_[_]", [a, b]) => index(a, b, false),
         ("_[?_]", [a, b]) => index(a, b, true),
         ("@in", [a, Value::List(list)]) => Ok(Value::Bool(list.items.iter().any(|v| v.equals(a)))),
-        ("@in", [a, Value::Map(map)]) => Ok(Value::Bool(Key::of(a).is_some_and(|k| map.contains_key(&k)))),
+        ("@in", [a, Value::Map(map)]) => Ok(Value::Bool(
+            Key::of(a).is_some_and(|k| map.contains_key(&k)),
+        )),
         ("_+_" | "_-_" | "_*_" | "_/_" | "_%_", [a, b]) => arithmetic(function, a, b),
-        ("size", [Value::String(_) | Value::Bytes(_) | Value::List(_) | Value::Map(_)]) => Ok(Value::Int(args[0].size() as i64)),
+        ("size", [Value::String(_) | Value::Bytes(_) | Value::List(_) | Value::Map(_)]) => {
+            Ok(Value::Int(args[0].size() as i64))
+        }
         ("cel.@mapInsert", [Value::Map(map), key, value]) => match Key::of(key) {
-            Some(key) if map.contains_key(&key) => {
-                failed(format!("insert failed: key {} already exists", key.value().text().unwrap_or_default()))
-            }
+            Some(key) if map.contains_key(&key) => failed(format!(
+                "insert failed: key {} already exists",
+                key.value().text().unwrap_or_default()
+            )),
             Some(key) => {
                 let mut map = map.clone();
                 Arc::make_mut(&mut map).insert(key, value.clone());
@@ -135,7 +160,10 @@ fn operator(function: &str, args: &[Value]) -> Option<Evaluated> {
         },
         ("cel.@mapInsert", [Value::Map(map), Value::Map(more)]) => {
             if let Some(key) = more.keys().find(|k| map.contains_key(k)) {
-                return Some(failed(format!("insert failed: key {} already exists", key.value().text().unwrap_or_default())));
+                return Some(failed(format!(
+                    "insert failed: key {} already exists",
+                    key.value().text().unwrap_or_default()
+                )));
             }
             let mut map = map.clone();
             Arc::make_mut(&mut map).extend(more.iter().map(|(k, v)| (k.clone(), v.clone())));
@@ -147,9 +175,16 @@ fn operator(function: &str, args: &[Value]) -> Option<Evaluated> {
 
 fn arithmetic(function: &str, a: &Value, b: &Value) -> Evaluated {
     let overflow = |what: &str| failed(format!("{what} overflow"));
-    let zero = || failed(if function == "_%_" { "modulus by zero" } else { "division by zero" });
+    let zero = || {
+        failed(if function == "_%_" {
+            "modulus by zero"
+        } else {
+            "division by zero"
+        })
+    };
     match (function, a, b) {
-        ("_/_" | "_%_", Value::Int(_), Value::Int(0)) | ("_/_" | "_%_", Value::Uint(_), Value::Uint(0)) => zero(),
+        ("_/_" | "_%_", Value::Int(_), Value::Int(0))
+        | ("_/_" | "_%_", Value::Uint(_), Value::Uint(0)) => zero(),
         (_, Value::Int(x), Value::Int(y)) => {
             let result = match function {
                 "_+_" => x.checked_add(*y),
@@ -177,13 +212,14 @@ fn arithmetic(function: &str, a: &Value, b: &Value) -> Evaluated {
         ("_+_", Value::String(x), Value::String(y)) => Ok(format!("{x}{y}").into()),
         ("_+_", Value::Bytes(x), Value::Bytes(y)) => Ok(Value::Bytes([&**x, &**y].concat().into())),
         ("_+_", Value::List(x), Value::List(y)) => Ok(Value::List(Arc::new(concatenated(x, y)))),
-        ("_+_", Value::Duration(x), Value::Duration(y)) => {
-            x.checked_add(*y).map_or_else(|| overflow("duration"), |n| Ok(Value::Duration(n)))
-        }
-        ("_-_", Value::Duration(x), Value::Duration(y)) => {
-            x.checked_sub(*y).map_or_else(|| overflow("duration"), |n| Ok(Value::Duration(n)))
-        }
-        ("_+_", Value::Timestamp(t), Value::Duration(d)) | ("_+_", Value::Duration(d), Value::Timestamp(t)) => shifted(*t, *d),
+        ("_+_", Value::Duration(x), Value::Duration(y)) => x
+            .checked_add(*y)
+            .map_or_else(|| overflow("duration"), |n| Ok(Value::Duration(n))),
+        ("_-_", Value::Duration(x), Value::Duration(y)) => x
+            .checked_sub(*y)
+            .map_or_else(|| overflow("duration"), |n| Ok(Value::Duration(n))),
+        ("_+_", Value::Timestamp(t), Value::Duration(d))
+        | ("_+_", Value::Duration(d), Value::Timestamp(t)) => shifted(*t, *d),
         ("_-_", Value::Timestamp(t), Value::Duration(d)) => shifted(*t, d.saturating_neg()),
         ("_-_", Value::Timestamp(x), Value::Timestamp(y)) => {
             let nanos = x.as_nanosecond() - y.as_nanosecond();
@@ -204,7 +240,9 @@ fn optional(function: &str, args: &[Value]) -> Option<Evaluated> {
     Some(Ok(match (function, args) {
         ("optional.of", [a]) => Value::some(a.clone()),
         ("optional.none", []) => Value::Optional(None),
-        ("optional.ofNonZeroValue", [a]) => Value::Optional((!is_zero(a)).then(|| Box::new(a.clone()))),
+        ("optional.ofNonZeroValue", [a]) => {
+            Value::Optional((!is_zero(a)).then(|| Box::new(a.clone())))
+        }
         ("hasValue", [Value::Optional(inner)]) => Value::Bool(inner.is_some()),
         ("value", [Value::Optional(inner)]) => match inner {
             Some(inner) => (**inner).clone(),
@@ -235,7 +273,12 @@ fn is_zero(value: &Value) -> bool {
 
 fn convert(to: &str, value: &Value) -> Evaluated {
     let range = |what: &str| failed(format!("{what} overflow"));
-    let unread = |to: &str| failed(format!("type conversion error from '{}' to '{to}'", value.type_name()));
+    let unread = |to: &str| {
+        failed(format!(
+            "type conversion error from '{}' to '{to}'",
+            value.type_name()
+        ))
+    };
     let no_overload = || failed(format!("{NO_OVERLOAD}: {to}({})", value.type_name()));
     match (to, value) {
         ("bool", Value::Bool(_))
@@ -262,8 +305,12 @@ fn convert(to: &str, value: &Value) -> Evaluated {
             Ok(f) => Ok(Value::Double(f)),
             Err(_) => unread(to),
         },
-        ("int", Value::Uint(n)) => i64::try_from(*n).map_or_else(|_| range("integer"), |n| Ok(Value::Int(n))),
-        ("int", Value::Double(f)) if f.abs() < 9.223_372_036_854_775e18 => Ok(Value::Int(*f as i64)),
+        ("int", Value::Uint(n)) => {
+            i64::try_from(*n).map_or_else(|_| range("integer"), |n| Ok(Value::Int(n)))
+        }
+        ("int", Value::Double(f)) if f.abs() < 9.223_372_036_854_775e18 => {
+            Ok(Value::Int(*f as i64))
+        }
         ("int", Value::Double(_)) => range("integer"),
         ("int", Value::Duration(n)) => Ok(Value::Int(*n)),
         ("int", Value::Timestamp(t)) => Ok(Value::Int(t.as_second())),
@@ -271,8 +318,12 @@ fn convert(to: &str, value: &Value) -> Evaluated {
             Ok(n) => Ok(Value::Int(n)),
             Err(_) => unread(to),
         },
-        ("uint", Value::Int(n)) => u64::try_from(*n).map_or_else(|_| range("unsigned integer"), |n| Ok(Value::Uint(n))),
-        ("uint", Value::Double(f)) if (0.0..1.844_674_407_370_955e19).contains(f) => Ok(Value::Uint(*f as u64)),
+        ("uint", Value::Int(n)) => {
+            u64::try_from(*n).map_or_else(|_| range("unsigned integer"), |n| Ok(Value::Uint(n)))
+        }
+        ("uint", Value::Double(f)) if (0.0..1.844_674_407_370_955e19).contains(f) => {
+            Ok(Value::Uint(*f as u64))
+        }
         ("uint", Value::Double(_)) => range("unsigned integer"),
         ("uint", Value::String(s)) => match s.parse() {
             Ok(n) => Ok(Value::Uint(n)),
@@ -283,7 +334,9 @@ fn convert(to: &str, value: &Value) -> Evaluated {
             Some(n) => Ok(Value::Duration(n)),
             None => unread("google.protobuf.Duration"),
         },
-        ("timestamp", Value::Int(n)) => time::from_seconds(*n).map_or_else(|| range("timestamp"), |t| Ok(Value::Timestamp(t))),
+        ("timestamp", Value::Int(n)) => {
+            time::from_seconds(*n).map_or_else(|| range("timestamp"), |t| Ok(Value::Timestamp(t)))
+        }
         ("timestamp", Value::String(s)) => match time::parse_timestamp(s) {
             Some(t) => Ok(Value::Timestamp(t)),
             None => unread("google.protobuf.Timestamp"),

@@ -7,14 +7,22 @@ use std::cmp::Ordering;
 /// None when the function is none of lists.
 pub fn call(function: &str, args: &[Value]) -> Option<Evaluated> {
     if function == "lists.range" {
-        let [Value::Int(n)] = args else { return Some(failed("no such overload")) };
+        let [Value::Int(n)] = args else {
+            return Some(failed("no such overload"));
+        };
         return Some(Ok(Value::list((0..*n).map(Value::Int).collect())));
     }
-    let [Value::List(list), rest @ ..] = args else { return None };
+    let [Value::List(list), rest @ ..] = args else {
+        return None;
+    };
     let items = &list.items;
     let position = |wanted: Option<usize>| Value::Int(wanted.map_or(-1, |i| i as i64));
     Some(match (function, rest) {
-        ("isSorted", []) => Ok(Value::Bool(items.windows(2).all(|w| w[0].compare(&w[1]) != Some(Ordering::Greater)))),
+        ("isSorted", []) => Ok(Value::Bool(
+            items
+                .windows(2)
+                .all(|w| w[0].compare(&w[1]) != Some(Ordering::Greater)),
+        )),
         ("sum", []) => sum(items),
         ("max" | "min", []) => extreme(function, items),
         ("indexOf", [wanted]) => Ok(position(items.iter().position(|v| v.equals(wanted)))),
@@ -39,8 +47,14 @@ pub fn call(function: &str, args: &[Value]) -> Option<Evaluated> {
         ("last", []) => Ok(Value::Optional(items.last().cloned().map(Box::new))),
         ("join", rest) => join(items, rest),
         ("sets.contains", [Value::List(other)]) => Ok(Value::Bool(has_all(items, &other.items))),
-        ("sets.equivalent", [Value::List(other)]) => Ok(Value::Bool(has_all(items, &other.items) && has_all(&other.items, items))),
-        ("sets.intersects", [Value::List(other)]) => Ok(Value::Bool(items.iter().any(|a| other.items.iter().any(|b| a.equals(b))))),
+        ("sets.equivalent", [Value::List(other)]) => Ok(Value::Bool(
+            has_all(items, &other.items) && has_all(&other.items, items),
+        )),
+        ("sets.intersects", [Value::List(other)]) => Ok(Value::Bool(
+            items
+                .iter()
+                .any(|a| other.items.iter().any(|b| a.equals(b))),
+        )),
         _ => return None,
     })
 }
@@ -50,23 +64,46 @@ fn has_all(items: &[Value], wanted: &[Value]) -> bool {
 }
 
 fn sum(items: &[Value]) -> Evaluated {
-    let Some(first) = items.first() else { return Ok(Value::Int(0)) };
-    items[1..].iter().try_fold(first.clone(), |sum, item| super::library::call("_+_", false, &[sum, item.clone()]))
+    let Some(first) = items.first() else {
+        return Ok(Value::Int(0));
+    };
+    items[1..].iter().try_fold(first.clone(), |sum, item| {
+        super::library::call("_+_", false, &[sum, item.clone()])
+    })
 }
 
 fn extreme(function: &str, items: &[Value]) -> Evaluated {
-    let Some(first) = items.first() else { return failed(format!("{function} called on empty list")) };
-    let wanted = if function == "max" { Ordering::Greater } else { Ordering::Less };
-    Ok(items.iter().fold(first, |best, item| if item.compare(best) == Some(wanted) { item } else { best }).clone())
+    let Some(first) = items.first() else {
+        return failed(format!("{function} called on empty list"));
+    };
+    let wanted = if function == "max" {
+        Ordering::Greater
+    } else {
+        Ordering::Less
+    };
+    Ok(items
+        .iter()
+        .fold(first, |best, item| {
+            if item.compare(best) == Some(wanted) {
+                item
+            } else {
+                best
+            }
+        })
+        .clone())
 }
 
 fn slice(items: &[Value], from: i64, to: i64) -> Evaluated {
     let n = items.len() as i64;
     if from < 0 || to < 0 {
-        return failed(format!("cannot slice({from}, {to}), negative indexes not supported"));
+        return failed(format!(
+            "cannot slice({from}, {to}), negative indexes not supported"
+        ));
     }
     if from > to {
-        return failed(format!("cannot slice({from}, {to}), start index must be less than or equal to end index"));
+        return failed(format!(
+            "cannot slice({from}, {to}), start index must be less than or equal to end index"
+        ));
     }
     if n < to {
         return failed(format!("cannot slice({from}, {to}), list is length {n}"));
@@ -87,9 +124,14 @@ fn flat(items: &[Value], depth: i64) -> Vec<Value> {
 
 fn sorted(items: &[Value], keys: &[Value]) -> Evaluated {
     if items.len() != keys.len() {
-        return failed("@sortByAssociatedKeys() expected a list of the same size as the associated keys list");
+        return failed(
+            "@sortByAssociatedKeys() expected a list of the same size as the associated keys list",
+        );
     }
-    if keys.windows(2).any(|w| w[0].type_name() != w[1].type_name()) {
+    if keys
+        .windows(2)
+        .any(|w| w[0].type_name() != w[1].type_name())
+    {
         return failed("list elements must have the same type");
     }
     if keys.iter().any(|k| k.compare(k).is_none()) {
@@ -97,7 +139,9 @@ fn sorted(items: &[Value], keys: &[Value]) -> Evaluated {
     }
     let mut order: Vec<usize> = (0..items.len()).collect();
     order.sort_by(|a, b| keys[*a].compare(&keys[*b]).unwrap_or(Ordering::Equal));
-    Ok(Value::list(order.into_iter().map(|i| items[i].clone()).collect()))
+    Ok(Value::list(
+        order.into_iter().map(|i| items[i].clone()).collect(),
+    ))
 }
 
 fn join(items: &[Value], rest: &[Value]) -> Evaluated {

@@ -54,7 +54,8 @@ impl Program {
     /// Whether the expression looks at a variable.
     pub fn uses(&self, variable: &str) -> bool {
         let mut found = false;
-        self.expr.visit(&mut |e| found |= e.as_ident() == Some(variable));
+        self.expr
+            .visit(&mut |e| found |= e.as_ident() == Some(variable));
         found
     }
 
@@ -70,7 +71,11 @@ impl Program {
 fn shown(issues: &[Issue], source: &str) -> String {
     if source.is_empty() {
         // There is no place to point at.
-        return issues.iter().map(|issue| format!("ERROR: <input>:1:0: {}", issue.message)).collect::<Vec<_>>().join("\n");
+        return issues
+            .iter()
+            .map(|issue| format!("ERROR: <input>:1:0: {}", issue.message))
+            .collect::<Vec<_>>()
+            .join("\n");
     }
     let lines: Vec<&str> = source.split('\n').collect();
     let mut parts = Vec::new();
@@ -82,9 +87,22 @@ fn shown(issues: &[Issue], source: &str) -> String {
         }
         let snippet = lines.get(line).unwrap_or(&"").replace('\t', " ");
         let wide = |c: char| c.len_utf8() > 1;
-        let dots: String = snippet.chars().take(column).map(|c| if wide(c) { '\u{ff0e}' } else { '.' }).collect();
-        let arrow = if snippet.chars().nth(column).is_some_and(wide) { '\u{ff3e}' } else { '^' };
-        parts.push(format!("ERROR: <input>:{}:{}: {}\n | {snippet}\n | {dots}{arrow}", line + 1, column + 1, issue.message));
+        let dots: String = snippet
+            .chars()
+            .take(column)
+            .map(|c| if wide(c) { '\u{ff0e}' } else { '.' })
+            .collect();
+        let arrow = if snippet.chars().nth(column).is_some_and(wide) {
+            '\u{ff3e}'
+        } else {
+            '^'
+        };
+        parts.push(format!(
+            "ERROR: <input>:{}:{}: {}\n | {snippet}\n | {dots}{arrow}",
+            line + 1,
+            column + 1,
+            issue.message
+        ));
     }
     parts.join("\n")
 }

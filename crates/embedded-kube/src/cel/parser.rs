@@ -66,19 +66,36 @@ type Parsed<T = Expr> = Result<T, Stop>;
 /// The expression, or everything that is wrong with the text.
 pub fn parse(source: &[char]) -> Result<Expr, Vec<Issue>> {
     if source.len() > MAX_SOURCE {
-        let message = format!("expression code point size exceeds limit: size: {}, limit {MAX_SOURCE}", source.len());
+        let message = format!(
+            "expression code point size exceeds limit: size: {}, limit {MAX_SOURCE}",
+            source.len()
+        );
         return Err(vec![Issue { at: 0, message }]);
     }
     let (tokens, issues) = lexer::tokens(source);
-    let mut parser = Parser { tokens, at: 0, depth: 0, issues };
+    let mut parser = Parser {
+        tokens,
+        at: 0,
+        depth: 0,
+        issues,
+    };
     let expr = parser.expr();
     if let Ok(expr) = expr {
         if parser.peek().kind != lexer::Kind::End {
             let token = parser.peek().clone();
             // One word too many is told from a wrong one.
-            let last = parser.tokens.get(parser.at + 1).is_none_or(|t| t.kind == lexer::Kind::End);
+            let last = parser
+                .tokens
+                .get(parser.at + 1)
+                .is_none_or(|t| t.kind == lexer::Kind::End);
             let word = if last { "extraneous" } else { "mismatched" };
-            parser.issues.push(Issue { at: token.at, message: format!("Syntax error: {word} input '{}' expecting <EOF>", token.text) });
+            parser.issues.push(Issue {
+                at: token.at,
+                message: format!(
+                    "Syntax error: {word} input '{}' expecting <EOF>",
+                    token.text
+                ),
+            });
         }
         if parser.issues.is_empty() {
             return Ok(expr);
@@ -92,7 +109,15 @@ pub fn parse(source: &[char]) -> Result<Expr, Vec<Issue>> {
 const LEVELS: &[&[(&str, &str)]] = &[
     &[("||", "_||_")],
     &[("&&", "_&&_")],
-    &[("==", "_==_"), ("!=", "_!=_"), ("<=", "_<=_"), (">=", "_>=_"), ("<", "_<_"), (">", "_>_"), ("in", "@in")],
+    &[
+        ("==", "_==_"),
+        ("!=", "_!=_"),
+        ("<=", "_<=_"),
+        (">=", "_>=_"),
+        ("<", "_<_"),
+        (">", "_>_"),
+        ("in", "@in"),
+    ],
     &[("+", "_+_"), ("-", "_-_")],
     &[("*", "_*_"), ("/", "_/_"), ("%", "_%_")],
 ];
@@ -117,7 +142,11 @@ impl Parser {
     }
 
     fn take(&mut self, op: &str) -> Option<usize> {
-        if self.is(op) { Some(self.advance().at) } else { None }
+        if self.is(op) {
+            Some(self.advance().at)
+        } else {
+            None
+        }
     }
 
     fn fail<T>(&mut self, at: usize, message: String) -> Parsed<T> {
@@ -127,7 +156,11 @@ impl Parser {
 
     /// An operand, or one of `others`.
     fn expected_operand<T>(&mut self, others: &[&str]) -> Parsed<T> {
-        let words: Vec<&str> = OPERAND.iter().filter(|(word, marked)| !marked || others.contains(word)).map(|(word, _)| *word).collect();
+        let words: Vec<&str> = OPERAND
+            .iter()
+            .filter(|(word, marked)| !marked || others.contains(word))
+            .map(|(word, _)| *word)
+            .collect();
         self.expected_one(&format!("expecting {{{}}}", words.join(", ")), true)
     }
 
@@ -142,28 +175,52 @@ impl Parser {
             lexer::Kind::End | lexer::Kind::Escaped => false,
             _ => true,
         };
-        let before = self.at.checked_sub(1).and_then(|at| self.tokens.get(at)).map(|t| t.kind.clone());
+        let before = self
+            .at
+            .checked_sub(1)
+            .and_then(|at| self.tokens.get(at))
+            .map(|t| t.kind.clone());
         let alone = token.kind == lexer::Kind::End && before == Some(lexer::Kind::Op("!"));
-        if token.kind == lexer::Kind::End && before == Some(lexer::Kind::Op("-")) && self.tokens.len() == 2 {
+        if token.kind == lexer::Kind::End
+            && before == Some(lexer::Kind::Op("-"))
+            && self.tokens.len() == 2
+        {
             // A number could follow as well.
-            self.issues.push(Issue { at: token.at, message: "Syntax error: no viable alternative at input '-'".into() });
+            self.issues.push(Issue {
+                at: token.at,
+                message: "Syntax error: no viable alternative at input '-'".into(),
+            });
         }
         let extra = operand && (alone || self.tokens.get(self.at + 1).is_some_and(begins));
         let word = if extra { "extraneous" } else { "mismatched" };
-        self.fail(token.at, format!("Syntax error: {word} input '{}' {what}", token.text))
+        self.fail(
+            token.at,
+            format!("Syntax error: {word} input '{}' {what}", token.text),
+        )
     }
 
     /// What is wrong where an operand should be. Reading goes on after a token too many, and with an operator as if there were one.
     fn no_operand(&mut self) -> Parsed {
         let token = self.peek().clone();
         let stop = self.expected_operand(&[]);
-        let extra = self.issues.last().is_some_and(|issue| issue.message.starts_with("Syntax error: extraneous"));
+        let extra = self
+            .issues
+            .last()
+            .is_some_and(|issue| issue.message.starts_with("Syntax error: extraneous"));
         match token.kind {
             lexer::Kind::Op(_) if extra => {
                 self.advance();
                 self.unary()
             }
-            lexer::Kind::Op(op) if LEVELS.iter().copied().flatten().any(|(known, _)| *known == op) => Ok(Expr::ident(token.at, "")),
+            lexer::Kind::Op(op)
+                if LEVELS
+                    .iter()
+                    .copied()
+                    .flatten()
+                    .any(|(known, _)| *known == op) =>
+            {
+                Ok(Expr::ident(token.at, ""))
+            }
             _ => stop,
         }
     }
@@ -183,7 +240,10 @@ impl Parser {
     fn expr(&mut self) -> Parsed {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return self.fail(0, format!("expression recursion limit exceeded: {MAX_DEPTH}"));
+            return self.fail(
+                0,
+                format!("expression recursion limit exceeded: {MAX_DEPTH}"),
+            );
         }
         let condition = self.binary(0)?;
         let result = match self.take("?") {
@@ -200,7 +260,9 @@ impl Parser {
     }
 
     fn binary(&mut self, level: usize) -> Parsed {
-        let Some(operators) = LEVELS.get(level) else { return self.unary() };
+        let Some(operators) = LEVELS.get(level) else {
+            return self.unary();
+        };
         let mut left = self.binary(level + 1)?;
         // A chain is a loop here, but a deep tree later.
         let mut links = 0;
@@ -210,7 +272,10 @@ impl Parser {
             left = Expr::call(at, name, vec![left, right]);
             links += 1;
             if links > MAX_DEPTH * 2 {
-                return self.fail(at, format!("expression recursion limit exceeded: {}", MAX_DEPTH * 2));
+                return self.fail(
+                    at,
+                    format!("expression recursion limit exceeded: {}", MAX_DEPTH * 2),
+                );
             }
         }
         Ok(left)
@@ -239,7 +304,11 @@ impl Parser {
                 return self.members(Expr::new(at, Kind::Literal(Literal::Double(-f))));
             }
             let operand = self.member()?;
-            return Ok(if times % 2 == 1 { Expr::call(at, name, vec![operand]) } else { operand });
+            return Ok(if times % 2 == 1 {
+                Expr::call(at, name, vec![operand])
+            } else {
+                operand
+            });
         }
         self.member()
     }
@@ -254,7 +323,10 @@ impl Parser {
         loop {
             links += 1;
             if links > MAX_DEPTH {
-                return self.fail(expr.at, format!("expression recursion limit exceeded: {MAX_DEPTH}"));
+                return self.fail(
+                    expr.at,
+                    format!("expression recursion limit exceeded: {MAX_DEPTH}"),
+                );
             }
             if let Some(at) = self.take(".") {
                 let optional = self.take("?").is_some();
@@ -263,7 +335,15 @@ impl Parser {
                     let args = self.arguments(")")?;
                     expr = self.method(open, expr, name, args)?;
                 } else {
-                    expr = Expr::new(at, Kind::Select { operand: Box::new(expr), field: name, optional, test: false });
+                    expr = Expr::new(
+                        at,
+                        Kind::Select {
+                            operand: Box::new(expr),
+                            field: name,
+                            optional,
+                            test: false,
+                        },
+                    );
                 }
             } else if let Some(at) = self.take("[") {
                 let optional = self.take("?").is_some();
@@ -272,8 +352,16 @@ impl Parser {
                 }
                 let index = self.expr()?;
                 self.need("]")?;
-                expr = Expr::call(at, if optional { "_[?_]" } else { "_[_]" }, vec![expr, index]);
-            } else if self.is("{") && expr.qualified().is_some_and(|n| n.chars().any(|c| c.is_ascii_uppercase()) || n.contains('.')) {
+                expr = Expr::call(
+                    at,
+                    if optional { "_[?_]" } else { "_[_]" },
+                    vec![expr, index],
+                );
+            } else if self.is("{")
+                && expr
+                    .qualified()
+                    .is_some_and(|n| n.chars().any(|c| c.is_ascii_uppercase()) || n.contains('.'))
+            {
                 let name = expr.qualified().unwrap_or_default();
                 let open = self.need("{")?;
                 expr = self.fields(open, name)?;
@@ -293,7 +381,12 @@ impl Parser {
             }
             let name = self.identifier()?;
             let at = self.need(":")?;
-            fields.push(Field { name, at, value: self.expr()?, optional });
+            fields.push(Field {
+                name,
+                at,
+                value: self.expr()?,
+                optional,
+            });
             if self.take(",").is_some() {
                 if self.at_end() {
                     break;
@@ -314,7 +407,10 @@ impl Parser {
             }
             lexer::Kind::Op("in") => {
                 let at = self.peek().at;
-                self.fail(at, "Syntax error: no viable alternative at input '.in'".into())
+                self.fail(
+                    at,
+                    "Syntax error: no viable alternative at input '.in'".into(),
+                )
             }
             _ => self.expected("expecting IDENTIFIER"),
         }
@@ -327,13 +423,26 @@ impl Parser {
             lexer::Kind::Ident(_) | lexer::Kind::Op("in") => self.identifier(),
             lexer::Kind::Escaped => self.fail(token.at, "unsupported syntax: '`'".into()),
             _ if optional => {
-                let message = format!("Syntax error: mismatched input '{}' expecting {{IDENTIFIER, ESC_IDENTIFIER}}", token.text);
-                self.issues.push(Issue { at: token.at, message });
+                let message = format!(
+                    "Syntax error: mismatched input '{}' expecting {{IDENTIFIER, ESC_IDENTIFIER}}",
+                    token.text
+                );
+                self.issues.push(Issue {
+                    at: token.at,
+                    message,
+                });
                 self.fail(token.at, "unsupported ident kind".into())
             }
             kind => {
-                let text = if kind == lexer::Kind::End { "" } else { &token.text };
-                self.fail(token.at, format!("Syntax error: no viable alternative at input '.{text}'"))
+                let text = if kind == lexer::Kind::End {
+                    ""
+                } else {
+                    &token.text
+                };
+                self.fail(
+                    token.at,
+                    format!("Syntax error: no viable alternative at input '.{text}'"),
+                )
             }
         }
     }
@@ -356,7 +465,11 @@ impl Parser {
         Ok(args)
     }
 
-    fn expand(&mut self, found: Option<Result<Expr, Issue>>, otherwise: impl FnOnce() -> Expr) -> Parsed {
+    fn expand(
+        &mut self,
+        found: Option<Result<Expr, Issue>>,
+        otherwise: impl FnOnce() -> Expr,
+    ) -> Parsed {
         match found {
             None => Ok(otherwise()),
             Some(Ok(expr)) => Ok(expr),
@@ -366,7 +479,16 @@ impl Parser {
 
     fn method(&mut self, open: usize, target: Expr, name: String, args: Vec<Expr>) -> Parsed {
         let expanded = macros::method(open, &target, &name, &args);
-        self.expand(expanded, || Expr::new(open, Kind::Call { function: name, target: Some(Box::new(target)), args }))
+        self.expand(expanded, || {
+            Expr::new(
+                open,
+                Kind::Call {
+                    function: name,
+                    target: Some(Box::new(target)),
+                    args,
+                },
+            )
+        })
     }
 
     fn primary(&mut self) -> Parsed {

@@ -56,8 +56,15 @@ pub struct Compiled {
 }
 
 fn env(ty: &Type, optional_old: bool) -> Env {
-    let old = if optional_old { Type::optional(ty.clone()) } else { ty.clone() };
-    Env { vars: [("self".to_owned(), ty.clone()), ("oldSelf".to_owned(), old)].into(), patches: false }
+    let old = if optional_old {
+        Type::optional(ty.clone())
+    } else {
+        ty.clone()
+    };
+    Env {
+        vars: [("self".to_owned(), ty.clone()), ("oldSelf".to_owned(), old)].into(),
+        patches: false,
+    }
 }
 
 /// `self`'s type in messages.
@@ -68,9 +75,16 @@ impl Compiling {
         let env = env(ty, rule.optional_old_self == Some(true));
         let program = Program::compile(&env, &rule.rule);
         let uses_old = program.as_ref().is_ok_and(|p| p.uses("oldSelf"));
-        let message = (!rule.message_expression.is_empty()).then(|| Program::compile(&env, &rule.message_expression).ok()).flatten();
+        let message = (!rule.message_expression.is_empty())
+            .then(|| Program::compile(&env, &rule.message_expression).ok())
+            .flatten();
         let field_path = definition_path(&rule.field_path, node).unwrap_or_default();
-        Self { program, message, uses_old, field_path }
+        Self {
+            program,
+            message,
+            uses_old,
+            field_path,
+        }
     }
 }
 
@@ -101,30 +115,73 @@ impl Compiled {
                 .filter(|(_, p)| p.has_rules)
                 .map(|(name, p)| (name.clone(), Self::new(p, p.embedded)))
                 .collect(),
-            additional: node.additional.schema().filter(|a| a.has_rules).map(|a| Box::new(Self::new(a, a.embedded))),
-            items: node.items.as_deref().filter(|i| i.has_rules).map(|i| Box::new(Self::new(i, i.embedded))),
+            additional: node
+                .additional
+                .schema()
+                .filter(|a| a.has_rules)
+                .map(|a| Box::new(Self::new(a, a.embedded))),
+            items: node
+                .items
+                .as_deref()
+                .filter(|i| i.has_rules)
+                .map(|i| Box::new(Self::new(i, i.embedded))),
         }
     }
 
     /// Runs every rule; `old` is there for updates. With `ratchet`, what is wrong but unchanged is a warning.
-    pub fn check_with(&self, node: &Node, path: &str, value: &Json, old: Option<&Json>, ratchet: bool, budget: &mut Budget) -> Found {
+    pub fn check_with(
+        &self,
+        node: &Node,
+        path: &str,
+        value: &Json,
+        old: Option<&Json>,
+        ratchet: bool,
+        budget: &mut Budget,
+    ) -> Found {
         let mut found = Found::default();
-        let spot = Here { value, old, unchanged: false, ratchet };
+        let spot = Here {
+            value,
+            old,
+            unchanged: false,
+            ratchet,
+        };
         self.walk(node, path, spot, budget, &mut found);
         found
     }
 
-    fn walk(&self, node: &Node, path: &str, spot: Here<'_>, budget: &mut Budget, found: &mut Found) {
+    fn walk(
+        &self,
+        node: &Node,
+        path: &str,
+        spot: Here<'_>,
+        budget: &mut Budget,
+        found: &mut Found,
+    ) {
         if spot.value.is_null() || budget.0 < 0 {
             return;
         }
-        let unchanged = spot.ratchet && spot.old.map_or(spot.unchanged, |old| is_unchanged(node, old, spot.value));
+        let unchanged = spot.ratchet
+            && spot
+                .old
+                .map_or(spot.unchanged, |old| is_unchanged(node, old, spot.value));
         self.run(node, path, Here { unchanged, ..spot }, budget, found);
         match spot.value {
             Json::Object(map) => {
                 for (key, value) in map {
-                    let (rules, of, at) = match (self.properties.get(key), node.properties.get(key), node.additional.schema()) {
-                        (Some(rules), Some(of), _) => (rules, of, if path.is_empty() { key.clone() } else { format!("{path}.{key}") }),
+                    let (rules, of, at) = match (
+                        self.properties.get(key),
+                        node.properties.get(key),
+                        node.additional.schema(),
+                    ) {
+                        (Some(rules), Some(of), _) => (
+                            rules,
+                            of,
+                            if path.is_empty() {
+                                key.clone()
+                            } else {
+                                format!("{path}.{key}")
+                            },
+                        ),
                         (None, None, Some(of)) => match &self.additional {
                             Some(rules) => (&**rules, of, format!("{path}[{key}]")),
                             None => continue,
@@ -132,14 +189,38 @@ impl Compiled {
                         _ => continue,
                     };
                     let old = spot.old.and_then(|o| o.get(key)).filter(|o| !o.is_null());
-                    rules.walk(of, &at, Here { value, old, unchanged, ..spot }, budget, found);
+                    rules.walk(
+                        of,
+                        &at,
+                        Here {
+                            value,
+                            old,
+                            unchanged,
+                            ..spot
+                        },
+                        budget,
+                        found,
+                    );
                 }
             }
             Json::Array(list) => {
-                let (Some(rules), Some(of)) = (&self.items, node.items.as_deref()) else { return };
+                let (Some(rules), Some(of)) = (&self.items, node.items.as_deref()) else {
+                    return;
+                };
                 for (i, value) in list.iter().enumerate() {
                     let old = old_item(node, spot.old, value);
-                    rules.walk(of, &format!("{path}[{i}]"), Here { value, old, unchanged, ..spot }, budget, found);
+                    rules.walk(
+                        of,
+                        &format!("{path}[{i}]"),
+                        Here {
+                            value,
+                            old,
+                            unchanged,
+                            ..spot
+                        },
+                        budget,
+                        found,
+                    );
                 }
             }
             _ => {}
@@ -173,7 +254,11 @@ impl Compiled {
             let program = match &compiled.program {
                 Ok(program) => program,
                 Err(error) => {
-                    found.problems.push(Problem::invalid(path, &kind, &format!("rule compile error: compilation failed: {error}")));
+                    found.problems.push(Problem::invalid(
+                        path,
+                        &kind,
+                        &format!("rule compile error: compilation failed: {error}"),
+                    ));
                     continue;
                 }
             };
@@ -194,9 +279,18 @@ impl Compiled {
             }
             match result {
                 Ok(Value::Bool(true)) => {}
-                Ok(_) => self.report(path, (rule, compiled, node), spot, &of_messages, budget, found),
+                Ok(_) => self.report(
+                    path,
+                    (rule, compiled, node),
+                    spot,
+                    &of_messages,
+                    budget,
+                    found,
+                ),
                 Err(error) => {
-                    found.problems.push(Problem::invalid(path, &kind, &failure(&error, rule)));
+                    found
+                        .problems
+                        .push(Problem::invalid(path, &kind, &failure(&error, rule)));
                     if error == EvalError::Cost {
                         budget.0 = -1;
                         return;
@@ -235,7 +329,9 @@ impl Compiled {
                         gofmt::quoted(&rule.message_expression)
                     )
                 };
-                found.problems.push(Problem::invalid(&path, &node.kind.as_str().into(), &why));
+                found
+                    .problems
+                    .push(Problem::invalid(&path, &node.kind.as_str().into(), &why));
                 budget.0 = -1;
                 return;
             }
@@ -264,17 +360,28 @@ impl Compiled {
 }
 
 fn rule_text(rule: &Rule) -> &str {
-    if rule.message.is_empty() { rule.rule.trim() } else { rule.message.trim() }
+    if rule.message.is_empty() {
+        rule.rule.trim()
+    } else {
+        rule.message.trim()
+    }
 }
 
 fn default_message(rule: &Rule) -> String {
-    if rule.message.is_empty() { format!("failed rule: {}", rule_text(rule)) } else { rule.message.trim().to_owned() }
+    if rule.message.is_empty() {
+        format!("failed rule: {}", rule_text(rule))
+    } else {
+        rule.message.trim().to_owned()
+    }
 }
 
 fn failure(error: &EvalError, rule: &Rule) -> String {
     match error {
         EvalError::Cost => {
-            format!("'{COST_TEXT}': no further validation rules will be run due to call cost exceeds limit for rule: {}", rule_text(rule))
+            format!(
+                "'{COST_TEXT}': no further validation rules will be run due to call cost exceeds limit for rule: {}",
+                rule_text(rule)
+            )
         }
         EvalError::Failed(text) if text.starts_with("no such overload") => format!(
             "'{text}': call arguments did not match a supported operator, function or macro signature for rule: {}",
@@ -293,17 +400,29 @@ pub struct Spot {
 }
 
 fn elements(schema: &Json, key: &str) -> Option<u64> {
-    schema.get(key).and_then(Json::as_i64).map(|n| u64::try_from(n).unwrap_or(0))
+    schema
+        .get(key)
+        .and_then(Json::as_i64)
+        .map(|n| u64::try_from(n).unwrap_or(0))
 }
 
 impl Spot {
     pub fn root() -> Self {
-        Self { root: true, times: Some(1) }
+        Self {
+            root: true,
+            times: Some(1),
+        }
     }
 
     fn below(self, schema: &Json) -> Self {
         let factor = match schema.get("type").and_then(Json::as_str) {
-            Some("object") if schema.get("additionalProperties").is_some_and(|a| !a.is_null()) => elements(schema, "maxProperties"),
+            Some("object")
+                if schema
+                    .get("additionalProperties")
+                    .is_some_and(|a| !a.is_null()) =>
+            {
+                elements(schema, "maxProperties")
+            }
             Some("array") => elements(schema, "maxItems"),
             _ => Some(1),
         };
@@ -355,25 +474,39 @@ fn too_expensive(what: &str, cost: u64, limit: u64) -> String {
 
 impl<'n> Definitions<'n> {
     pub fn new(root: &'n Node) -> Self {
-        Self { _root: root, total: 0, expensive: Vec::new() }
+        Self {
+            _root: root,
+            total: 0,
+            expensive: Vec::new(),
+        }
     }
 
     fn observe(&mut self, path: String, cost: u64) {
         self.total = self.total.saturating_add(cost);
         if cost >= TOTAL_LIMIT / 100 {
             self.expensive.push((cost, path));
-            self.expensive.sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
+            self.expensive
+                .sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
             self.expensive.truncate(4);
         }
     }
 
     /// What is wrong with the rules of one place. `lost` is the place above that updates cannot be followed through.
-    pub fn check(&mut self, schema: &Json, spot: &Spot, path: &str, lost: Option<&str>) -> Vec<Problem> {
+    pub fn check(
+        &mut self,
+        schema: &Json,
+        spot: &Spot,
+        path: &str,
+        lost: Option<&str>,
+    ) -> Vec<Problem> {
         let node = Node::read(schema);
         let root = spot.root || node.embedded;
         let Some(ty) = declare::of_schema(&node, root, SELF) else {
             let why = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations";
-            return vec![Problem::internal(&format!("{path}.x-kubernetes-validations"), why)];
+            return vec![Problem::internal(
+                &format!("{path}.x-kubernetes-validations"),
+                why,
+            )];
         };
         let sizes = Sizes::new(&node, root);
         let mut problems = Vec::new();
@@ -386,7 +519,11 @@ impl<'n> Definitions<'n> {
             let shown = rule_as_json(&schema["x-kubernetes-validations"][i]);
             let mut bad = |key: &str, detail: String| {
                 let text = format!("Invalid value: {shown}: {detail}");
-                problems.push(Problem { reason: "FieldValueInvalid", path: at(key), text });
+                problems.push(Problem {
+                    reason: "FieldValueInvalid",
+                    path: at(key),
+                    text,
+                });
             };
             let program = match Program::compile(&env, &rule.rule) {
                 Err(error) => {
@@ -403,39 +540,70 @@ impl<'n> Definitions<'n> {
                 let times = spot.times.unwrap_or_else(|| sizes.occurrences());
                 let cost = estimate::cost(program, &sizes).saturating_mul(times);
                 if cost > RULE_LIMIT {
-                    problems.push(Problem::forbidden(&at("rule"), &too_expensive("estimated rule cost", cost, RULE_LIMIT)));
+                    problems.push(Problem::forbidden(
+                        &at("rule"),
+                        &too_expensive("estimated rule cost", cost, RULE_LIMIT),
+                    ));
                 }
                 self.observe(at("rule"), cost);
                 problems.extend(self.message(rule, &env, &sizes, &at("messageExpression"), &shown));
             }
             if program.is_some_and(|p| p.uses("oldSelf")) {
                 if let Some(lost) = lost {
-                    let detail = format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {lost}");
-                    problems.push(Problem::invalid(&at("rule"), &rule.rule.as_str().into(), &detail));
+                    let detail = format!(
+                        "oldSelf cannot be used on the uncorrelatable portion of the schema within {lost}"
+                    );
+                    problems.push(Problem::invalid(
+                        &at("rule"),
+                        &rule.rule.as_str().into(),
+                        &detail,
+                    ));
                 }
             } else if let Some(optional) = rule.optional_old_self {
                 let detail = "may not be set if oldSelf is not used in rule";
-                problems.push(Problem::invalid(&at("optionalOldSelf"), &optional.into(), detail));
+                problems.push(Problem::invalid(
+                    &at("optionalOldSelf"),
+                    &optional.into(),
+                    detail,
+                ));
             }
         }
         problems
     }
 
-    fn message(&mut self, rule: &Rule, env: &Env, sizes: &Sizes<'_>, at: &str, shown: &str) -> Option<Problem> {
+    fn message(
+        &mut self,
+        rule: &Rule,
+        env: &Env,
+        sizes: &Sizes<'_>,
+        at: &str,
+        shown: &str,
+    ) -> Option<Problem> {
         if rule.message_expression.is_empty() {
             return None;
         }
         let bad = |detail: String| {
-            Some(Problem { reason: "FieldValueInvalid", path: at.to_owned(), text: format!("Invalid value: {shown}: {detail}") })
+            Some(Problem {
+                reason: "FieldValueInvalid",
+                path: at.to_owned(),
+                text: format!("Invalid value: {shown}: {detail}"),
+            })
         };
         let program = match Program::compile(env, &rule.message_expression) {
             Err(error) => return bad(format!("messageExpression compilation failed: {error}")),
-            Ok(program) if program.ty != Type::String => return bad("messageExpression must evaluate to a string".into()),
+            Ok(program) if program.ty != Type::String => {
+                return bad("messageExpression must evaluate to a string".into());
+            }
             Ok(program) => program,
         };
         let cost = estimate::cost(&program, sizes);
         self.observe(at.to_owned(), cost);
-        (cost > RULE_LIMIT).then(|| Problem::forbidden(at, &too_expensive("estimated messageExpression cost", cost, RULE_LIMIT)))
+        (cost > RULE_LIMIT).then(|| {
+            Problem::forbidden(
+                at,
+                &too_expensive("estimated messageExpression cost", cost, RULE_LIMIT),
+            )
+        })
     }
 
     /// What is wrong with all rules together.
@@ -444,9 +612,15 @@ impl<'n> Definitions<'n> {
             return Vec::new();
         }
         let part = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
-        let whole =
-            too_expensive("x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema", self.total, TOTAL_LIMIT);
-        let each = self.expensive.iter().map(|(_, at)| Problem::forbidden(at, part));
+        let whole = too_expensive(
+            "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema",
+            self.total,
+            TOTAL_LIMIT,
+        );
+        let each = self
+            .expensive
+            .iter()
+            .map(|(_, at)| Problem::forbidden(at, part));
         each.chain([Problem::forbidden(path, &whole)]).collect()
     }
 }

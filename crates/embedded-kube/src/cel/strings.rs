@@ -7,7 +7,9 @@ use crate::structural::{compile_pattern, gofmt};
 
 /// None when the function is none of strings.
 pub fn call(function: &str, args: &[Value]) -> Option<Evaluated> {
-    let [Value::String(text), rest @ ..] = args else { return None };
+    let [Value::String(text), rest @ ..] = args else {
+        return None;
+    };
     Some(match (function, rest) {
         ("contains", [Value::String(other)]) => Ok(Value::Bool(text.contains(&**other))),
         ("startsWith", [Value::String(other)]) => Ok(Value::Bool(text.starts_with(&**other))),
@@ -16,18 +18,26 @@ pub fn call(function: &str, args: &[Value]) -> Option<Evaluated> {
             Some(regex) => Ok(Value::Bool(regex.is_match(text))),
             None => failed(crate::strategy::go_regex::error(pattern).unwrap_or_default()),
         },
-        ("find" | "findAll", [Value::String(pattern), limit @ ..]) => find(function, text, pattern, limit),
+        ("find" | "findAll", [Value::String(pattern), limit @ ..]) => {
+            find(function, text, pattern, limit)
+        }
         ("charAt", [Value::Int(at)]) => char_at(text, *at),
-        ("indexOf" | "lastIndexOf", [Value::String(other), from @ ..]) => position(function, text, other, from),
+        ("indexOf" | "lastIndexOf", [Value::String(other), from @ ..]) => {
+            position(function, text, other, from)
+        }
         ("lowerAscii", []) => Ok(text.to_ascii_lowercase().into()),
         ("upperAscii", []) => Ok(text.to_ascii_uppercase().into()),
         ("trim", []) => Ok(text.trim().into()),
         ("strings.quote", []) => Ok(quote(text).into()),
-        ("replace", [Value::String(old), Value::String(new)]) => Ok(text.replace(&**old, new).into()),
-        ("replace", [Value::String(old), Value::String(new), Value::Int(n)]) => Ok(match usize::try_from(*n) {
-            Ok(n) => text.replacen(&**old, new, n).into(),
-            Err(_) => text.replace(&**old, new).into(),
-        }),
+        ("replace", [Value::String(old), Value::String(new)]) => {
+            Ok(text.replace(&**old, new).into())
+        }
+        ("replace", [Value::String(old), Value::String(new), Value::Int(n)]) => {
+            Ok(match usize::try_from(*n) {
+                Ok(n) => text.replacen(&**old, new, n).into(),
+                Err(_) => text.replace(&**old, new).into(),
+            })
+        }
         ("split", [Value::String(by)]) => Ok(split(text, by, -1)),
         ("split", [Value::String(by), Value::Int(n)]) => Ok(split(text, by, *n)),
         ("substring", [Value::Int(from), to @ ..]) => substring(text, *from, to),
@@ -38,7 +48,10 @@ pub fn call(function: &str, args: &[Value]) -> Option<Evaluated> {
 
 fn find(function: &str, text: &str, pattern: &str, limit: &[Value]) -> Evaluated {
     let Some(regex) = compile_pattern(pattern) else {
-        return failed(format!("Illegal regex: {}", crate::strategy::go_regex::error(pattern).unwrap_or_default()));
+        return failed(format!(
+            "Illegal regex: {}",
+            crate::strategy::go_regex::error(pattern).unwrap_or_default()
+        ));
     };
     if function == "find" {
         return Ok(regex.find(text).map_or("", |m| m.as_str()).into());
@@ -47,7 +60,9 @@ fn find(function: &str, text: &str, pattern: &str, limit: &[Value]) -> Evaluated
         [Value::Int(n)] => usize::try_from(*n).unwrap_or(usize::MAX),
         _ => usize::MAX,
     };
-    Ok(Value::strings(regex.find_iter(text).take(limit).map(|m| m.as_str())))
+    Ok(Value::strings(
+        regex.find_iter(text).take(limit).map(|m| m.as_str()),
+    ))
 }
 
 fn char_at(text: &str, at: i64) -> Evaluated {
@@ -55,7 +70,12 @@ fn char_at(text: &str, at: i64) -> Evaluated {
     if at < 0 || at > length {
         return failed(format!("index out of range: {at}"));
     }
-    Ok(text.chars().nth(at as usize).map(String::from).unwrap_or_default().into())
+    Ok(text
+        .chars()
+        .nth(at as usize)
+        .map(String::from)
+        .unwrap_or_default()
+        .into())
 }
 
 fn position(function: &str, text: &str, other: &str, from: &[Value]) -> Evaluated {
@@ -63,12 +83,16 @@ fn position(function: &str, text: &str, other: &str, from: &[Value]) -> Evaluate
     let wanted: Vec<char> = other.chars().collect();
     let last = function == "lastIndexOf";
     let from = match from {
-        [Value::Int(n)] if *n < 0 || *n > chars.len() as i64 => return failed(format!("index out of range: {n}")),
+        [Value::Int(n)] if *n < 0 || *n > chars.len() as i64 => {
+            return failed(format!("index out of range: {n}"));
+        }
         [Value::Int(n)] => Some(*n as usize),
         _ => None,
     };
     if wanted.is_empty() {
-        return Ok(Value::Int(from.unwrap_or(if last { chars.len() } else { 0 }) as i64));
+        return Ok(Value::Int(
+            from.unwrap_or(if last { chars.len() } else { 0 }) as i64,
+        ));
     }
     if wanted.len() > chars.len() {
         return Ok(Value::Int(-1));
@@ -133,7 +157,12 @@ fn substring(text: &str, from: i64, to: &[Value]) -> Evaluated {
     if from > to {
         return failed(format!("invalid substring range. start: {from}, end: {to}"));
     }
-    Ok(text.chars().skip(from as usize).take((to - from) as usize).collect::<String>().into())
+    Ok(text
+        .chars()
+        .skip(from as usize)
+        .take((to - from) as usize)
+        .collect::<String>()
+        .into())
 }
 
 /// `"%d of %s".format([1, "x"])`
@@ -160,8 +189,12 @@ fn format(pattern: &str, args: &[Value]) -> Evaluated {
             }
             precision = digits.parse::<usize>().ok().filter(|p| *p <= 100);
         }
-        let Some(verb) = chars.next() else { return failed("could not parse formatting clause: unexpected end of string") };
-        let Some(arg) = args.next() else { return failed("index 0 out of range") };
+        let Some(verb) = chars.next() else {
+            return failed("could not parse formatting clause: unexpected end of string");
+        };
+        let Some(arg) = args.next() else {
+            return failed("index 0 out of range");
+        };
         match one(verb, precision, arg) {
             Ok(text) => out.push_str(&text),
             Err(text) => return failed(text),
@@ -172,7 +205,10 @@ fn format(pattern: &str, args: &[Value]) -> Evaluated {
 
 fn one(verb: char, precision: Option<usize>, arg: &Value) -> Result<String, String> {
     let wrong = |clause: &str, allowed: &str| {
-        Err(format!("error during formatting: {clause} clause can only be used on {allowed}, was given {}", arg.type_name()))
+        Err(format!(
+            "error during formatting: {clause} clause can only be used on {allowed}, was given {}",
+            arg.type_name()
+        ))
     };
     let number = |v: &Value| match v {
         Value::Double(f) => Some(*f),
@@ -193,11 +229,22 @@ fn one(verb: char, precision: Option<usize>, arg: &Value) -> Result<String, Stri
             Some(f) => Ok(scientific(f, precision.unwrap_or(6))),
             None => wrong("scientific", "doubles"),
         },
-        ('b', Value::Int(n)) => Ok(if *n < 0 { format!("-{:b}", n.unsigned_abs()) } else { format!("{n:b}") }),
+        ('b', Value::Int(n)) => Ok(if *n < 0 {
+            format!("-{:b}", n.unsigned_abs())
+        } else {
+            format!("{n:b}")
+        }),
         ('b', Value::Uint(n)) => Ok(format!("{n:b}")),
         ('b', Value::Bool(b)) => Ok(u8::from(*b).to_string()),
-        ('b', _) => wrong("only integers and bools can be formatted as binary; binary", "integers and bools"),
-        ('o', Value::Int(n)) => Ok(if *n < 0 { format!("-{:o}", n.unsigned_abs()) } else { format!("{n:o}") }),
+        ('b', _) => wrong(
+            "only integers and bools can be formatted as binary; binary",
+            "integers and bools",
+        ),
+        ('o', Value::Int(n)) => Ok(if *n < 0 {
+            format!("-{:o}", n.unsigned_abs())
+        } else {
+            format!("{n:o}")
+        }),
         ('o', Value::Uint(n)) => Ok(format!("{n:o}")),
         ('o', _) => wrong("octal", "integers"),
         ('x' | 'X', _) => {
@@ -209,16 +256,24 @@ fn one(verb: char, precision: Option<usize>, arg: &Value) -> Result<String, Stri
                 Value::Bytes(b) => b.iter().map(|b| format!("{b:02x}")).collect(),
                 _ => return wrong("hex", "integers, bytes, and strings"),
             };
-            Ok(if verb == 'X' { text.to_uppercase() } else { text })
+            Ok(if verb == 'X' {
+                text.to_uppercase()
+            } else {
+                text
+            })
         }
-        (other, _) => Err(format!("could not parse formatting clause: unrecognized formatting clause \"{other}\"")),
+        (other, _) => Err(format!(
+            "could not parse formatting clause: unrecognized formatting clause \"{other}\""
+        )),
     }
 }
 
 fn scientific(f: f64, precision: usize) -> String {
     let text = format!("{f:.precision$e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let (sign, number) = exponent.strip_prefix('-').map_or(('+', exponent), |n| ('-', n));
+    let (sign, number) = exponent
+        .strip_prefix('-')
+        .map_or(('+', exponent), |n| ('-', n));
     format!("{digits}e{sign}{number:0>2}")
 }
 

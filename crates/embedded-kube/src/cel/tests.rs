@@ -16,7 +16,10 @@ fn schema() -> Node {
 
 fn env() -> Env {
     let ty = declare::of_schema(&schema(), false, "selfType").expect("an object has a type");
-    Env { vars: [("self".to_owned(), ty)].into(), patches: false }
+    Env {
+        vars: [("self".to_owned(), ty)].into(),
+        patches: false,
+    }
 }
 
 fn run(source: &str) -> Result<Value, String> {
@@ -25,7 +28,10 @@ fn run(source: &str) -> Result<Value, String> {
     let this = declare::value(&object, &schema(), false);
     let program = Program::compile(&env(), source)?;
     let vars = |name: &str| (name == "self").then(|| Ok(this.clone()));
-    program.run(&vars, 1_000_000).0.map_err(|e| e.text().to_owned())
+    program
+        .run(&vars, 1_000_000)
+        .0
+        .map_err(|e| e.text().to_owned())
 }
 
 #[test]
@@ -52,26 +58,45 @@ semver('1.2.3').isLessThan(semver('1.10.0')) && semver('v1', true).major() == 1 
 optional.of(1).optMap(x, x + 1).value() == 2 && !optional.none().hasValue() && [?optional.none(), 1].size() == 1
 lists.range(3) == [0, 1, 2] && [[1], [2]].flatten() == [1, 2] && [1, 2, 3].slice(1, 3) == [2, 3] && [1, 1].distinct() == [1]";
     for source in sources.lines() {
-        assert!(matches!(run(source), Ok(Value::Bool(true))), "{source}: {:?}", run(source));
+        assert!(
+            matches!(run(source), Ok(Value::Bool(true))),
+            "{source}: {:?}",
+            run(source)
+        );
     }
 }
 
 #[test]
 fn errors_say_where_and_what() {
     let cases = [
-        ("self.zz > 1", "ERROR: <input>:1:5: undefined field 'zz'\n | self.zz > 1\n | ....^"),
+        (
+            "self.zz > 1",
+            "ERROR: <input>:1:5: undefined field 'zz'\n | self.zz > 1\n | ....^",
+        ),
         (
             "self.i == 'x'",
             "ERROR: <input>:1:8: found no matching overload for '_==_' applied to '(int, string)'\n | self.i == 'x'\n | .......^",
         ),
-        ("foo(1) == 1", "ERROR: <input>:1:4: undeclared reference to 'foo' (in container '')\n | foo(1) == 1\n | ...^"),
+        (
+            "foo(1) == 1",
+            "ERROR: <input>:1:4: undeclared reference to 'foo' (in container '')\n | foo(1) == 1\n | ...^",
+        ),
         (
             "self.s.startsWith(1)",
             "ERROR: <input>:1:18: found no matching overload for 'startsWith' applied to 'string.(int)'\n | self.s.startsWith(1)\n | .................^",
         ),
-        ("self.i === 1", "ERROR: <input>:1:10: Syntax error: token recognition error at: '= '\n | self.i === 1\n | .........^"),
-        ("self.i == 1 1", "ERROR: <input>:1:13: Syntax error: extraneous input '1' expecting <EOF>\n | self.i == 1 1\n | ............^"),
-        ("[1, 'a'].size() == 2", "ERROR: <input>:1:5: expected type 'int' but found 'string'\n | [1, 'a'].size() == 2\n | ....^"),
+        (
+            "self.i === 1",
+            "ERROR: <input>:1:10: Syntax error: token recognition error at: '= '\n | self.i === 1\n | .........^",
+        ),
+        (
+            "self.i == 1 1",
+            "ERROR: <input>:1:13: Syntax error: extraneous input '1' expecting <EOF>\n | self.i == 1 1\n | ............^",
+        ),
+        (
+            "[1, 'a'].size() == 2",
+            "ERROR: <input>:1:5: expected type 'int' but found 'string'\n | [1, 'a'].size() == 2\n | ....^",
+        ),
         ("self.li[9] == 1", "index out of bounds: 9"),
         ("self.m['zz'] == ''", "no such key: zz"),
         ("self.i / 0 == 1", "division by zero"),

@@ -15,17 +15,24 @@ pub const YEARS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_7
 pub fn parse_timestamp(text: &str) -> Option<Timestamp> {
     let bytes = text.as_bytes();
     let shaped = bytes.len() >= 20 && bytes[4] == b'-' && bytes[10].eq_ignore_ascii_case(&b'T');
-    shaped.then(|| text.parse().ok().or_else(|| last_day(text))).flatten()
+    shaped
+        .then(|| text.parse().ok().or_else(|| last_day(text)))
+        .flatten()
 }
 
 /// Our library ends a day before the real one; that day, which often stands for "never", is our last moment.
 fn last_day(text: &str) -> Option<Timestamp> {
     let rest = text.strip_prefix("9999-12-3")?;
-    format!("9998-12-3{rest}").parse::<Timestamp>().ok().map(|_| Timestamp::MAX)
+    format!("9998-12-3{rest}")
+        .parse::<Timestamp>()
+        .ok()
+        .map(|_| Timestamp::MAX)
 }
 
 pub fn from_seconds(seconds: i64) -> Option<Timestamp> {
-    YEARS.contains(&seconds).then(|| Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX))
+    YEARS
+        .contains(&seconds)
+        .then(|| Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX))
 }
 
 pub fn text(time: Timestamp) -> String {
@@ -39,17 +46,23 @@ pub fn seconds(nanos: i64) -> String {
     if rest == 0 {
         return format!("{sign}{whole}s");
     }
-    format!("{sign}{whole}.{}s", format!("{rest:09}").trim_end_matches('0'))
+    format!(
+        "{sign}{whole}.{}s",
+        format!("{rest:09}").trim_end_matches('0')
+    )
 }
 
 /// The time in a zone: a name, an offset such as `+02:00`, or UTC.
 pub fn in_zone(time: Timestamp, zone: Option<&str>) -> Option<Zoned> {
-    let Some(zone) = zone else { return Some(time.to_zoned(TimeZone::UTC)) };
+    let Some(zone) = zone else {
+        return Some(time.to_zoned(TimeZone::UTC));
+    };
     if let Some((hours, minutes)) = zone.split_once(':') {
         let negative = hours.starts_with('-');
         let hours: i32 = hours.trim_start_matches(['+', '-']).parse().ok()?;
         let seconds = hours * 3600 + minutes.parse::<i32>().ok()? * 60;
-        let offset = jiff::tz::Offset::from_seconds(if negative { -seconds } else { seconds }).ok()?;
+        let offset =
+            jiff::tz::Offset::from_seconds(if negative { -seconds } else { seconds }).ok()?;
         return Some(time.to_zoned(TimeZone::fixed(offset)));
     }
     if zone == "UTC" || zone.is_empty() {

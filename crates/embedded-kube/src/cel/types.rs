@@ -68,7 +68,9 @@ impl Type {
             Self::Timestamp => "google.protobuf.Timestamp".to_owned(),
             Self::Null => "null_type".to_owned(),
             Self::List(of) => format!("list({})", of.runtime_name()),
-            Self::Map(key, value) => format!("map({}, {})", key.runtime_name(), value.runtime_name()),
+            Self::Map(key, value) => {
+                format!("map({}, {})", key.runtime_name(), value.runtime_name())
+            }
             Self::Optional(of) => format!("optional_type({})", of.runtime_name()),
             other => other.to_string(),
         }
@@ -87,7 +89,15 @@ impl Type {
     }
 
     fn takes_null(&self) -> bool {
-        matches!(self, Self::Null | Self::Object(_) | Self::Duration | Self::Timestamp | Self::Opaque(_) | Self::Optional(_))
+        matches!(
+            self,
+            Self::Null
+                | Self::Object(_)
+                | Self::Duration
+                | Self::Timestamp
+                | Self::Opaque(_)
+                | Self::Optional(_)
+        )
     }
 
     fn mentions(&self, var: &str) -> bool {
@@ -181,7 +191,9 @@ impl Mapping {
         match (a, b) {
             (Type::Null, other) | (other, Type::Null) => other.takes_null(),
             (Type::Kind(_), Type::Kind(_)) => true,
-            (Type::List(x), Type::List(y)) | (Type::Optional(x), Type::Optional(y)) => self.fits(x, y),
+            (Type::List(x), Type::List(y)) | (Type::Optional(x), Type::Optional(y)) => {
+                self.fits(x, y)
+            }
             (Type::Map(k, v), Type::Map(l, w)) => self.fits(k, l) && self.fits(v, w),
             _ => a == b,
         }
@@ -214,7 +226,11 @@ impl Mapping {
 
     /// The one of two types that fit each other which allows more.
     pub fn more_general(&self, a: &Type, b: &Type) -> Type {
-        if is_as_general(a, b) { a.clone() } else { b.clone() }
+        if is_as_general(a, b) {
+            a.clone()
+        } else {
+            b.clone()
+        }
     }
 }
 
@@ -225,7 +241,9 @@ fn is_as_general(a: &Type, b: &Type) -> bool {
     match (a, b) {
         (Type::Null, _) => false,
         (_, Type::Null) => true,
-        (Type::List(x), Type::List(y)) | (Type::Optional(x), Type::Optional(y)) | (Type::Kind(x), Type::Kind(y)) => is_as_general(x, y),
+        (Type::List(x), Type::List(y))
+        | (Type::Optional(x), Type::Optional(y))
+        | (Type::Kind(x), Type::Kind(y)) => is_as_general(x, y),
         (Type::Map(k, v), Type::Map(l, w)) => is_as_general(k, l) && is_as_general(v, w),
         _ => a == b,
     }

@@ -89,7 +89,10 @@ impl Key {
 
 impl Value {
     pub fn list(items: Vec<Value>) -> Self {
-        Self::List(Arc::new(List { items, kind: ListKind::Plain }))
+        Self::List(Arc::new(List {
+            items,
+            kind: ListKind::Plain,
+        }))
     }
 
     pub fn strings(items: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
@@ -168,7 +171,9 @@ impl Value {
             (Self::Optional(Some(a)), Self::Optional(Some(b))) => a.equals(b),
             (Self::List(a), Self::List(b)) => lists_equal(a, b),
             (Self::Map(a), Self::Map(b)) => {
-                a.len() == b.len() && a.iter().all(|(key, value)| b.get(key).is_some_and(|other| value.equals(other)))
+                a.len() == b.len()
+                    && a.iter()
+                        .all(|(key, value)| b.get(key).is_some_and(|other| value.equals(other)))
             }
             _ => match (self.number(), other.number()) {
                 (Some(a), Some(b)) => a.compare(b) == Some(Ordering::Equal),
@@ -237,15 +242,22 @@ impl Number {
 
 /// The key of an element of a keyed list.
 pub fn key_of(item: &Value, keys: &[String]) -> Vec<Option<Value>> {
-    let Value::Map(map) = item else { return Vec::new() };
-    keys.iter().map(|key| map.get(&Key::String(key.as_str().into())).cloned()).collect()
+    let Value::Map(map) = item else {
+        return Vec::new();
+    };
+    keys.iter()
+        .map(|key| map.get(&Key::String(key.as_str().into())).cloned())
+        .collect()
 }
 
 fn same_keys(a: &Value, b: &Value, keys: &[String]) -> bool {
-    key_of(a, keys).iter().zip(key_of(b, keys)).all(|(x, y)| match (x, y) {
-        (Some(x), Some(y)) => x.equals(&y),
-        (x, y) => x.is_none() && y.is_none(),
-    })
+    key_of(a, keys)
+        .iter()
+        .zip(key_of(b, keys))
+        .all(|(x, y)| match (x, y) {
+            (Some(x), Some(y)) => x.equals(&y),
+            (x, y) => x.is_none() && y.is_none(),
+        })
 }
 
 fn lists_equal(a: &List, b: &List) -> bool {
@@ -255,7 +267,12 @@ fn lists_equal(a: &List, b: &List) -> bool {
     match &a.kind {
         ListKind::Plain => a.items.iter().zip(&b.items).all(|(x, y)| x.equals(y)),
         ListKind::Set => a.items.iter().all(|x| b.items.iter().any(|y| x.equals(y))),
-        ListKind::Keyed(keys) => a.items.iter().all(|x| b.items.iter().find(|y| same_keys(x, y, keys)).is_some_and(|y| x.equals(y))),
+        ListKind::Keyed(keys) => a.items.iter().all(|x| {
+            b.items
+                .iter()
+                .find(|y| same_keys(x, y, keys))
+                .is_some_and(|y| x.equals(y))
+        }),
     }
 }
 
@@ -273,5 +290,8 @@ pub fn concatenated(a: &List, b: &List) -> List {
             None => items.push(item.clone()),
         }
     }
-    List { items, kind: a.kind.clone() }
+    List {
+        items,
+        kind: a.kind.clone(),
+    }
 }

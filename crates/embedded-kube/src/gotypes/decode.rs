@@ -46,8 +46,12 @@ pub fn decode(body: &[u8]) -> Result<Value, DecodeError> {
         }
     }
     let gvk = Gvk::from_api_version(&api_version, &kind);
-    let special = (kind == "DeleteOptions").then(|| find("meta/v1.DeleteOptions")).flatten();
-    let of = special.or_else(|| of(&gvk)).ok_or_else(|| DecodeError::UnknownKind(gvk.to_string()))?;
+    let special = (kind == "DeleteOptions")
+        .then(|| find("meta/v1.DeleteOptions"))
+        .flatten();
+    let of = special
+        .or_else(|| of(&gvk))
+        .ok_or_else(|| DecodeError::UnknownKind(gvk.to_string()))?;
     let mut map = message(raw, of, 0)?;
     map.insert("apiVersion".into(), api_version.into());
     map.insert("kind".into(), kind.into());
@@ -89,23 +93,40 @@ impl<'a> Reader<'a> {
         let key = self.varint()?;
         let wire = match key & 7 {
             0 => Wire::Varint(self.varint()?),
-            1 => Wire::Fixed64(u64::from_le_bytes(self.take(8)?.try_into().map_err(|_| DecodeError::Truncated)?)),
+            1 => Wire::Fixed64(u64::from_le_bytes(
+                self.take(8)?
+                    .try_into()
+                    .map_err(|_| DecodeError::Truncated)?,
+            )),
             2 => {
                 let length = usize::try_from(self.varint()?).map_err(|_| DecodeError::Truncated)?;
                 Wire::Bytes(self.take(length)?)
             }
-            5 => Wire::Fixed32(u32::from_le_bytes(self.take(4)?.try_into().map_err(|_| DecodeError::Truncated)?)),
+            5 => Wire::Fixed32(u32::from_le_bytes(
+                self.take(4)?
+                    .try_into()
+                    .map_err(|_| DecodeError::Truncated)?,
+            )),
             _ => return Err(DecodeError::Truncated),
         };
-        Ok(Some((u32::try_from(key >> 3).map_err(|_| DecodeError::Truncated)?, wire)))
+        Ok(Some((
+            u32::try_from(key >> 3).map_err(|_| DecodeError::Truncated)?,
+            wire,
+        )))
     }
 }
 
 fn text(bytes: &[u8]) -> Result<String, DecodeError> {
-    std::str::from_utf8(bytes).map(str::to_owned).map_err(|_| DecodeError::NotUtf8)
+    std::str::from_utf8(bytes)
+        .map(str::to_owned)
+        .map_err(|_| DecodeError::NotUtf8)
 }
 
-fn message(bytes: &[u8], of: &'static Struct, depth: usize) -> Result<Map<String, Value>, DecodeError> {
+fn message(
+    bytes: &[u8],
+    of: &'static Struct,
+    depth: usize,
+) -> Result<Map<String, Value>, DecodeError> {
     if depth > MAX_DEPTH {
         return Err(DecodeError::TooDeep);
     }
@@ -119,7 +140,12 @@ fn message(bytes: &[u8], of: &'static Struct, depth: usize) -> Result<Map<String
     Ok(map)
 }
 
-fn put(map: &mut Map<String, Value>, field: &Field, wire: &Wire<'_>, depth: usize) -> Result<(), DecodeError> {
+fn put(
+    map: &mut Map<String, Value>,
+    field: &Field,
+    wire: &Wire<'_>,
+    depth: usize,
+) -> Result<(), DecodeError> {
     match &field.ty {
         Type::Message(inner) if field.inline => {
             if let (Wire::Bytes(bytes), Some(inner)) = (wire, inner.find()) {
@@ -134,7 +160,9 @@ fn put(map: &mut Map<String, Value>, field: &Field, wire: &Wire<'_>, depth: usiz
             }
         }
         Type::Map(item) => {
-            let Wire::Bytes(bytes) = wire else { return Err(DecodeError::Truncated) };
+            let Wire::Bytes(bytes) = wire else {
+                return Err(DecodeError::Truncated);
+            };
             let (mut key, mut held) = (String::new(), Value::Null);
             let mut entry = Reader(bytes);
             while let Some((number, wire)) = entry.field()? {
@@ -174,7 +202,10 @@ fn value(ty: &Type, wire: &Wire<'_>, depth: usize) -> Result<Value, DecodeError>
         }
         (Type::Quantity, Wire::Bytes(b)) => first_string(b)?.into(),
         (Type::IntOrString, Wire::Bytes(b)) => int_or_string(b)?,
-        (Type::Raw | Type::SchemaOrList | Type::SchemaOrBool | Type::SchemaOrTexts, Wire::Bytes(b)) => {
+        (
+            Type::Raw | Type::SchemaOrList | Type::SchemaOrBool | Type::SchemaOrTexts,
+            Wire::Bytes(b),
+        ) => {
             let inner = first_bytes(b)?;
             serde_json::from_slice(inner).unwrap_or(Value::Null)
         }
@@ -215,8 +246,13 @@ fn time(bytes: &[u8], micro: bool) -> Result<Value, DecodeError> {
         return Ok(Value::Null);
     }
     let nanos = i32::try_from(nanos.unwrap_or(0)).map_err(|_| DecodeError::Truncated)?;
-    let time = jiff::Timestamp::new(seconds.unwrap_or(0), nanos).map_err(|_| DecodeError::Truncated)?;
-    let format = if micro { "%Y-%m-%dT%H:%M:%S%.6fZ" } else { "%Y-%m-%dT%H:%M:%SZ" };
+    let time =
+        jiff::Timestamp::new(seconds.unwrap_or(0), nanos).map_err(|_| DecodeError::Truncated)?;
+    let format = if micro {
+        "%Y-%m-%dT%H:%M:%S%.6fZ"
+    } else {
+        "%Y-%m-%dT%H:%M:%SZ"
+    };
     Ok(time.strftime(format).to_string().into())
 }
 
@@ -257,7 +293,14 @@ mod tests {
         let body = b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09Namespace\x12\x1b\x0a\x13\x0a\x03foo\x12\x00\x1a\x00\"\x00*\x002\x008\x00B\x00\
                      \x12\x00\x1a\x02\x0a\x00\x1a\x00\"\x00";
         let value = decode(body).expect("reads");
-        assert_eq!((&value["kind"], &value["apiVersion"], &value["metadata"]["name"]), (&"Namespace".into(), &"v1".into(), &"foo".into()));
+        assert_eq!(
+            (
+                &value["kind"],
+                &value["apiVersion"],
+                &value["metadata"]["name"]
+            ),
+            (&"Namespace".into(), &"v1".into(), &"foo".into())
+        );
         for end in 0..body.len() {
             // No prefix makes it panic.
             let _ = decode(&body[..end]);

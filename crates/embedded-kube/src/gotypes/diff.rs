@@ -80,7 +80,9 @@ struct Matcher<'a> {
 impl<'a> Matcher<'a> {
     fn new(a: &'a [&'a str], b: &'a [&'a str]) -> Self {
         let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
-        b.iter().enumerate().for_each(|(i, line)| places.entry(line).or_default().push(i));
+        b.iter()
+            .enumerate()
+            .for_each(|(i, line)| places.entry(line).or_default().push(i));
         if b.len() >= POPULAR_FROM {
             places.retain(|_, at| at.len() <= b.len() / 100 + 1);
         }
@@ -92,9 +94,18 @@ impl<'a> Matcher<'a> {
         let mut lengths: HashMap<usize, usize> = HashMap::new();
         for i in a_from..a_to {
             let mut next = HashMap::new();
-            let at = self.places.get(self.a[i]).map(Vec::as_slice).unwrap_or_default();
+            let at = self
+                .places
+                .get(self.a[i])
+                .map(Vec::as_slice)
+                .unwrap_or_default();
             for &j in at.iter().filter(|j| (b_from..b_to).contains(j)) {
-                let length = j.checked_sub(1).and_then(|j| lengths.get(&j)).copied().unwrap_or(0) + 1;
+                let length = j
+                    .checked_sub(1)
+                    .and_then(|j| lengths.get(&j))
+                    .copied()
+                    .unwrap_or(0)
+                    + 1;
                 next.insert(j, length);
                 if length > best.2 {
                     best = (i + 1 - length, j + 1 - length, length);
@@ -105,7 +116,10 @@ impl<'a> Matcher<'a> {
         while best.0 > a_from && best.1 > b_from && self.a[best.0 - 1] == self.b[best.1 - 1] {
             best = (best.0 - 1, best.1 - 1, best.2 + 1);
         }
-        while best.0 + best.2 < a_to && best.1 + best.2 < b_to && self.a[best.0 + best.2] == self.b[best.1 + best.2] {
+        while best.0 + best.2 < a_to
+            && best.1 + best.2 < b_to
+            && self.a[best.0 + best.2] == self.b[best.1 + best.2]
+        {
             best.2 += 1;
         }
         best
@@ -145,7 +159,11 @@ fn unified(a: &[&str], b: &[&str]) -> String {
     let mut out = String::new();
     let mut rest = changes.as_slice();
     while let Some(first) = rest.first() {
-        let near = rest.windows(2).take_while(|pair| pair[1][0] - pair[0][1] <= 2 * CONTEXT).count() + 1;
+        let near = rest
+            .windows(2)
+            .take_while(|pair| pair[1][0] - pair[0][1] <= 2 * CONTEXT)
+            .count()
+            + 1;
         let (group, others) = rest.split_at(near);
         let last = group[near - 1];
         let before = CONTEXT.min(first[0]);
@@ -154,7 +172,11 @@ fn unified(a: &[&str], b: &[&str]) -> String {
         let (b_from, b_to) = (first[2] - before, last[3] + after);
         out += &format!("@@ -{} +{} @@\n", range(a_from, a_to), range(b_from, b_to));
         let mut at = a_from;
-        let mut put = |mark: char, lines: &[&str]| lines.iter().for_each(|line| out += &format!("{mark}{line}\n"));
+        let mut put = |mark: char, lines: &[&str]| {
+            lines
+                .iter()
+                .for_each(|line| out += &format!("{mark}{line}\n"))
+        };
         for [a1, a2, b1, b2] in group {
             put(' ', &a[at..*a1]);
             put('-', &a[*a1..*a2]);
@@ -182,7 +204,10 @@ mod tests {
 
     #[test]
     fn a_changed_field_is_shown_with_three_lines_around_it() {
-        let (old, new) = (json!({"port": 80, "protocol": "TCP"}), json!({"port": 81, "protocol": "TCP"}));
+        let (old, new) = (
+            json!({"port": 80, "protocol": "TCP"}),
+            json!({"port": 81, "protocol": "TCP"}),
+        );
         let wanted = "@@ -2,7 +2,7 @@\n  \"Name\": \"\",\n  \"Protocol\": \"TCP\",\n  \"AppProtocol\": null,\n- \"Port\": 80,\n+ \"Port\": 81,\n  \
                       \"TargetPort\": 0,\n  \"NodePort\": 0\n }\n";
         assert_eq!(diff(&old, &new, "core/v1.ServicePort"), wanted);

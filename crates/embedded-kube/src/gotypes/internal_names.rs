@@ -34,10 +34,22 @@ const NAMES: &[(&str, &str)] = &[
 /// Names that differ in one struct only.
 const OF_STRUCT: &[(&str, &str, &str)] = &[
     ("core/v1.AzureDiskVolumeSource", "diskURI", "DataDiskURI"),
-    ("core/v1.GlusterfsPersistentVolumeSource", "endpoints", "EndpointsName"),
-    ("core/v1.GlusterfsVolumeSource", "endpoints", "EndpointsName"),
+    (
+        "core/v1.GlusterfsPersistentVolumeSource",
+        "endpoints",
+        "EndpointsName",
+    ),
+    (
+        "core/v1.GlusterfsVolumeSource",
+        "endpoints",
+        "EndpointsName",
+    ),
     ("core/v1.RBDPersistentVolumeSource", "image", "RBDImage"),
-    ("core/v1.RBDPersistentVolumeSource", "monitors", "CephMonitors"),
+    (
+        "core/v1.RBDPersistentVolumeSource",
+        "monitors",
+        "CephMonitors",
+    ),
     ("core/v1.RBDPersistentVolumeSource", "pool", "RBDPool"),
     ("core/v1.RBDPersistentVolumeSource", "user", "RadosUser"),
     ("core/v1.RBDVolumeSource", "image", "RBDImage"),
@@ -84,20 +96,40 @@ const ORDER: &[(&str, &str)] = &[
 ];
 
 /// The fields of a pod that are internally in its security context.
-pub const MOVED: [&str; 5] = ["hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers"];
+pub const MOVED: [&str; 5] = [
+    "hostNetwork",
+    "hostPID",
+    "hostIPC",
+    "shareProcessNamespace",
+    "hostUsers",
+];
 
 /// The Go name of a field, where it is not the JSON name with a capital.
 pub fn name(of: &str, field: &str) -> Option<&'static str> {
-    let own = OF_STRUCT.iter().find(|(name, json, _)| *name == of && *json == field).map(|(_, _, go)| *go);
-    own.or_else(|| NAMES.iter().find(|(json, _)| *json == field).map(|(_, go)| *go))
+    let own = OF_STRUCT
+        .iter()
+        .find(|(name, json, _)| *name == of && *json == field)
+        .map(|(_, _, go)| *go);
+    own.or_else(|| {
+        NAMES
+            .iter()
+            .find(|(json, _)| *json == field)
+            .map(|(_, go)| *go)
+    })
 }
 
 /// The fields of a struct in their order, where that is another one.
 pub fn order(of: &str) -> Option<impl Iterator<Item = &'static str>> {
-    ORDER.iter().find(|(name, _)| *name == of).map(|(_, fields)| fields.split_whitespace())
+    ORDER
+        .iter()
+        .find(|(name, _)| *name == of)
+        .map(|(_, fields)| fields.split_whitespace())
 }
 
 /// Structs whose fields are no pointers internally although they are in JSON.
 pub fn is_plain(of: &str) -> bool {
-    matches!(of, "apps/v1.RollingUpdateDaemonSet" | "apps/v1.RollingUpdateDeployment")
+    matches!(
+        of,
+        "apps/v1.RollingUpdateDaemonSet" | "apps/v1.RollingUpdateDeployment"
+    )
 }

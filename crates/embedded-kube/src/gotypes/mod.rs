@@ -20,7 +20,9 @@ pub use diff::diff;
 #[allow(unused_imports, reason = "for the checks of kinds")]
 pub use internal::internal;
 use normalize::omitted;
-pub use normalize::{drop_empty, drop_zero, forget_empty, may_share, normalize, read_into, share_equal, zero};
+pub use normalize::{
+    drop_empty, drop_zero, forget_empty, may_share, normalize, read_into, share_equal, zero,
+};
 pub use numbers::cut_numbers;
 pub use over::read_over;
 pub use read::WrongType;
@@ -101,7 +103,10 @@ pub struct Message {
 
 impl Message {
     pub const fn new(name: &'static str) -> Self {
-        Self { name, found: OnceLock::new() }
+        Self {
+            name,
+            found: OnceLock::new(),
+        }
     }
 
     /// Without the package.
@@ -151,7 +156,13 @@ fn table() -> &'static HashMap<&'static str, Struct> {
         for line in TABLE.lines().filter(|l| !l.starts_with('#')) {
             if let Some(name) = line.strip_prefix('>') {
                 current = name;
-                all.insert(name, Struct { name, fields: Vec::new() });
+                all.insert(
+                    name,
+                    Struct {
+                        name,
+                        fields: Vec::new(),
+                    },
+                );
             } else if let (Some(field), Some(of)) = (parse_field(line), all.get_mut(current)) {
                 of.fields.push(field);
             }
@@ -166,7 +177,16 @@ fn parse_field(line: &'static str) -> Option<Field> {
     let flag = |c| flags.contains(c);
     let number = number.parse().ok()?;
     let (pointer, omit_empty, omit_zero, inline) = (flag('p'), flag('o'), flag('z'), flag('n'));
-    Some(Field { name, number, pointer, omit_empty, omit_zero, inline, ty: Type::parse(ty), go: words.next() })
+    Some(Field {
+        name,
+        number,
+        pointer,
+        omit_empty,
+        omit_zero,
+        inline,
+        ty: Type::parse(ty),
+        go: words.next(),
+    })
 }
 
 /// A schema in a CustomResourceDefinition.
@@ -186,14 +206,29 @@ pub fn of(gvk: &Gvk) -> Option<&'static Struct> {
 pub fn of_kind(group: &str, version: &str, kind: &str) -> Option<&'static Struct> {
     type Kinds = HashMap<(&'static str, &'static str, &'static str), &'static Struct>;
     static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
-        let parts = |name: &'static str| name.split_once('/').and_then(|(folder, rest)| Some((folder, rest.split_once('.')?)));
-        table().iter().filter_map(|(name, of)| parts(name).map(|(folder, (version, kind))| ((folder, version, kind), of))).collect()
+        let parts = |name: &'static str| {
+            name.split_once('/')
+                .and_then(|(folder, rest)| Some((folder, rest.split_once('.')?)))
+        };
+        table()
+            .iter()
+            .filter_map(|(name, of)| {
+                parts(name).map(|(folder, (version, kind))| ((folder, version, kind), of))
+            })
+            .collect()
     });
-    let folder = if group.is_empty() { "core" } else { group.split('.').next().unwrap_or("") };
+    let folder = if group.is_empty() {
+        "core"
+    } else {
+        group.split('.').next().unwrap_or("")
+    };
     let builtin = group.is_empty() || !group.contains('.') || group.ends_with(".k8s.io");
     // Borrowed for no longer than the question.
     let kinds: &HashMap<(&str, &str, &str), &'static Struct> = &KINDS;
-    kinds.get(&(folder, version, kind)).copied().filter(|_| builtin)
+    kinds
+        .get(&(folder, version, kind))
+        .copied()
+        .filter(|_| builtin)
 }
 
 #[cfg(test)]
@@ -204,13 +239,21 @@ mod tests {
     fn every_message_that_is_named_is_there() {
         fn check(ty: &Type) {
             match ty {
-                Type::Message(message) => assert!(message.find().is_some(), "{} is missing", message.name),
+                Type::Message(message) => {
+                    assert!(message.find().is_some(), "{} is missing", message.name)
+                }
                 Type::List(item) | Type::Map(item) => check(item),
                 _ => {}
             }
         }
         assert!(table().len() > 300);
-        table().values().flat_map(|s| &s.fields).for_each(|f| check(&f.ty));
-        assert_eq!(of(&Gvk::new("apps", "v1", "Deployment")).map(|s| s.name), Some("apps/v1.Deployment"));
+        table()
+            .values()
+            .flat_map(|s| &s.fields)
+            .for_each(|f| check(&f.ty));
+        assert_eq!(
+            of(&Gvk::new("apps", "v1", "Deployment")).map(|s| s.name),
+            Some("apps/v1.Deployment")
+        );
     }
 }

@@ -14,7 +14,11 @@ pub fn normalize(map: &mut Map<String, Value>, of: &'static Struct) -> Result<()
 }
 
 /// The same without dropping lists and maps for having nothing in them.
-pub fn read_into(map: &mut Map<String, Value>, of: &'static Struct, tree: bool) -> Result<(), WrongType> {
+pub fn read_into(
+    map: &mut Map<String, Value>,
+    of: &'static Struct,
+    tree: bool,
+) -> Result<(), WrongType> {
     read(map, of, tree)?;
     walk(map, of, true);
     Ok(())
@@ -35,14 +39,22 @@ pub fn drop_zero(map: &mut Map<String, Value>, of: &'static Struct) {
 pub fn share_equal(from: &Map<String, Value>, to: &mut Map<String, Value>, of: &'static Struct) {
     for field in &of.fields {
         if let (Type::Message(message), true) = (&field.ty, field.inline) {
-            message.find().into_iter().for_each(|inner| share_equal(from, to, inner));
+            message
+                .find()
+                .into_iter()
+                .for_each(|inner| share_equal(from, to, inner));
             continue;
         }
-        let Some(value) = from.get(field.name) else { continue };
-        let nothing = value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(Map::is_empty);
+        let Some(value) = from.get(field.name) else {
+            continue;
+        };
+        let nothing = value.as_array().is_some_and(Vec::is_empty)
+            || value.as_object().is_some_and(Map::is_empty);
         match to.get_mut(field.name).filter(|old| !old.is_null()) {
             Some(old) => share_equal_parts(value, old, &field.ty),
-            None if nothing && matches!(field.ty, Type::List(_) | Type::Map(_)) => drop(to.insert(field.name.to_owned(), value.clone())),
+            None if nothing && matches!(field.ty, Type::List(_) | Type::Map(_)) => {
+                drop(to.insert(field.name.to_owned(), value.clone()))
+            }
             None => {}
         }
     }
@@ -50,14 +62,19 @@ pub fn share_equal(from: &Map<String, Value>, to: &mut Map<String, Value>, of: &
 
 /// Whether [`share_equal`] might have something to do.
 pub fn may_share(from: &Map<String, Value>, to: &Map<String, Value>) -> bool {
-    from.iter().any(|(key, value)| key != "managedFields" && may_share_part(value, to.get(key)))
+    from.iter()
+        .any(|(key, value)| key != "managedFields" && may_share_part(value, to.get(key)))
 }
 
 fn may_share_part(from: &Value, to: Option<&Value>) -> bool {
-    let is_amount = |text: &str| text.starts_with(|c: char| c.is_ascii_digit() || "+-. ".contains(c));
+    let is_amount =
+        |text: &str| text.starts_with(|c: char| c.is_ascii_digit() || "+-. ".contains(c));
     match (from, to) {
         (Value::Object(from), Some(Value::Object(to))) => may_share(from, to),
-        (Value::Array(from), Some(Value::Array(to))) => from.iter().zip(to).any(|(from, to)| may_share_part(from, Some(to))),
+        (Value::Array(from), Some(Value::Array(to))) => from
+            .iter()
+            .zip(to)
+            .any(|(from, to)| may_share_part(from, Some(to))),
         (Value::String(from), Some(Value::String(to))) => from != to && is_amount(from),
         (Value::Object(from), None | Some(Value::Null)) => from.is_empty(),
         (Value::Array(from), None | Some(Value::Null)) => from.is_empty(),
@@ -67,15 +84,20 @@ fn may_share_part(from: &Value, to: Option<&Value>) -> bool {
 
 fn share_equal_parts(from: &Value, to: &mut Value, ty: &Type) {
     match (ty, from, to) {
-        (Type::Message(message), Value::Object(from), Value::Object(to)) => {
-            message.find().into_iter().for_each(|inner| share_equal(from, to, inner))
-        }
+        (Type::Message(message), Value::Object(from), Value::Object(to)) => message
+            .find()
+            .into_iter()
+            .for_each(|inner| share_equal(from, to, inner)),
         (Type::List(item), Value::Array(from), Value::Array(to)) => {
-            from.iter().zip(to).for_each(|(from, to)| share_equal_parts(from, to, item));
+            from.iter()
+                .zip(to)
+                .for_each(|(from, to)| share_equal_parts(from, to, item));
         }
         (Type::Map(item), Value::Object(from), Value::Object(to)) => {
             for (key, to) in to.iter_mut() {
-                from.get(key).into_iter().for_each(|from| share_equal_parts(from, to, item));
+                from.get(key)
+                    .into_iter()
+                    .for_each(|from| share_equal_parts(from, to, item));
             }
         }
         (Type::Quantity, Value::String(from), Value::String(to)) if from != to => {
@@ -122,15 +144,24 @@ fn walk_parts(value: &mut Value, ty: &Type, keep_empty: bool) {
                 walk(map, inner, keep_empty);
             }
         }
-        (Type::SchemaOrList | Type::SchemaOrBool | Type::SchemaOrTexts, whole @ Value::Object(_)) => {
+        (
+            Type::SchemaOrList | Type::SchemaOrBool | Type::SchemaOrTexts,
+            whole @ Value::Object(_),
+        ) => {
             walk_parts(whole, &Type::Message(Message::new(SCHEMA)), keep_empty);
         }
         (Type::SchemaOrList, Value::Array(list)) if !list.is_empty() => {
-            list.iter_mut().for_each(|element| walk_parts(element, &Type::Message(Message::new(SCHEMA)), keep_empty));
+            list.iter_mut().for_each(|element| {
+                walk_parts(element, &Type::Message(Message::new(SCHEMA)), keep_empty)
+            });
         }
         (Type::SchemaOrList, neither) if !keep_empty => *neither = Value::Null,
-        (Type::List(item), Value::Array(list)) => list.iter_mut().for_each(|element| walk_parts(element, item, keep_empty)),
-        (Type::Map(item), Value::Object(map)) => map.values_mut().for_each(|element| walk_parts(element, item, keep_empty)),
+        (Type::List(item), Value::Array(list)) => list
+            .iter_mut()
+            .for_each(|element| walk_parts(element, item, keep_empty)),
+        (Type::Map(item), Value::Object(map)) => map
+            .values_mut()
+            .for_each(|element| walk_parts(element, item, keep_empty)),
         _ => {}
     }
 }
@@ -139,7 +170,9 @@ fn walk_parts(value: &mut Value, ty: &Type, keep_empty: bool) {
 pub fn forget_empty(map: &mut Map<String, Value>, of: &'static Struct) {
     for field in &of.fields {
         match (&field.ty, field.inline) {
-            (Type::Message(message), true) => drop(message.find().map(|inner| forget_empty(map, inner))),
+            (Type::Message(message), true) => {
+                drop(message.find().map(|inner| forget_empty(map, inner)))
+            }
             _ => {
                 if let Some(value) = map.get_mut(field.name) {
                     forget_empty_parts(value, &field.ty);
@@ -154,16 +187,23 @@ pub fn forget_empty(map: &mut Map<String, Value>, of: &'static Struct) {
 
 fn forget_empty_parts(value: &mut Value, ty: &Type) {
     match (ty, value) {
-        (Type::Message(message), Value::Object(map)) => drop(message.find().map(|inner| forget_empty(map, inner))),
-        (Type::List(item), Value::Array(list)) => list.iter_mut().for_each(|element| forget_empty_parts(element, item)),
-        (Type::Map(item), Value::Object(map)) => map.values_mut().for_each(|element| forget_empty_parts(element, item)),
+        (Type::Message(message), Value::Object(map)) => {
+            drop(message.find().map(|inner| forget_empty(map, inner)))
+        }
+        (Type::List(item), Value::Array(list)) => list
+            .iter_mut()
+            .for_each(|element| forget_empty_parts(element, item)),
+        (Type::Map(item), Value::Object(map)) => map
+            .values_mut()
+            .for_each(|element| forget_empty_parts(element, item)),
         _ => {}
     }
 }
 
 /// Whether it is a list or map without anything in it that Go writes all the same.
 fn is_empty_list(field: &Field, value: &Value) -> bool {
-    let empty = value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(Map::is_empty);
+    let empty =
+        value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(Map::is_empty);
     matches!(field.ty, Type::List(_) | Type::Map(_)) && !field.omit_empty && empty
 }
 
@@ -232,10 +272,15 @@ pub fn zero(of: &'static Struct) -> Map<String, Value> {
     let mut map = Map::new();
     for field in &of.fields {
         match &field.ty {
-            Type::Message(message) if field.inline => map.extend(message.find().map(zero).unwrap_or_default()),
+            Type::Message(message) if field.inline => {
+                map.extend(message.find().map(zero).unwrap_or_default())
+            }
             _ if field.pointer && field.omit_empty || field.omit_zero => {}
             Type::Message(message) if !field.pointer => {
-                map.insert(field.name.to_owned(), message.find().map(zero).unwrap_or_default().into());
+                map.insert(
+                    field.name.to_owned(),
+                    message.find().map(zero).unwrap_or_default().into(),
+                );
             }
             Type::Time | Type::MicroTime | Type::Raw if !field.pointer => {
                 map.insert(field.name.to_owned(), Value::Null);
@@ -266,8 +311,14 @@ mod tests {
     use tiphys_apimachinery::Gvk;
 
     fn normalized(group: &str, kind: &str, value: Value) -> Result<Value, String> {
-        let Value::Object(mut map) = value else { panic!("a map") };
-        normalize(&mut map, of(&Gvk::new(group, "v1", kind)).expect("a known kind")).map_err(|e| e.to_string())?;
+        let Value::Object(mut map) = value else {
+            panic!("a map")
+        };
+        normalize(
+            &mut map,
+            of(&Gvk::new(group, "v1", kind)).expect("a known kind"),
+        )
+        .map_err(|e| e.to_string())?;
         Ok(Value::Object(map))
     }
 
@@ -278,8 +329,15 @@ mod tests {
             "volumes": [{"name": "v", "emptyDir": {}}]}});
         let spec = normalized("", "Pod", pod).expect("normal")["spec"].clone();
         let container = json!({"name": "c", "resources": {"limits": {"cpu": "1"}}, "securityContext": {"privileged": false}});
-        assert_eq!(spec, json!({"containers": [container], "volumes": [{"name": "v", "emptyDir": {}}]}));
-        let deployment = normalized("apps", "Deployment", json!({"spec": {"replicas": 0, "template": {"spec": {"containers": []}}}}));
+        assert_eq!(
+            spec,
+            json!({"containers": [container], "volumes": [{"name": "v", "emptyDir": {}}]})
+        );
+        let deployment = normalized(
+            "apps",
+            "Deployment",
+            json!({"spec": {"replicas": 0, "template": {"spec": {"containers": []}}}}),
+        );
         let spec = deployment.expect("normal")["spec"].clone();
         assert_eq!(spec["strategy"], json!({}));
         assert_eq!(spec["replicas"], json!(0));

@@ -15,11 +15,19 @@ pub fn cut_numbers(map: &mut Map<String, Value>, of: &'static Struct) {
 
 fn cut_numbers_in(value: &mut Value, ty: &Type) {
     match (ty, &mut *value) {
-        (Type::Message(message), Value::Object(map)) => drop(message.find().map(|inner| cut_numbers(map, inner))),
-        (Type::List(item), Value::Array(list)) => list.iter_mut().for_each(|element| cut_numbers_in(element, item)),
-        (Type::Map(item), Value::Object(map)) => map.values_mut().for_each(|element| cut_numbers_in(element, item)),
+        (Type::Message(message), Value::Object(map)) => {
+            drop(message.find().map(|inner| cut_numbers(map, inner)))
+        }
+        (Type::List(item), Value::Array(list)) => list
+            .iter_mut()
+            .for_each(|element| cut_numbers_in(element, item)),
+        (Type::Map(item), Value::Object(map)) => map
+            .values_mut()
+            .for_each(|element| cut_numbers_in(element, item)),
         (Type::Int32 | Type::Int64, Value::Number(n)) => {
-            let whole = n.as_i64().or_else(|| n.as_f64().filter(|n| n.trunc() == *n).map(to_int));
+            let whole = n
+                .as_i64()
+                .or_else(|| n.as_f64().filter(|n| n.trunc() == *n).map(to_int));
             match whole {
                 Some(long) if matches!(ty, Type::Int32) => *value = (long as i32).into(),
                 Some(long) => *value = long.into(),
@@ -38,5 +46,9 @@ fn cut_numbers_in(value: &mut Value, ty: &Type) {
 /// As the processor does it: what is too large or too small becomes the smallest.
 fn to_int(n: f64) -> i64 {
     const END: f64 = 9_223_372_036_854_775_808.0;
-    if (-END..END).contains(&n) { n as i64 } else { i64::MIN }
+    if (-END..END).contains(&n) {
+        n as i64
+    } else {
+        i64::MIN
+    }
 }

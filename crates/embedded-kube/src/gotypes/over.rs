@@ -13,7 +13,16 @@ pub fn read_over(old: &mut Value, new: Value, field: &Field) {
 
 /// Whether a null changes nothing of it, unless it stands behind a pointer.
 fn keeps(ty: &Type) -> bool {
-    matches!(ty, Type::Message(_) | Type::String | Type::Bool | Type::Int32 | Type::Int64 | Type::Float | Type::Raw)
+    matches!(
+        ty,
+        Type::Message(_)
+            | Type::String
+            | Type::Bool
+            | Type::Int32
+            | Type::Int64
+            | Type::Float
+            | Type::Raw
+    )
 }
 
 fn over(old: &mut Value, new: Value, ty: &Type) {
@@ -60,15 +69,25 @@ mod tests {
 
     #[test]
     fn what_is_not_said_again_stays() {
-        let field = find("core/v1.Pod").and_then(|pod| pod.field("spec")).expect("a field");
+        let field = find("core/v1.Pod")
+            .and_then(|pod| pod.field("spec"))
+            .expect("a field");
         let mut spec = json!({"containers": [{"name": "a", "image": "b"}, {"name": "c"}], "nodeSelector": {"a": "b"}, "hostNetwork": true});
-        let again = json!({"containers": [{"name": "d"}], "nodeSelector": {"c": "d"}, "hostNetwork": null});
+        let again =
+            json!({"containers": [{"name": "d"}], "nodeSelector": {"c": "d"}, "hostNetwork": null});
         read_over(&mut spec, again, field);
         let expected = json!({"containers": [{"name": "d", "image": "b"}], "nodeSelector": {"a": "b", "c": "d"}, "hostNetwork": true});
         assert_eq!(spec, expected);
         read_over(&mut spec, Value::Null, field);
         assert_eq!(spec, expected);
-        read_over(&mut spec, json!({"containers": null, "nodeSelector": {}}), field);
-        assert_eq!(spec, json!({"containers": null, "nodeSelector": {"a": "b", "c": "d"}, "hostNetwork": true}));
+        read_over(
+            &mut spec,
+            json!({"containers": null, "nodeSelector": {}}),
+            field,
+        );
+        assert_eq!(
+            spec,
+            json!({"containers": null, "nodeSelector": {"a": "b", "c": "d"}, "hostNetwork": true})
+        );
     }
 }

@@ -44,7 +44,11 @@ impl WrongType {
 
 /// Brings values to the form in which Go holds them, or says what does not fit: of a text the first misfit as it stands, of a tree
 /// that in the first field of the struct.
-pub fn read(map: &mut Map<String, Value>, of: &'static Struct, tree: bool) -> Result<(), WrongType> {
+pub fn read(
+    map: &mut Map<String, Value>,
+    of: &'static Struct,
+    tree: bool,
+) -> Result<(), WrongType> {
     let mut reader = Reader { misfit: None, tree };
     reader.object(map, of, Path::default())?;
     reader.misfit.map_or(Ok(()), Err)
@@ -67,7 +71,10 @@ struct Path<'a> {
 
 impl<'a> Path<'a> {
     fn below(&'a self, step: &'a str) -> Self {
-        Self { before: (!self.is_empty()).then_some(self), step }
+        Self {
+            before: (!self.is_empty()).then_some(self),
+            step,
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -77,7 +84,8 @@ impl<'a> Path<'a> {
 
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.before.map_or(Ok(()), |before| write!(f, "{before}."))?;
+        self.before
+            .map_or(Ok(()), |before| write!(f, "{before}."))?;
         f.write_str(self.step)
     }
 }
@@ -94,33 +102,65 @@ impl Place<'_> {
     /// The place of an element of a list or map.
     fn element(&self) -> Self {
         let item = |go: &'_ str| go.starts_with("[]") || go.starts_with("map[");
-        let go = self.go.filter(|go| item(go)).and_then(|go| go.split_once(']')).map(|(_, of)| of.trim_start_matches('*'));
+        let go = self
+            .go
+            .filter(|go| item(go))
+            .and_then(|go| go.split_once(']'))
+            .map(|(_, of)| of.trim_start_matches('*'));
         Self { go, ..*self }
     }
 }
 
 impl Reader {
-    fn object(&mut self, map: &mut Map<String, Value>, of: &'static Struct, path: Path<'_>) -> Result<(), WrongType> {
+    fn object(
+        &mut self,
+        map: &mut Map<String, Value>,
+        of: &'static Struct,
+        path: Path<'_>,
+    ) -> Result<(), WrongType> {
         if self.tree {
             return self.fields(map, of, path);
         }
         for (key, value) in map.iter_mut().filter(|(_, value)| !value.is_null()) {
             if let Some((field, step)) = field(of, key) {
-                self.value(value, &field.ty, Place { path: path.below(&step), of, go: field.go })?;
+                self.value(
+                    value,
+                    &field.ty,
+                    Place {
+                        path: path.below(&step),
+                        of,
+                        go: field.go,
+                    },
+                )?;
             }
         }
         Ok(())
     }
 
     /// The fields in their order.
-    fn fields(&mut self, map: &mut Map<String, Value>, of: &'static Struct, path: Path<'_>) -> Result<(), WrongType> {
+    fn fields(
+        &mut self,
+        map: &mut Map<String, Value>,
+        of: &'static Struct,
+        path: Path<'_>,
+    ) -> Result<(), WrongType> {
         for field in &of.fields {
             match (&field.ty, map.get_mut(field.name)) {
                 (Type::Message(message), _) if field.inline => {
-                    message.find().map_or(Ok(()), |inner| self.fields(map, inner, path.below(message.short())))?;
+                    message.find().map_or(Ok(()), |inner| {
+                        self.fields(map, inner, path.below(message.short()))
+                    })?;
                 }
                 (ty, Some(value)) if !value.is_null() => {
-                    self.value(value, ty, Place { path: path.below(field.name), of, go: field.go })?;
+                    self.value(
+                        value,
+                        ty,
+                        Place {
+                            path: path.below(field.name),
+                            of,
+                            go: field.go,
+                        },
+                    )?;
                 }
                 _ => {}
             }
@@ -130,15 +170,27 @@ impl Reader {
 
     fn value(&mut self, value: &mut Value, ty: &Type, at: Place<'_>) -> Result<(), WrongType> {
         match (ty, &mut *value) {
-            (Type::Message(message), Value::Object(map)) => return message.find().map_or(Ok(()), |inner| self.object(map, inner, at.path)),
+            (Type::Message(message), Value::Object(map)) => {
+                return message
+                    .find()
+                    .map_or(Ok(()), |inner| self.object(map, inner, at.path));
+            }
             (Type::SchemaOrList | Type::SchemaOrBool | Type::SchemaOrTexts, Value::Object(_)) => {
                 return self.apart(value, &Type::Message(Message::new(SCHEMA)), at);
             }
-            (Type::List(item), Value::Array(list)) => return self.elements(list.iter_mut(), item, at.element()),
-            (Type::SchemaOrList, Value::Array(_)) => {
-                return self.apart(value, &Type::List(Box::new(Type::Message(Message::new(SCHEMA)))), at);
+            (Type::List(item), Value::Array(list)) => {
+                return self.elements(list.iter_mut(), item, at.element());
             }
-            (Type::SchemaOrTexts, Value::Array(_)) => return self.apart(value, &Type::List(Box::new(Type::String)), at),
+            (Type::SchemaOrList, Value::Array(_)) => {
+                return self.apart(
+                    value,
+                    &Type::List(Box::new(Type::Message(Message::new(SCHEMA)))),
+                    at,
+                );
+            }
+            (Type::SchemaOrTexts, Value::Array(_)) => {
+                return self.apart(value, &Type::List(Box::new(Type::String)), at);
+            }
             // Neither a schema nor a list of them, but there.
             (Type::SchemaOrList, _) => *value = false.into(),
             (Type::SchemaOrTexts, _) => *value = Value::Null,
@@ -153,8 +205,12 @@ impl Reader {
                 return Ok(());
             }
             (Type::Quantity, found) => {
-                let text = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
-                *value = quantity::kept(text.trim()).map_err(|e| WrongType::Quantity(e.to_string()))?.into();
+                let text = found
+                    .as_str()
+                    .map_or_else(|| found.to_string(), str::to_owned);
+                *value = quantity::kept(text.trim())
+                    .map_err(|e| WrongType::Quantity(e.to_string()))?
+                    .into();
             }
             (Type::Bytes, Value::String(text)) => match base64_error(text) {
                 Some(at) if self.tree => return Err(WrongType::Base64(at)),
@@ -162,16 +218,28 @@ impl Reader {
                 None => *value = as_encoded(std::mem::take(text)).into(),
             },
             (Type::Bytes, Value::Array(list)) => {
-                let element = Place { go: Some(BYTE), ..at };
-                let odd = list.iter().find(|v| !v.is_null() && v.as_u64().is_none_or(|n| n > 255));
+                let element = Place {
+                    go: Some(BYTE),
+                    ..at
+                };
+                let odd = list
+                    .iter()
+                    .find(|v| !v.is_null() && v.as_u64().is_none_or(|n| n > 255));
                 if let Some(odd) = odd {
                     return self.misfit(odd, &Type::Int32, element);
                 }
-                let bytes: Vec<u8> = list.iter().map(|v| u8::try_from(v.as_u64().unwrap_or(0)).unwrap_or(0)).collect();
+                let bytes: Vec<u8> = list
+                    .iter()
+                    .map(|v| u8::try_from(v.as_u64().unwrap_or(0)).unwrap_or(0))
+                    .collect();
                 *value = STANDARD.encode(bytes).into();
             }
             (Type::Time | Type::MicroTime, Value::String(text)) => {
-                let layout = if matches!(ty, Type::MicroTime) { time::RFC3339_MICRO } else { time::RFC3339 };
+                let layout = if matches!(ty, Type::MicroTime) {
+                    time::RFC3339_MICRO
+                } else {
+                    time::RFC3339
+                };
                 time::parse(text, layout).map_err(WrongType::Time)?;
                 if let Some(shown) = time::as_written(text, layout) {
                     *value = shown;
@@ -179,16 +247,21 @@ impl Reader {
             }
             (Type::Float, Value::Number(n)) if n.is_f64() => {
                 let whole = n.as_f64().filter(|f| f.fract() == 0.0 && f.abs() < 1e15);
-                whole.into_iter().for_each(|whole| *value = (whole as i64).into());
+                whole
+                    .into_iter()
+                    .for_each(|whole| *value = (whole as i64).into());
             }
             (Type::String | Type::Duration | Type::IntOrString, Value::String(_))
             | (Type::Bool, Value::Bool(_))
             | (Type::Float, Value::Number(_))
             | (Type::Raw, _) => {}
-            (Type::Int32 | Type::IntOrString, Value::Number(n)) if n.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => {}
+            (Type::Int32 | Type::IntOrString, Value::Number(n))
+                if n.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => {}
             (Type::Int64, Value::Number(n)) if n.is_i64() => {}
             // In a tree a whole number may be a float; in a text it may not be written as one.
-            (Type::Int32 | Type::Int64, Value::Number(n)) if self.tree && n.as_f64().is_some_and(|f| f.fract() == 0.0) => {
+            (Type::Int32 | Type::Int64, Value::Number(n))
+                if self.tree && n.as_f64().is_some_and(|f| f.fract() == 0.0) =>
+            {
                 *value = converted(n.as_f64().unwrap_or(0.0), ty).into();
             }
             (wanted, found) => return self.misfit(found, wanted, at),
@@ -199,14 +272,32 @@ impl Reader {
     /// What reads itself: as a text, also where a tree is converted, and its misfits end the reading.
     fn apart(&self, value: &mut Value, ty: &Type, at: Place<'_>) -> Result<(), WrongType> {
         let mut inner = Self::default();
-        let at = if self.tree { Place { path: Path::default(), ..at } } else { at };
+        let at = if self.tree {
+            Place {
+                path: Path::default(),
+                ..at
+            }
+        } else {
+            at
+        };
         let outcome = inner.value(value, ty, at);
         let misfit = outcome.err().or(inner.misfit);
-        misfit.map_or(Ok(()), |misfit| Err(if self.tree { WrongType::Own(misfit.to_string()) } else { misfit }))
+        misfit.map_or(Ok(()), |misfit| {
+            Err(if self.tree {
+                WrongType::Own(misfit.to_string())
+            } else {
+                misfit
+            })
+        })
     }
 
     /// A null among them is the zero value to Go.
-    fn elements<'v>(&mut self, list: impl Iterator<Item = &'v mut Value>, item: &Type, at: Place<'_>) -> Result<(), WrongType> {
+    fn elements<'v>(
+        &mut self,
+        list: impl Iterator<Item = &'v mut Value>,
+        item: &Type,
+        at: Place<'_>,
+    ) -> Result<(), WrongType> {
         for element in list {
             // No list in a map is no empty list, and no time has no text.
             if element.is_null() && matches!(item, Type::List(_) | Type::Time | Type::MicroTime) {
@@ -226,10 +317,22 @@ impl Reader {
         let converting = not_converted(found, wanted, &wanted_word);
         let (found, field) = (word(found, wanted), format!("{short}.{}", at.path));
         if at.path.is_empty() {
-            return Err(WrongType::Own(format!("json: cannot unmarshal {found} into Go value of type {wanted_word}")));
+            return Err(WrongType::Own(format!(
+                "json: cannot unmarshal {found} into Go value of type {wanted_word}"
+            )));
         }
-        let misfit = WrongType::Json { found, field, wanted: wanted_word, converting };
-        if self.tree || matches!(wanted, Type::Time | Type::MicroTime | Type::Duration | Type::IntOrString) {
+        let misfit = WrongType::Json {
+            found,
+            field,
+            wanted: wanted_word,
+            converting,
+        };
+        if self.tree
+            || matches!(
+                wanted,
+                Type::Time | Type::MicroTime | Type::Duration | Type::IntOrString
+            )
+        {
             return Err(misfit);
         }
         self.misfit.get_or_insert(misfit);
@@ -239,8 +342,16 @@ impl Reader {
 
 /// What Go makes of a fraction without one: the lowest number of all if it is too large, cut to the size of the field.
 fn converted(fraction: f64, ty: &Type) -> i64 {
-    let long = if fraction < i64::MAX as f64 { fraction as i64 } else { i64::MIN };
-    if matches!(ty, Type::Int32) { i64::from(long as i32) } else { long }
+    let long = if fraction < i64::MAX as f64 {
+        fraction as i64
+    } else {
+        i64::MIN
+    };
+    if matches!(ty, Type::Int32) {
+        i64::from(long as i32)
+    } else {
+        long
+    }
 }
 
 fn no_schema() -> WrongType {
@@ -248,11 +359,16 @@ fn no_schema() -> WrongType {
 }
 
 /// The field of that name, and its path: Go names the structs that it is inlined from.
-pub(super) fn field(of: &'static Struct, name: &str) -> Option<(&'static Field, Cow<'static, str>)> {
+pub(super) fn field(
+    of: &'static Struct,
+    name: &str,
+) -> Option<(&'static Field, Cow<'static, str>)> {
     let own = of.fields.iter().find(|f| !f.inline && f.name == name);
     let inlined = || {
         of.fields.iter().filter(|f| f.inline).find_map(|f| {
-            let Type::Message(message) = &f.ty else { return None };
+            let Type::Message(message) = &f.ty else {
+                return None;
+            };
             let (found, path) = field(message.find()?, name)?;
             Some((found, format!("{}.{path}", message.short()).into()))
         })
@@ -263,7 +379,14 @@ pub(super) fn field(of: &'static Struct, name: &str) -> Option<(&'static Field, 
 fn word(value: &Value, wanted: &Type) -> String {
     match value {
         // Where a number is wanted, Go shows the one that does not fit.
-        Value::Number(n) if matches!(wanted, Type::Int32 | Type::Int64 | Type::Float | Type::IntOrString) => format!("number {n}"),
+        Value::Number(n)
+            if matches!(
+                wanted,
+                Type::Int32 | Type::Int64 | Type::Float | Type::IntOrString
+            ) =>
+        {
+            format!("number {n}")
+        }
         other => json::kind(other).to_owned(),
     }
 }
@@ -281,7 +404,12 @@ fn go_name(ty: &Type) -> String {
         // Go names types by package and type: `v1.PodSpec`.
         // Texts of JSON are lists of them only in schemas.
         Type::Raw => "v1.JSON".into(),
-        Type::Message(message) => message.name.split('/').next_back().unwrap_or(message.name).to_owned(),
+        Type::Message(message) => message
+            .name
+            .split('/')
+            .next_back()
+            .unwrap_or(message.name)
+            .to_owned(),
         _ => "string".into(),
     }
 }
@@ -299,7 +427,9 @@ fn item_name(ty: &Type) -> String {
 const AMOUNTS: &str = "v1.ResourceList";
 
 fn round_up(value: &mut Value) {
-    let quantity = value.as_str().and_then(|text| text.parse::<Quantity>().ok());
+    let quantity = value
+        .as_str()
+        .and_then(|text| text.parse::<Quantity>().ok());
     if let Some(rounded) = quantity.and_then(|quantity| quantity.in_thousandths()) {
         *value = rounded.to_string().into();
     }
@@ -324,10 +454,16 @@ fn not_converted(found: &Value, wanted: &Type, name: &str) -> String {
         Type::Message(_) => format!("cannot restore struct from: {kind}"),
         // Go can make a text or another number out of a number, but JSON cannot.
         Type::String if kind == "int64" => format!("cannot convert int64 to {name}"),
-        Type::Int32 | Type::Int64 if kind == "float64" => format!("cannot convert float64 to {name}"),
+        Type::Int32 | Type::Int64 if kind == "float64" => {
+            format!("cannot convert float64 to {name}")
+        }
         // These read themselves, from JSON.
         Type::Time | Type::MicroTime | Type::Duration | Type::IntOrString => {
-            format!("json: cannot unmarshal {} into Go value of type {}", word(found, wanted), go_name(wanted))
+            format!(
+                "json: cannot unmarshal {} into Go value of type {}",
+                word(found, wanted),
+                go_name(wanted)
+            )
         }
         _ if name == BYTE => format!("unrecognized type: {BYTE}"),
         scalar => format!("unrecognized type: {}", go_name(scalar)),
@@ -336,16 +472,25 @@ fn not_converted(found: &Value, wanted: &Type, name: &str) -> String {
 
 /// The text that Go writes for these bytes: without line ends, and nothing in the bits that are left over.
 fn as_encoded(text: String) -> String {
-    const LENIENT: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, PAD.with_decode_allow_trailing_bits(true));
+    const LENIENT: GeneralPurpose = GeneralPurpose::new(
+        &alphabet::STANDARD,
+        PAD.with_decode_allow_trailing_bits(true),
+    );
     if STANDARD.decode(&text).is_ok() {
         return text;
     }
-    LENIENT.decode(text.replace(['\n', '\r'], "")).map_or(text, |bytes| STANDARD.encode(bytes))
+    LENIENT
+        .decode(text.replace(['\n', '\r'], ""))
+        .map_or(text, |bytes| STANDARD.encode(bytes))
 }
 
 /// Where Go's decoder stops, if it does. It skips line ends.
 fn base64_error(text: &str) -> Option<usize> {
-    let bytes: Vec<(usize, u8)> = text.bytes().enumerate().filter(|(_, b)| !matches!(b, b'\n' | b'\r')).collect();
+    let bytes: Vec<(usize, u8)> = text
+        .bytes()
+        .enumerate()
+        .filter(|(_, b)| !matches!(b, b'\n' | b'\r'))
+        .collect();
     let is_digit = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/');
     let count = bytes.iter().take_while(|(_, b)| is_digit(*b)).count();
     let padding = bytes.len() - count;
@@ -384,25 +529,65 @@ mod tests {
     use tiphys_apimachinery::Gvk;
 
     fn refused(group: &str, kind: &str, value: Value) -> String {
-        let Value::Object(mut map) = value else { panic!("a map") };
-        read(&mut map, of(&Gvk::new(group, "v1", kind)).expect("a known kind"), false).expect_err("wrong").to_string()
+        let Value::Object(mut map) = value else {
+            panic!("a map")
+        };
+        read(
+            &mut map,
+            of(&Gvk::new(group, "v1", kind)).expect("a known kind"),
+            false,
+        )
+        .expect_err("wrong")
+        .to_string()
     }
 
     #[test]
     fn a_wrong_type_is_reported_as_go_does() {
-        let wrong = |field: &str, of: &str| format!("json: cannot unmarshal string into Go struct field {field} of type {of}");
-        assert_eq!(refused("apps", "Deployment", json!({"spec": {"replicas": "3"}})), wrong("DeploymentSpec.spec.replicas", "int32"));
-        let usages = refused("certificates.k8s.io", "CertificateSigningRequest", json!({"spec": {"usages": "x"}}));
-        assert_eq!(usages, wrong("CertificateSigningRequestSpec.spec.usages", "[]v1.KeyUsage"));
-        let labels = refused("", "Pod", json!({"metadata": {"labels": "a", "uid": "b"}, "spec": "c"}));
-        assert_eq!(labels, wrong("ObjectMeta.metadata.labels", "map[string]string"));
+        let wrong = |field: &str, of: &str| {
+            format!("json: cannot unmarshal string into Go struct field {field} of type {of}")
+        };
+        assert_eq!(
+            refused("apps", "Deployment", json!({"spec": {"replicas": "3"}})),
+            wrong("DeploymentSpec.spec.replicas", "int32")
+        );
+        let usages = refused(
+            "certificates.k8s.io",
+            "CertificateSigningRequest",
+            json!({"spec": {"usages": "x"}}),
+        );
+        assert_eq!(
+            usages,
+            wrong("CertificateSigningRequestSpec.spec.usages", "[]v1.KeyUsage")
+        );
+        let labels = refused(
+            "",
+            "Pod",
+            json!({"metadata": {"labels": "a", "uid": "b"}, "spec": "c"}),
+        );
+        assert_eq!(
+            labels,
+            wrong("ObjectMeta.metadata.labels", "map[string]string")
+        );
     }
 
     #[test]
     fn bytes_are_written_as_go_writes_them() {
-        for (sent, kept) in [("YG==", "YA=="), ("YWJ=", "YWI="), ("YW\r\nI=\n", "YWI="), ("YWI=", "YWI="), ("", "")] {
-            let Value::Object(mut map) = json!({"data": {"a": sent}}) else { panic!("a map") };
-            read(&mut map, of(&Gvk::new("", "v1", "Secret")).expect("a known kind"), false).expect("bytes");
+        for (sent, kept) in [
+            ("YG==", "YA=="),
+            ("YWJ=", "YWI="),
+            ("YW\r\nI=\n", "YWI="),
+            ("YWI=", "YWI="),
+            ("", ""),
+        ] {
+            let Value::Object(mut map) = json!({"data": {"a": sent}}) else {
+                panic!("a map")
+            };
+            read(
+                &mut map,
+                of(&Gvk::new("", "v1", "Secret")).expect("a known kind"),
+                false,
+            )
+            .expect("bytes");
             assert_eq!(map["data"]["a"], kept);
         }
     }
@@ -413,6 +598,9 @@ mod tests {
         assert!(refused("", "LimitRange", two).starts_with("quantities must match"));
         let schema = json!({"description": [], "items": {"format": {}}});
         let spec = json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": schema}}]}});
-        assert!(refused("apiextensions.k8s.io", "CustomResourceDefinition", spec).contains("unmarshal object"));
+        assert!(
+            refused("apiextensions.k8s.io", "CustomResourceDefinition", spec)
+                .contains("unmarshal object")
+        );
     }
 }

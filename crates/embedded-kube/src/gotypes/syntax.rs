@@ -23,7 +23,11 @@ enum At {
 
 /// The first mistake in the text, in Go's words; none when it is JSON.
 pub fn syntax_error(text: &[u8]) -> Option<String> {
-    let mut scanner = Scanner { text, at: 0, open: Vec::new() };
+    let mut scanner = Scanner {
+        text,
+        at: 0,
+        open: Vec::new(),
+    };
     scanner.document().err()
 }
 
@@ -40,11 +44,18 @@ impl Scanner<'_> {
     fn document(&mut self) -> Step {
         let mut state = At::Value;
         loop {
-            while self.peek().is_some_and(|c| matches!(c, b' ' | b'\t' | b'\r' | b'\n')) {
+            while self
+                .peek()
+                .is_some_and(|c| matches!(c, b' ' | b'\t' | b'\r' | b'\n'))
+            {
                 self.at += 1;
             }
             let Some(c) = self.peek() else {
-                return if state == At::AfterValue && self.open.is_empty() { Ok(()) } else { Err(end()) };
+                return if state == At::AfterValue && self.open.is_empty() {
+                    Ok(())
+                } else {
+                    Err(end())
+                };
             };
             state = match state {
                 At::Value => self.value(c)?,
@@ -55,7 +66,9 @@ impl Scanner<'_> {
                     self.string()?;
                     At::Colon
                 }
-                At::FirstKey | At::Key => return Err(wrong(c, "looking for beginning of object key string")),
+                At::FirstKey | At::Key => {
+                    return Err(wrong(c, "looking for beginning of object key string"));
+                }
                 At::Colon if c == b':' => self.step(At::Value),
                 At::Colon => return Err(wrong(c, "after object key")),
                 At::AfterValue => self.after(c)?,
@@ -95,7 +108,11 @@ impl Scanner<'_> {
                 if self.open.len() > MAX_DEPTH {
                     return Err(wrong(c, "exceeded max depth"));
                 }
-                return Ok(self.step(if c == b'{' { At::FirstKey } else { At::FirstElement }));
+                return Ok(self.step(if c == b'{' {
+                    At::FirstKey
+                } else {
+                    At::FirstElement
+                }));
             }
             b'"' => self.string()?,
             b'-' | b'0'..=b'9' => self.number()?,
@@ -144,7 +161,10 @@ impl Scanner<'_> {
                     self.at += 1;
                     Ok(())
                 }
-                c => Err(wrong(c.unwrap_or(AT_END), "in \\u hexadecimal character escape")),
+                c => Err(wrong(
+                    c.unwrap_or(AT_END),
+                    "in \\u hexadecimal character escape",
+                )),
             }),
             _ => Err(wrong(c, "in string escape code")),
         }
@@ -200,7 +220,9 @@ fn wrong(c: u8, where_: &str) -> String {
         b'\t' => r"\t".to_owned(),
         b'\r' => r"\r".to_owned(),
         0x20..=0x7e => char::from(c).to_string(),
-        _ => gofmt::quoted(&char::from(c).to_string()).trim_matches('"').to_owned(),
+        _ => gofmt::quoted(&char::from(c).to_string())
+            .trim_matches('"')
+            .to_owned(),
     };
     format!("invalid character '{shown}' {where_}")
 }
@@ -214,32 +236,75 @@ mod tests {
         let table = [
             ("", "unexpected end of JSON input"),
             ("{\"a\":1", "unexpected end of JSON input"),
-            ("{\"a\":NaN}", "invalid character 'N' looking for beginning of value"),
+            (
+                "{\"a\":NaN}",
+                "invalid character 'N' looking for beginning of value",
+            ),
             ("{}{}", "invalid character '{' after top-level value"),
-            ("{a:1}", "invalid character 'a' looking for beginning of object key string"),
+            (
+                "{a:1}",
+                "invalid character 'a' looking for beginning of object key string",
+            ),
             ("{\"a\" 1}", "invalid character '1' after object key"),
-            ("{\"a\":1 \"b\"}", "invalid character '\"' after object key:value pair"),
+            (
+                "{\"a\":1 \"b\"}",
+                "invalid character '\"' after object key:value pair",
+            ),
             ("[1 2]", "invalid character '2' after array element"),
-            ("[1,]", "invalid character ']' looking for beginning of value"),
-            ("{\"a\":1,}", "invalid character '}' looking for beginning of object key string"),
+            (
+                "[1,]",
+                "invalid character ']' looking for beginning of value",
+            ),
+            (
+                "{\"a\":1,}",
+                "invalid character '}' looking for beginning of object key string",
+            ),
             ("\"a\nb\"", r"invalid character '\n' in string literal"),
             (r#""\x""#, "invalid character 'x' in string escape code"),
-            (r#""\u12g4""#, r"invalid character 'g' in \u hexadecimal character escape"),
-            ("trux", "invalid character 'x' in literal true (expecting 'e')"),
-            ("tru", "invalid character ' ' in literal true (expecting 'e')"),
+            (
+                r#""\u12g4""#,
+                r"invalid character 'g' in \u hexadecimal character escape",
+            ),
+            (
+                "trux",
+                "invalid character 'x' in literal true (expecting 'e')",
+            ),
+            (
+                "tru",
+                "invalid character ' ' in literal true (expecting 'e')",
+            ),
             ("-", "invalid character ' ' in numeric literal"),
             (r#""\"#, "invalid character ' ' in string escape code"),
             ("\"a", "unexpected end of JSON input"),
             ("-a", "invalid character 'a' in numeric literal"),
             ("01", "invalid character '1' after top-level value"),
-            ("1.x", "invalid character 'x' after decimal point in numeric literal"),
-            ("1e+x", "invalid character 'x' in exponent of numeric literal"),
+            (
+                "1.x",
+                "invalid character 'x' after decimal point in numeric literal",
+            ),
+            (
+                "1e+x",
+                "invalid character 'x' in exponent of numeric literal",
+            ),
         ];
         for (text, message) in table {
-            assert_eq!(syntax_error(text.as_bytes()).as_deref(), Some(message), "{text}");
+            assert_eq!(
+                syntax_error(text.as_bytes()).as_deref(),
+                Some(message),
+                "{text}"
+            );
         }
-        assert_eq!(syntax_error(br#" {"a":[1,-2.5e3,"x\u00e4",true,false,null,{}],"b":{}} "#), None);
-        assert_eq!(syntax_error("[".repeat(10_001).as_bytes()).as_deref(), Some("invalid character '[' exceeded max depth"));
-        assert_eq!(syntax_error(format!("{}{}", "[".repeat(10_000), "]".repeat(10_000)).as_bytes()), None);
+        assert_eq!(
+            syntax_error(br#" {"a":[1,-2.5e3,"x\u00e4",true,false,null,{}],"b":{}} "#),
+            None
+        );
+        assert_eq!(
+            syntax_error("[".repeat(10_001).as_bytes()).as_deref(),
+            Some("invalid character '[' exceeded max depth")
+        );
+        assert_eq!(
+            syntax_error(format!("{}{}", "[".repeat(10_000), "]".repeat(10_000)).as_bytes()),
+            None
+        );
     }
 }

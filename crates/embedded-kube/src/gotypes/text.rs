@@ -25,11 +25,18 @@ impl AsWritten {
         for operation in operations.as_array().into_iter().flatten() {
             let pointer = |field: &str| operation.get(field).and_then(Value::as_str);
             let is = |op: &str| operation["op"] == op;
-            for place in pointer("from").filter(|_| is("move") || is("copy")).into_iter().chain(pointer("path")) {
+            for place in pointer("from")
+                .filter(|_| is("move") || is("copy"))
+                .into_iter()
+                .chain(pointer("path"))
+            {
                 self.look_into(place, is("test"));
             }
             if !is("test")
-                && let Ok(next) = tiphys_apimachinery::patch::json::apply(&self.0, &Value::Array(vec![operation.clone()]))
+                && let Ok(next) = tiphys_apimachinery::patch::json::apply(
+                    &self.0,
+                    &Value::Array(vec![operation.clone()]),
+                )
             {
                 self.0 = next;
             }
@@ -58,8 +65,13 @@ impl AsWritten {
                 Value::Object(map) => map.get_mut(&step),
                 Value::Array(list) => {
                     let last = list.len();
-                    let index = step.parse::<isize>().ok().map(|i| if i < 0 { i + last.cast_signed() } else { i });
-                    index.and_then(|i| usize::try_from(i).ok()).and_then(|i| list.get_mut(i))
+                    let index = step
+                        .parse::<isize>()
+                        .ok()
+                        .map(|i| if i < 0 { i + last.cast_signed() } else { i });
+                    index
+                        .and_then(|i| usize::try_from(i).ok())
+                        .and_then(|i| list.get_mut(i))
                 }
                 _ => None,
             };
@@ -94,8 +106,14 @@ fn mark(value: &mut Value, ty: &Type) {
 fn mark_fields(map: &mut Map<String, Value>, of: &'static Struct) {
     for field in &of.fields {
         match &field.ty {
-            Type::Message(message) if field.inline => message.find().into_iter().for_each(|inner| mark_fields(map, inner)),
-            ty => map.get_mut(field.name).into_iter().for_each(|value| mark(value, ty)),
+            Type::Message(message) if field.inline => message
+                .find()
+                .into_iter()
+                .for_each(|inner| mark_fields(map, inner)),
+            ty => map
+                .get_mut(field.name)
+                .into_iter()
+                .for_each(|value| mark(value, ty)),
         }
     }
 }
@@ -117,7 +135,9 @@ fn look_where(value: &mut Value, patch: &Value) {
     if let (Value::Object(map), Value::Object(patch)) = (value, patch) {
         map.remove(STRUCT);
         for (key, patch) in patch {
-            map.get_mut(key).into_iter().for_each(|value| look_where(value, patch));
+            map.get_mut(key)
+                .into_iter()
+                .for_each(|value| look_where(value, patch));
         }
     }
 }
@@ -132,8 +152,13 @@ fn text(value: &Value) -> String {
                 Some(of) => {
                     let own = field_names(of);
                     // An object inside an object says first what it is.
-                    let says_type = ["kind", "apiVersion"].into_iter().filter(|name| !own.contains(name));
-                    says_type.chain(own.iter().copied()).filter_map(|name| Some(member(name, map.get(name)?))).collect()
+                    let says_type = ["kind", "apiVersion"]
+                        .into_iter()
+                        .filter(|name| !own.contains(name));
+                    says_type
+                        .chain(own.iter().copied())
+                        .filter_map(|name| Some(member(name, map.get(name)?)))
+                        .collect()
                 }
                 None => map.iter().map(|(key, value)| member(key, value)).collect(),
             };
@@ -145,7 +170,9 @@ fn text(value: &Value) -> String {
 
 fn field_names(of: &'static Struct) -> Vec<&'static str> {
     let own = |field: &'static super::Field| match &field.ty {
-        Type::Message(message) if field.inline => message.find().map(field_names).unwrap_or_default(),
+        Type::Message(message) if field.inline => {
+            message.find().map(field_names).unwrap_or_default()
+        }
         _ => vec![field.name],
     };
     of.fields.iter().flat_map(own).collect()
@@ -165,15 +192,27 @@ mod tests {
         let of = of(&Gvk::new("", "v1", "ConfigMap")).expect("a known kind");
         let written = || AsWritten::new(object.as_object().expect("a map"), of);
         let expected = r#"{"apiVersion":"v1","data":{"a":"2","b":1},"kind":"ConfigMap","metadata":{"name":"n","uid":"u","labels":{"x":"y"},"managedFields":[{"manager":"m","apiVersion":"v1"}]}}"#;
-        assert_eq!(written().merge_patched(&json!({"data": {"b": 1}})), expected);
+        assert_eq!(
+            written().merge_patched(&json!({"data": {"b": 1}})),
+            expected
+        );
         let anew = r#""metadata":{"labels":{"x":"y"},"managedFields":[{"manager":"m","apiVersion":"v1"}],"name":"n""#;
-        assert!(written().merge_patched(&json!({"metadata": {"labels": {"x": "y"}}})).contains(anew));
-        let replaced = written().json_patched(&json!([{"op": "replace", "path": "/data/b", "value": 1}]));
+        assert!(
+            written()
+                .merge_patched(&json!({"metadata": {"labels": {"x": "y"}}}))
+                .contains(anew)
+        );
+        let replaced =
+            written().json_patched(&json!([{"op": "replace", "path": "/data/b", "value": 1}]));
         assert_eq!(replaced, expected);
         let compared = json!([{"op": "test", "path": "/metadata", "value": object["metadata"]}]);
         let anew = r#""metadata":{"labels":{"x":"y"},"managedFields":[{"apiVersion":"v1","manager":"m"}],"name":"n""#;
         assert!(written().json_patched(&compared).contains(anew));
         let moved = json!([{"op": "move", "from": "/metadata/managedFields/0", "path": "/data/c"}]);
-        assert!(written().json_patched(&moved).contains(r#""data":{"a":"2","b":1,"c":{"manager":"m","apiVersion":"v1"}}"#));
+        assert!(
+            written()
+                .json_patched(&moved)
+                .contains(r#""data":{"a":"2","b":1,"c":{"manager":"m","apiVersion":"v1"}}"#)
+        );
     }
 }

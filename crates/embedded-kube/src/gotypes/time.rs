@@ -7,8 +7,12 @@ use std::num::{IntErrorKind, ParseIntError};
 /// A layout, in the parts that Go takes it apart into.
 pub type Layout = [&'static str];
 
-pub const RFC3339: &Layout = &["2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05", "Z07:00"];
-pub const RFC3339_MICRO: &Layout = &["2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05", ".000000", "Z07:00"];
+pub const RFC3339: &Layout = &[
+    "2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05", "Z07:00",
+];
+pub const RFC3339_MICRO: &Layout = &[
+    "2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05", ".000000", "Z07:00",
+];
 
 /// Why a part of the layout does not fit.
 enum Misfit {
@@ -24,11 +28,18 @@ pub fn parse(text: &str, layout: &Layout) -> Result<(), String> {
     let mut date = Date::default();
     let mut rest = text;
     for (index, part) in layout.iter().enumerate() {
-        let fraction_follows = layout.get(index + 1).is_some_and(|next| next.starts_with('.'));
+        let fraction_follows = layout
+            .get(index + 1)
+            .is_some_and(|next| next.starts_with('.'));
         match date.take(part, rest, fraction_follows) {
             Ok(after) => rest = after,
             Err(Misfit::OutOfRange(what)) => return refused(format!(": {what} out of range")),
-            Err(Misfit::Other) => return refused(format!(" as {:?}: cannot parse {rest:?} as {part:?}", layout.concat())),
+            Err(Misfit::Other) => {
+                return refused(format!(
+                    " as {:?}: cannot parse {rest:?} as {part:?}",
+                    layout.concat()
+                ));
+            }
         }
     }
     if !rest.is_empty() {
@@ -52,9 +63,19 @@ pub fn as_written(text: &str, layout: &Layout) -> Option<Value> {
         text.insert(11, '0');
     }
     let time: jiff::Timestamp = text.parse().ok()?;
-    let form = if micro { "%Y-%m-%dT%H:%M:%S.%6fZ" } else { "%Y-%m-%dT%H:%M:%SZ" };
+    let form = if micro {
+        "%Y-%m-%dT%H:%M:%S.%6fZ"
+    } else {
+        "%Y-%m-%dT%H:%M:%SZ"
+    };
     let shown = time.strftime(form).to_string();
-    Some(if time.as_second() == ZERO_SECOND && time.subsec_nanosecond() == 0 { Value::Null } else { shown.into() })
+    Some(
+        if time.as_second() == ZERO_SECOND && time.subsec_nanosecond() == 0 {
+            Value::Null
+        } else {
+            shown.into()
+        },
+    )
 }
 
 /// A time (RFC 3339) as Go keeps it; none for its time that is none.
@@ -91,7 +112,12 @@ struct Date {
 
 impl Date {
     /// The text after this part of the layout.
-    fn take<'t>(&mut self, part: &str, text: &'t str, fraction_follows: bool) -> Result<&'t str, Misfit> {
+    fn take<'t>(
+        &mut self,
+        part: &str,
+        text: &'t str,
+        fraction_follows: bool,
+    ) -> Result<&'t str, Misfit> {
         let (number, rest) = match part {
             "2006" => number(text, 4, 4)?,
             "15" => number(text, 1, 2)?,
@@ -119,7 +145,11 @@ impl Date {
 
     fn days_in_month(&self) -> u32 {
         match self.month {
-            2 if self.year.is_multiple_of(4) && (!self.year.is_multiple_of(100) || self.year.is_multiple_of(400)) => 29,
+            2 if self.year.is_multiple_of(4)
+                && (!self.year.is_multiple_of(100) || self.year.is_multiple_of(400)) =>
+            {
+                29
+            }
             2 => 28,
             4 | 6 | 9 | 11 => 30,
             _ => 31,
@@ -129,11 +159,18 @@ impl Date {
 
 /// A number of so many digits.
 fn number(text: &str, least: usize, most: usize) -> Result<(u32, &str), Misfit> {
-    let digits = text.bytes().take(most).take_while(u8::is_ascii_digit).count();
+    let digits = text
+        .bytes()
+        .take(most)
+        .take_while(u8::is_ascii_digit)
+        .count();
     if digits < least {
         return Err(Misfit::Other);
     }
-    Ok((text[..digits].parse().map_err(|_| Misfit::Other)?, &text[digits..]))
+    Ok((
+        text[..digits].parse().map_err(|_| Misfit::Other)?,
+        &text[digits..],
+    ))
 }
 
 /// Microseconds, all six digits.
@@ -144,7 +181,9 @@ fn fraction(text: &str) -> Result<&str, Misfit> {
 
 fn after_fraction(text: &str) -> &str {
     match text.strip_prefix(['.', ',']) {
-        Some(rest) if rest.starts_with(|c: char| c.is_ascii_digit()) => rest.trim_start_matches(|c: char| c.is_ascii_digit()),
+        Some(rest) if rest.starts_with(|c: char| c.is_ascii_digit()) => {
+            rest.trim_start_matches(|c: char| c.is_ascii_digit())
+        }
         _ => text,
     }
 }
@@ -171,9 +210,18 @@ mod tests {
     fn times_are_written_in_utc() {
         let shown = |text, layout| as_written(text, layout).map(|v| v.as_str().map(str::to_owned));
         assert_eq!(shown("2024-01-01T00:00:00Z", RFC3339), None);
-        assert_eq!(shown("2024-01-01T00:00:00.7+01:00", RFC3339), Some(Some("2023-12-31T23:00:00Z".into())));
-        assert_eq!(shown("2024-01-01T00:00:00.000001-02:00", RFC3339_MICRO), Some(Some("2024-01-01T02:00:00.000001Z".into())));
-        assert_eq!(shown("2024-01-01T1:00:00,5Z", RFC3339), Some(Some("2024-01-01T01:00:00Z".into())));
+        assert_eq!(
+            shown("2024-01-01T00:00:00.7+01:00", RFC3339),
+            Some(Some("2023-12-31T23:00:00Z".into()))
+        );
+        assert_eq!(
+            shown("2024-01-01T00:00:00.000001-02:00", RFC3339_MICRO),
+            Some(Some("2024-01-01T02:00:00.000001Z".into()))
+        );
+        assert_eq!(
+            shown("2024-01-01T1:00:00,5Z", RFC3339),
+            Some(Some("2024-01-01T01:00:00Z".into()))
+        );
         assert_eq!(shown("0001-01-01T00:00:00Z", RFC3339), Some(None));
     }
 
@@ -182,13 +230,28 @@ mod tests {
         let micro = |text| parse(text, RFC3339_MICRO).err().unwrap_or_default();
         assert_eq!(micro("2024-01-01T00:00:00.000000Z"), "");
         assert_eq!(micro("2024-01-01T00:00:00.000000+02:00"), "");
-        assert_eq!(micro("2024-01-01T00:00:00.000000Z-2"), r#"parsing time "2024-01-01T00:00:00.000000Z-2": extra text: "-2""#);
+        assert_eq!(
+            micro("2024-01-01T00:00:00.000000Z-2"),
+            r#"parsing time "2024-01-01T00:00:00.000000Z-2": extra text: "-2""#
+        );
         assert!(micro("2024-01-01T00:00:00Z").ends_with(r#"cannot parse "Z" as ".000000""#));
         let whole = |text| parse(text, RFC3339).err().unwrap_or_default();
         assert_eq!(whole("2024-02-29T1:00:00,5Z"), "");
-        assert_eq!(whole("2023-02-29T01:00:00Z"), r#"parsing time "2023-02-29T01:00:00Z": day out of range"#);
-        assert_eq!(whole("2023-13-01T01:00:00Z"), r#"parsing time "2023-13-01T01:00:00Z": month out of range"#);
-        assert_eq!(whole("soon"), r#"parsing time "soon" as "2006-01-02T15:04:05Z07:00": cannot parse "soon" as "2006""#);
-        assert_eq!(whole(""), r#"parsing time "" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "2006""#);
+        assert_eq!(
+            whole("2023-02-29T01:00:00Z"),
+            r#"parsing time "2023-02-29T01:00:00Z": day out of range"#
+        );
+        assert_eq!(
+            whole("2023-13-01T01:00:00Z"),
+            r#"parsing time "2023-13-01T01:00:00Z": month out of range"#
+        );
+        assert_eq!(
+            whole("soon"),
+            r#"parsing time "soon" as "2006-01-02T15:04:05Z07:00": cannot parse "soon" as "2006""#
+        );
+        assert_eq!(
+            whole(""),
+            r#"parsing time "" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "2006""#
+        );
     }
 }

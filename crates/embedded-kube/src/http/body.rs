@@ -24,54 +24,85 @@ const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kube
 pub async fn read(body: Body) -> Result<Bytes, Status> {
     match Limited::new(body, MAX_BODY).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => Err(Status::too_large()),
-        Err(error) => Err(Status::bad_request(format!("unable to read the request body: {error}"))),
+        Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => {
+            Err(Status::too_large())
+        }
+        Err(error) => Err(Status::bad_request(format!(
+            "unable to read the request body: {error}"
+        ))),
     }
 }
 
 /// The media type without parameters, lower case.
 fn media_type(headers: &HeaderMap) -> String {
-    let value = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
-    value.split(';').next().unwrap_or("").trim().to_ascii_lowercase()
+    let value = headers
+        .get(CONTENT_TYPE)
+        .and_then(|v| v.to_str().ok())
+        .unwrap_or("");
+    value
+        .split(';')
+        .next()
+        .unwrap_or("")
+        .trim()
+        .to_ascii_lowercase()
 }
 
 /// Whether objects may be sent like this.
 pub fn check_media_type(headers: &HeaderMap) -> Result<(), Status> {
     match object_type(headers).as_str() {
-        "" | "application/json" | "application/yaml" | "application/vnd.kubernetes.protobuf" => Ok(()),
+        "" | "application/json" | "application/yaml" | "application/vnd.kubernetes.protobuf" => {
+            Ok(())
+        }
         _ => Err(Status::unsupported_media_type(ACCEPTED)),
     }
 }
 
 /// The media type of a patch, which is taken as it is written.
 pub fn patch_type(headers: &HeaderMap) -> String {
-    let value = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
+    let value = headers
+        .get(CONTENT_TYPE)
+        .and_then(|v| v.to_str().ok())
+        .unwrap_or("");
     value.split(';').next().unwrap_or("").to_owned()
 }
 
 /// Whether a list of media types has one of these.
 pub fn names_one_of(headers: &HeaderMap, known: &[&str]) -> bool {
-    let value = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
-    value.split(',').any(|clause| known.contains(&clause.split(';').next().unwrap_or("").trim()))
+    let value = headers
+        .get(CONTENT_TYPE)
+        .and_then(|v| v.to_str().ok())
+        .unwrap_or("");
+    value
+        .split(',')
+        .any(|clause| known.contains(&clause.split(';').next().unwrap_or("").trim()))
 }
 
 /// The media type of what is read as an object; nothing that is read when its parameters are none.
 fn object_type(headers: &HeaderMap) -> String {
-    let value = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
+    let value = headers
+        .get(CONTENT_TYPE)
+        .and_then(|v| v.to_str().ok())
+        .unwrap_or("");
     let parameters: Vec<&str> = value.split(';').skip(1).map(str::trim).collect();
     let is_one = |text: &str| text.find('=').is_some_and(|at| at > 0);
     let ends = parameters.last().is_some_and(|last| last.is_empty());
     let all = &parameters[..parameters.len() - usize::from(ends)];
-    if all.iter().all(|text| is_one(text)) { media_type(headers) } else { value.to_owned() }
+    if all.iter().all(|text| is_one(text)) {
+        media_type(headers)
+    } else {
+        value.to_owned()
+    }
 }
 
 /// A document and the keys that appear twice in it, as findings.
 pub fn parse(headers: &HeaderMap, bytes: &[u8]) -> Result<(Value, Vec<String>), Status> {
     match object_type(headers).as_str() {
         "" | "application/json" => parse_json(bytes),
-        "application/yaml" => yaml(bytes).map_err(|error| Status::bad_request(format!("error decoding YAML: {error}"))),
+        "application/yaml" => yaml(bytes)
+            .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}"))),
         "application/vnd.kubernetes.protobuf" => {
-            let refused = |why: String| Status::bad_request(format!("cannot read the protobuf body: {why}"));
+            let refused =
+                |why: String| Status::bad_request(format!("cannot read the protobuf body: {why}"));
             let value = gotypes::decode(bytes).map_err(|e| refused(e.to_string()))?;
             Ok((within_depth(value).map_err(refused)?, Vec::new()))
         }
@@ -85,14 +116,20 @@ pub fn parse_patch(bytes: &[u8], known: Known) -> Result<(Value, Vec<String>), S
 }
 
 fn parse_json(bytes: &[u8]) -> Result<(Value, Vec<String>), Status> {
-    json(bytes, Known::Nothing).map_err(|error| Status::bad_request(format!("the object provided is unrecognized: {error}")))
+    json(bytes, Known::Nothing).map_err(|error| {
+        Status::bad_request(format!("the object provided is unrecognized: {error}"))
+    })
 }
 
 /// Bytes that are no UTF-8, and halves of surrogate pairs, become replacement characters, as in Go. The error is Go's, too.
 fn json(bytes: &[u8], known: Known) -> Result<(Value, Vec<String>), String> {
     match decode_json(bytes, known) {
-        Err(_) if std::str::from_utf8(bytes).is_err() => decode_json(&replace_invalid(bytes), known),
-        Err(error) if error.contains("surrogate") || error.contains("hex escape") => decode_json(&replace_surrogates(bytes), known),
+        Err(_) if std::str::from_utf8(bytes).is_err() => {
+            decode_json(&replace_invalid(bytes), known)
+        }
+        Err(error) if error.contains("surrogate") || error.contains("hex escape") => {
+            decode_json(&replace_surrogates(bytes), known)
+        }
         other => other,
     }
 }
@@ -109,26 +146,44 @@ fn json_of(bytes: &[u8], of: Option<&'static Struct>) -> Result<(Value, Vec<Stri
 fn decode_json(bytes: &[u8], known: Known) -> Result<(Value, Vec<String>), String> {
     let mut findings = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let seed = Tree { path: String::new(), known, findings: &mut findings };
-    let value = seed.deserialize(&mut reader).and_then(|v| reader.end().map(|()| v));
+    let seed = Tree {
+        path: String::new(),
+        known,
+        findings: &mut findings,
+    };
+    let value = seed
+        .deserialize(&mut reader)
+        .and_then(|v| reader.end().map(|()| v));
     match value {
         Ok(value) => Ok((within_depth(value)?, findings)),
         // What Go would take is nested deeper than is worth the memory, or has a number that nothing can hold.
-        Err(error) => Err(gotypes::syntax_error(bytes)
-            .unwrap_or_else(|| if error.to_string().starts_with("recursion limit") { TOO_DEEP.to_owned() } else { error.to_string() })),
+        Err(error) => Err(gotypes::syntax_error(bytes).unwrap_or_else(|| {
+            if error.to_string().starts_with("recursion limit") {
+                TOO_DEEP.to_owned()
+            } else {
+                error.to_string()
+            }
+        })),
     }
 }
 
 const TOO_DEEP: &str = "exceeded max depth";
 
 fn within_depth(value: Value) -> Result<Value, String> {
-    if is_deeper_than(&value, MAX_DEPTH) { Err(TOO_DEEP.to_owned()) } else { Ok(value) }
+    if is_deeper_than(&value, MAX_DEPTH) {
+        Err(TOO_DEEP.to_owned())
+    } else {
+        Ok(value)
+    }
 }
 
 /// Every `\u` escape of a surrogate that is not one of a pair.
 fn replace_surrogates(bytes: &[u8]) -> Vec<u8> {
     let unit = |at: usize| {
-        let digits = bytes.get(at..at + 6).filter(|e| e.starts_with(b"\\u")).and_then(|e| std::str::from_utf8(&e[2..]).ok())?;
+        let digits = bytes
+            .get(at..at + 6)
+            .filter(|e| e.starts_with(b"\\u"))
+            .and_then(|e| std::str::from_utf8(&e[2..]).ok())?;
         u16::from_str_radix(digits, 16).ok()
     };
     let mut out = Vec::with_capacity(bytes.len());
@@ -163,7 +218,8 @@ fn replace_invalid(bytes: &[u8]) -> Vec<u8> {
 /// A configuration for server-side apply.
 pub fn parse_apply(bytes: &[u8]) -> Result<(Object, Vec<String>), Status> {
     let refused = |error: String| Status::bad_request(format!("error decoding YAML: {error}"));
-    let (value, findings) = yaml(bytes).map_err(|error| refused(format!("error converting YAML to JSON: {error}")))?;
+    let (value, findings) =
+        yaml(bytes).map_err(|error| refused(format!("error converting YAML to JSON: {error}")))?;
     match value {
         Value::Null => Ok((Object::default(), findings)),
         Value::Object(map) => Ok((Object(map), findings)),
@@ -185,7 +241,11 @@ fn yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
     {
         return Ok(found);
     }
-    let limits = yaml::Limits { bytes: MAX_BODY, depth: MAX_DEPTH, ..yaml::Limits::default() };
+    let limits = yaml::Limits {
+        bytes: MAX_BODY,
+        depth: MAX_DEPTH,
+        ..yaml::Limits::default()
+    };
     let text = yaml::decode_text(bytes, &limits).map_err(|e| go_yaml(&e))?;
     if let Some(why) = incompatible(&text) {
         return Err(why);
@@ -193,17 +253,26 @@ fn yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
     let read = |duplicates| -> Result<Value, yaml::YamlError> {
         let mut documents = yaml::split_documents(&text, &limits)?.peekable();
         // Comments and directives before the first separator are no document.
-        if !text.starts_with("---") && documents.peek().is_some_and(|d| d.as_ref().is_ok_and(|d| only_comments(&d.text))) {
+        if !text.starts_with("---")
+            && documents
+                .peek()
+                .is_some_and(|d| d.as_ref().is_ok_and(|d| only_comments(&d.text)))
+        {
             documents.next();
         }
-        let Some(first) = documents.next() else { return Ok(Value::Null) };
+        let Some(first) = documents.next() else {
+            return Ok(Value::Null);
+        };
         yaml::parse_chunk(&first?, &mut limits.clone(), duplicates).map(|(value, _)| value)
     };
     match read(yaml::Duplicates::Refuse) {
         Ok(value) => Ok((value, Vec::new())),
         Err(error) if error.message.contains("already set in map") => {
             let value = read(yaml::Duplicates::LastWins).map_err(|e| go_yaml(&e))?;
-            Ok((value, vec![format!("line {}: {}", error.line, error.message)]))
+            Ok((
+                value,
+                vec![format!("line {}: {}", error.line, error.message)],
+            ))
         }
         Err(error) => Err(go_yaml(&error)),
     }
@@ -211,9 +280,15 @@ fn yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
 
 /// Whether JSON has none of the escapes and characters that the server's YAML does not take, or not as they are.
 fn is_same_in_yaml(bytes: &[u8]) -> bool {
-    let odd = |c: char| matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
+    let odd = |c: char| {
+        matches!(
+            c,
+            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}'
+        )
+    };
     let escapes = |pair: &[u8]| pair == b"\\/" || pair == b"\\u";
-    !bytes.windows(2).any(escapes) && std::str::from_utf8(bytes).is_ok_and(|text| !text.contains(odd))
+    !bytes.windows(2).any(escapes)
+        && std::str::from_utf8(bytes).is_ok_and(|text| !text.contains(odd))
 }
 
 /// A number like `80.0` is a whole one in the end.
@@ -228,39 +303,67 @@ fn has_fractions(value: &Value) -> bool {
 
 /// The refusal of a text that says it is of another version of YAML. Lines count from 0, and that one is not told.
 fn incompatible(text: &str) -> Option<String> {
-    let is_other = |line: &str| line.strip_prefix("%YAML").is_some_and(|said| said.split('#').next().unwrap_or("").trim() != "1.1");
-    let line = text.lines().take_while(|line| line.is_empty() || line.starts_with(['#', '%'])).position(is_other)?;
-    let place = if line == 0 { String::new() } else { format!("line {line}: ") };
+    let is_other = |line: &str| {
+        line.strip_prefix("%YAML")
+            .is_some_and(|said| said.split('#').next().unwrap_or("").trim() != "1.1")
+    };
+    let line = text
+        .lines()
+        .take_while(|line| line.is_empty() || line.starts_with(['#', '%']))
+        .position(is_other)?;
+    let place = if line == 0 {
+        String::new()
+    } else {
+        format!("line {line}: ")
+    };
     Some(format!("yaml: {place}found incompatible YAML document"))
 }
 
 fn only_comments(text: &str) -> bool {
-    text.lines().map(str::trim_start).all(|line| line.is_empty() || line.starts_with(['#', '%']))
+    text.lines()
+        .map(str::trim_start)
+        .all(|line| line.is_empty() || line.starts_with(['#', '%']))
 }
 
 fn go_yaml(error: &yaml::YamlError) -> String {
     match error.message.as_str() {
         text if text.starts_with("json: ") => text.to_owned(),
         // Its limit is not ours, but the message is about the same document.
-        text if text.starts_with("exceeded max depth") => format!("yaml: line {}: exceeded max depth of 10000", error.line),
+        text if text.starts_with("exceeded max depth") => {
+            format!("yaml: line {}: exceeded max depth of 10000", error.line)
+        }
         _ => format!("yaml: {}", error.go_text()),
     }
 }
 
 /// An object and the decoder's findings. `kind` is what the request is for, and `of` the struct that it has in Go; a null body is an
 /// empty one.
-pub fn read_object(kind: &str, of: Option<&'static Struct>, headers: &HeaderMap, bytes: &[u8]) -> Result<(Object, Vec<String>), Status> {
+pub fn read_object(
+    kind: &str,
+    of: Option<&'static Struct>,
+    headers: &HeaderMap,
+    bytes: &[u8],
+) -> Result<(Object, Vec<String>), Status> {
     let refuse = |why: String| {
-        Status::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why} ({})", summary(bytes)))
+        Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): {why} ({})",
+            summary(bytes)
+        ))
     };
-    read_typed(of, headers, bytes)?.map(|(map, findings)| (Object(map), findings)).map_err(refuse)
+    read_typed(of, headers, bytes)?
+        .map(|(map, findings)| (Object(map), findings))
+        .map_err(refuse)
 }
 
 /// What was read, and what its decoder noticed.
 type Found = (Map<String, Value>, Vec<String>);
 
 /// A body that says what it is; the inner error is why it cannot be read.
-pub fn read_typed(of: Option<&'static Struct>, headers: &HeaderMap, bytes: &[u8]) -> Result<Result<Found, String>, Status> {
+pub fn read_typed(
+    of: Option<&'static Struct>,
+    headers: &HeaderMap,
+    bytes: &[u8],
+) -> Result<Result<Found, String>, Status> {
     let no_kind = |error: String| format!("couldn't get version/kind; json parse error: {error}");
     let read = match object_type(headers).as_str() {
         "" | "application/json" => json_of(bytes, of).map_err(no_kind),
@@ -269,32 +372,54 @@ pub fn read_typed(of: Option<&'static Struct>, headers: &HeaderMap, bytes: &[u8]
     };
     Ok(read.and_then(|(value, findings)| match value {
         Value::Null => Ok((Map::new(), findings)),
-        Value::Object(map) => typed(&map).map_err(no_kind).and_then(|()| versioned(&map)).map(|()| (map, findings)),
-        other => Err(no_kind(format!("json: cannot unmarshal {} into Go value of type {TYPE_META}", json::kind(&other)))),
+        Value::Object(map) => typed(&map)
+            .map_err(no_kind)
+            .and_then(|()| versioned(&map))
+            .map(|()| (map, findings)),
+        other => Err(no_kind(format!(
+            "json: cannot unmarshal {} into Go value of type {TYPE_META}",
+            json::kind(&other)
+        ))),
     }))
 }
 
 /// Whether kind and version are texts.
 fn typed(map: &Map<String, Value>) -> Result<(), String> {
-    let wrong = |field| Some((field, map.get(field).filter(|v| !v.is_string() && !v.is_null())?));
+    let wrong = |field| {
+        Some((
+            field,
+            map.get(field).filter(|v| !v.is_string() && !v.is_null())?,
+        ))
+    };
     match ["apiVersion", "kind"].into_iter().find_map(wrong) {
-        Some((field, other)) => Err(format!("json: cannot unmarshal {} into Go struct field .{field} of type string", json::kind(other))),
+        Some((field, other)) => Err(format!(
+            "json: cannot unmarshal {} into Go struct field .{field} of type string",
+            json::kind(other)
+        )),
         None => Ok(()),
     }
 }
 
 /// Whether the version is one of a group, or of the group without a name.
 fn versioned(map: &Map<String, Value>) -> Result<(), String> {
-    map.get("apiVersion").and_then(Value::as_str).map_or(Ok(()), meta::group_version)
+    map.get("apiVersion")
+        .and_then(Value::as_str)
+        .map_or(Ok(()), meta::group_version)
 }
 
 /// The refusal of a body that does not say of which kind it is.
 pub fn without_kind(resource: &Resource, validated: bool, bytes: &[u8]) -> Status {
     let (kind, version) = (&resource.kind, &resource.version);
-    let why = format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(bytes));
+    let why = format!(
+        "Object 'Kind' is missing in '{}'",
+        String::from_utf8_lossy(bytes)
+    );
     // Only a decoder that looks at every field has no idea of what it reads.
     Status::bad_request(if validated {
-        format!("the object provided is unrecognized (must be of type {kind}): {why} ({})", summary(bytes))
+        format!(
+            "the object provided is unrecognized (must be of type {kind}): {why} ({})",
+            summary(bytes)
+        )
     } else {
         format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}")
     })
@@ -302,8 +427,14 @@ pub fn without_kind(resource: &Resource, validated: bool, bytes: &[u8]) -> Statu
 
 /// The refusal of a body that says a group and no version.
 pub fn without_version(resource: &Resource, kind: &str, bytes: &[u8]) -> Status {
-    let why = format!("Object 'apiVersion' is missing in '{}'", String::from_utf8_lossy(bytes));
-    Status::bad_request(format!("{kind} in version \"\" cannot be handled as a {}: {why}", resource.kind))
+    let why = format!(
+        "Object 'apiVersion' is missing in '{}'",
+        String::from_utf8_lossy(bytes)
+    );
+    Status::bad_request(format!(
+        "{kind} in version \"\" cannot be handled as a {}: {why}",
+        resource.kind
+    ))
 }
 
 /// The beginning of a body, for messages: as text when it looks like an object, else as hexadecimal digits.
@@ -314,7 +445,10 @@ fn summary(bytes: &[u8]) -> String {
     match bytes.first() {
         None => "<empty>".to_owned(),
         Some(b'{') => format!("{}{dots}", String::from_utf8_lossy(part)),
-        Some(_) => format!("{}{dots}", part.iter().map(|b| format!("{b:02x}")).collect::<String>()),
+        Some(_) => format!(
+            "{}{dots}",
+            part.iter().map(|b| format!("{b:02x}")).collect::<String>()
+        ),
     }
 }
 
@@ -325,9 +459,13 @@ mod tests {
 
     #[test]
     fn duplicate_keys_are_found_with_their_path_and_the_last_wins() {
-        let (value, findings) = parse_json(br#"{"a":{"b":1,"b":2},"l":[{"x":1,"x":3}]}"#).expect("parses");
+        let (value, findings) =
+            parse_json(br#"{"a":{"b":1,"b":2},"l":[{"x":1,"x":3}]}"#).expect("parses");
         assert_eq!(value, json!({"a": {"b": 2}, "l": [{"x": 3}]}));
-        assert_eq!(findings, ["duplicate field \"a.b\"", "duplicate field \"l[0].x\""]);
+        assert_eq!(
+            findings,
+            ["duplicate field \"a.b\"", "duplicate field \"l[0].x\""]
+        );
         assert!(parse_json(b"{\"a\":1} x").is_err());
         let deep = "[".repeat(10_000);
         assert!(parse_json(deep.as_bytes()).is_err());

@@ -17,17 +17,30 @@ pub async fn sent(call: &Call<'_>, incoming: Body) -> Result<Map<String, Value>,
 }
 
 fn of_body(call: &Call<'_>, bytes: &[u8]) -> Result<Map<String, Value>, Status> {
-    let mut map = body::read_typed(gotypes::find("meta/v1.DeleteOptions"), &call.parts.headers, bytes)?.map_err(Status::bad_request)?.0;
-    let mut word = |field| map.remove(field).and_then(|value| value.as_str().map(str::to_owned)).filter(|text| !text.is_empty());
+    let mut map = body::read_typed(
+        gotypes::find("meta/v1.DeleteOptions"),
+        &call.parts.headers,
+        bytes,
+    )?
+    .map_err(Status::bad_request)?
+    .0;
+    let mut word = |field| {
+        map.remove(field)
+            .and_then(|value| value.as_str().map(str::to_owned))
+            .filter(|text| !text.is_empty())
+    };
     let (version, kind) = (word("apiVersion"), word("kind"));
     if let Some(kind) = kind.filter(|kind| kind != "DeleteOptions") {
         let version = version.unwrap_or_else(|| "meta.k8s.io/v1".to_owned());
-        let why = format!("no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\"");
+        let why = format!(
+            "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
+        );
         return Err(Status::bad_request(why));
     }
     let of = gotypes::find("meta/v1.DeleteOptions").expect("a struct of the table");
     map.retain(|field, _| of.fields.iter().any(|known| known.name == field));
-    gotypes::read_into(&mut map, of, false).map_err(|wrong| Status::bad_request(wrong.to_string()))?;
+    gotypes::read_into(&mut map, of, false)
+        .map_err(|wrong| Status::bad_request(wrong.to_string()))?;
     Ok(map)
 }
 
@@ -38,13 +51,23 @@ fn of_query(call: &Call<'_>) -> Result<Map<String, Value>, Status> {
         map.insert("gracePeriodSeconds".into(), seconds.into());
     }
     if query.has("orphanDependents") {
-        map.insert("orphanDependents".into(), query.flag("orphanDependents").into());
+        map.insert(
+            "orphanDependents".into(),
+            query.flag("orphanDependents").into(),
+        );
     }
-    map.extend(query.all("propagationPolicy").first().map(|policy| ("propagationPolicy".to_owned(), Value::from(*policy))));
+    map.extend(
+        query
+            .all("propagationPolicy")
+            .first()
+            .map(|policy| ("propagationPolicy".to_owned(), Value::from(*policy))),
+    );
     if query.has("dryRun") {
         map.insert("dryRun".into(), query.all("dryRun").into());
     }
-    let conditions = ["uid", "resourceVersion"].into_iter().filter_map(|field| Some((field.to_owned(), query.get(field)?.into())));
+    let conditions = ["uid", "resourceVersion"]
+        .into_iter()
+        .filter_map(|field| Some((field.to_owned(), query.get(field)?.into())));
     let conditions: Map<String, Value> = conditions.collect();
     if !conditions.is_empty() {
         map.insert("preconditions".into(), conditions.into());
@@ -54,7 +77,11 @@ fn of_query(call: &Call<'_>) -> Result<Map<String, Value>, Status> {
 
 /// What the options mean, if they go together.
 pub fn understood(options: &Map<String, Value>) -> Result<DeleteOptions, Status> {
-    let dry_run = options.get("dryRun").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let dry_run = options
+        .get("dryRun")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let orphan = options.get("orphanDependents").and_then(Value::as_bool);
     let policy = options.get("propagationPolicy").and_then(Value::as_str);
     let mut causes = Vec::new();
@@ -63,12 +90,22 @@ pub fn understood(options: &Map<String, Value>) -> Result<DeleteOptions, Status>
         causes.push(Cause::invalid("propagationPolicy", &policy.into(), detail));
     }
     let propagation = match policy {
-        None => orphan.map(|orphan| if orphan { Propagation::Orphan } else { Propagation::Background }),
+        None => orphan.map(|orphan| {
+            if orphan {
+                Propagation::Orphan
+            } else {
+                Propagation::Background
+            }
+        }),
         Some("Orphan") => Some(Propagation::Orphan),
         Some("Background") => Some(Propagation::Background),
         Some("Foreground") => Some(Propagation::Foreground),
         Some(other) => {
-            causes.push(Cause::not_supported("propagationPolicy", &other.into(), &["Foreground", "Background", "Orphan", "nil"]));
+            causes.push(Cause::not_supported(
+                "propagationPolicy",
+                &other.into(),
+                &["Foreground", "Background", "Orphan", "nil"],
+            ));
             None
         }
     };
@@ -76,14 +113,25 @@ pub fn understood(options: &Map<String, Value>) -> Result<DeleteOptions, Status>
     if !causes.is_empty() {
         return Err(Status::invalid("meta.k8s.io", "DeleteOptions", "", causes));
     }
-    let precondition = |field: &str| Some(options.get("preconditions")?.get(field)?.as_str()?.to_owned());
+    let precondition = |field: &str| {
+        Some(
+            options
+                .get("preconditions")?
+                .get(field)?
+                .as_str()?
+                .to_owned(),
+        )
+    };
     Ok(DeleteOptions {
         dry_run: !dry_run.is_empty(),
         grace_period_seconds: options.get("gracePeriodSeconds").and_then(Value::as_i64),
         propagation,
         uid: precondition("uid"),
         resource_version: precondition("resourceVersion"),
-        sender: Sender { options: options.clone(), ..Sender::default() },
+        sender: Sender {
+            options: options.clone(),
+            ..Sender::default()
+        },
         of_many: false,
     })
 }

@@ -18,11 +18,28 @@ use tiphys_apimachinery::gvk::join_api_version;
 pub fn index(shared: &Shared) -> Response<Body> {
     let catalog = shared.registry.catalog();
     let mut paths = vec!["/api".to_owned(), "/api/v1".to_owned(), "/apis".to_owned()];
-    for (group, versions) in grouped(&catalog).iter().filter(|(group, _)| !group.is_empty()) {
+    for (group, versions) in grouped(&catalog)
+        .iter()
+        .filter(|(group, _)| !group.is_empty())
+    {
         paths.push(format!("/apis/{group}"));
-        paths.extend(versions.iter().map(|(version, _)| format!("/apis/{group}/{version}")));
+        paths.extend(
+            versions
+                .iter()
+                .map(|(version, _)| format!("/apis/{group}/{version}")),
+        );
     }
-    paths.extend(["/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
+    paths.extend(
+        [
+            "/healthz",
+            "/livez",
+            "/openapi/v2",
+            "/openapi/v3",
+            "/readyz",
+            "/version",
+        ]
+        .map(str::to_owned),
+    );
     json_response(&json!({"paths": paths}))
 }
 
@@ -32,12 +49,18 @@ type Versions = Vec<(String, Vec<Arc<Resource>>)>;
 pub fn grouped(catalog: &Catalog) -> Vec<(String, Versions)> {
     let mut groups: Vec<(String, Versions)> = Vec::new();
     for resource in &catalog.order {
-        let at = groups.iter().position(|(group, _)| *group == resource.group).unwrap_or_else(|| {
-            groups.push((resource.group.clone(), Vec::new()));
-            groups.len() - 1
-        });
+        let at = groups
+            .iter()
+            .position(|(group, _)| *group == resource.group)
+            .unwrap_or_else(|| {
+                groups.push((resource.group.clone(), Vec::new()));
+                groups.len() - 1
+            });
         let versions = &mut groups[at].1;
-        match versions.iter_mut().find(|(version, _)| *version == resource.version) {
+        match versions
+            .iter_mut()
+            .find(|(version, _)| *version == resource.version)
+        {
             Some((_, list)) => list.push(resource.clone()),
             None => versions.push((resource.version.clone(), vec![resource.clone()])),
         }
@@ -65,8 +88,14 @@ pub fn groups(shared: &Shared, headers: &HeaderMap) -> Result<Response<Body>, St
     }
     let catalog = shared.registry.catalog();
     let all = grouped(&catalog);
-    let list: Vec<Value> = all.iter().filter(|(group, _)| !group.is_empty()).map(|(group, v)| api_group(group, v)).collect();
-    Ok(json_response(&json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": list})))
+    let list: Vec<Value> = all
+        .iter()
+        .filter(|(group, _)| !group.is_empty())
+        .map(|(group, v)| api_group(group, v))
+        .collect();
+    Ok(json_response(
+        &json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": list}),
+    ))
 }
 
 fn api_group(group: &str, versions: &Versions) -> Value {
@@ -77,7 +106,10 @@ fn api_group(group: &str, versions: &Versions) -> Value {
 
 pub fn group(shared: &Shared, name: &str) -> Result<Response<Body>, Status> {
     let catalog = shared.registry.catalog();
-    let found = grouped(&catalog).into_iter().find(|(group, _)| group == name).ok_or_else(Status::no_such_path)?;
+    let found = grouped(&catalog)
+        .into_iter()
+        .find(|(group, _)| group == name)
+        .ok_or_else(Status::no_such_path)?;
     let mut value = api_group(name, &found.1);
     value["kind"] = "APIGroup".into();
     value["apiVersion"] = "v1".into();
@@ -88,7 +120,11 @@ pub fn group(shared: &Shared, name: &str) -> Result<Response<Body>, Status> {
 pub fn resources(shared: &Shared, group: &str, version: &str) -> Result<Response<Body>, Status> {
     let catalog = shared.registry.catalog();
     let mut list = Vec::new();
-    for resource in catalog.order.iter().filter(|r| r.group == group && r.version == version) {
+    for resource in catalog
+        .order
+        .iter()
+        .filter(|r| r.group == group && r.version == version)
+    {
         let mut entry = json!({
             "name": resource.resource, "singularName": resource.singular, "namespaced": resource.namespaced, "kind": resource.kind,
             "verbs": resource.told_verbs(),
@@ -119,7 +155,8 @@ pub fn resources(shared: &Shared, group: &str, version: &str) -> Result<Response
         return Err(unknown(&catalog, group));
     }
     let group_version = join_api_version(group, version);
-    let mut answer = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": list});
+    let mut answer =
+        json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": list});
     // The oldest version of all is described in the form it had then.
     if !group.is_empty() {
         answer["apiVersion"] = "v1".into();
@@ -130,25 +167,39 @@ pub fn resources(shared: &Shared, group: &str, version: &str) -> Result<Response
 /// Tells clients whether objects are still stored as they were.
 fn storage_version_hash(resource: &Resource) -> String {
     // Definitions are still stored in the form that they had first.
-    let version = if resource.table == CRD_TABLE { "v1beta1" } else { &resource.storage_version };
+    let version = if resource.table == CRD_TABLE {
+        "v1beta1"
+    } else {
+        &resource.storage_version
+    };
     let kind = format!("{}/{version}/{}", resource.storage_group, resource.kind);
     STANDARD.encode(&Sha256::digest(kind.as_bytes())[..8])
 }
 
 /// What a path inside a group gets that names nothing: groups that are always there answer themselves.
 pub fn unknown(catalog: &Catalog, group: &str) -> Status {
-    if is_always_there(catalog, group) { Status::not_served() } else { Status::no_such_path() }
+    if is_always_there(catalog, group) {
+        Status::not_served()
+    } else {
+        Status::no_such_path()
+    }
 }
 
 /// Whether the group is one of the server's own.
 pub fn is_always_there(catalog: &Catalog, group: &str) -> bool {
-    catalog.order.iter().any(|r| r.group == group && r.custom.is_none())
+    catalog
+        .order
+        .iter()
+        .any(|r| r.group == group && r.custom.is_none())
 }
 
 fn aggregated(shared: &Shared, wanted: impl Fn(&str) -> bool) -> Response<Body> {
     let catalog = shared.registry.catalog();
     let mut items = Vec::new();
-    for (group, versions) in grouped(&catalog).into_iter().filter(|(group, _)| wanted(group)) {
+    for (group, versions) in grouped(&catalog)
+        .into_iter()
+        .filter(|(group, _)| wanted(group))
+    {
         let versions: Vec<Value> = versions
             .iter()
             .map(|(version, list)| {
@@ -156,21 +207,28 @@ fn aggregated(shared: &Shared, wanted: impl Fn(&str) -> bool) -> Response<Body> 
                 json!({"version": version, "resources": resources, "freshness": "Current"})
             })
             .collect();
-        let metadata = if group.is_empty() { json!({}) } else { json!({"name": group}) };
+        let metadata = if group.is_empty() {
+            json!({})
+        } else {
+            json!({"name": group})
+        };
         items.push(json!({"metadata": metadata, "versions": versions}));
     }
     let mut response = json_response(&json!({
         "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items
     }));
     // Clients tell the two forms apart by the media type.
-    let media = HeaderValue::from_static("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
+    let media = HeaderValue::from_static(
+        "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+    );
     response.headers_mut().insert(CONTENT_TYPE, media);
     response
 }
 
 /// Built-in kinds do not repeat the group and version that they are in.
 fn response_kind(resource: &Resource, group: &str, version: &str, kind: &str) -> Value {
-    let repeats = resource.custom.is_none() && (group, version) == (resource.group.as_str(), resource.version.as_str());
+    let repeats = resource.custom.is_none()
+        && (group, version) == (resource.group.as_str(), resource.version.as_str());
     let (group, version) = if repeats { ("", "") } else { (group, version) };
     json!({"group": group, "version": version, "kind": kind})
 }

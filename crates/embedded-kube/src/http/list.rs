@@ -50,13 +50,23 @@ pub fn answer(call: &Call<'_>, form: Form, page: &Page) -> Result<Response<Body>
         Form::Object | Form::GroupDiscovery => Ok(objects(&call.resource, &meta, &page.items)),
         Form::Metadata => Err(negotiate::wrong_number(&call.resource, true)),
         Form::MetadataList => {
-            let items: Vec<Value> = page.items.iter().map(|s| object::metadata_only(&call.resource, &s.object())).collect();
+            let items: Vec<Value> = page
+                .items
+                .iter()
+                .map(|s| object::metadata_only(&call.resource, &s.object()))
+                .collect();
             let list = json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": meta, "items": none_is_null(items)});
             Ok(json_response(&negotiate::in_version(beta, list)))
         }
         Form::Table => {
             let include = table::Include::from_query(call.query.get("includeObject"))?;
-            let table = table::table(&call.resource, &page.items, meta, include, call.registry().now());
+            let table = table::table(
+                &call.resource,
+                &page.items,
+                meta,
+                include,
+                call.registry().now(),
+            );
             Ok(json_response(&negotiate::in_version(beta, table)))
         }
     }
@@ -64,7 +74,11 @@ pub fn answer(call: &Call<'_>, form: Form, page: &Page) -> Result<Response<Body>
 
 /// Go's empty lists that were never made.
 fn none_is_null(items: Vec<Value>) -> Value {
-    if items.is_empty() { Value::Null } else { items.into() }
+    if items.is_empty() {
+        Value::Null
+    } else {
+        items.into()
+    }
 }
 
 pub fn objects(resource: &Resource, meta: &Value, items: &[Arc<Stored>]) -> Response<Body> {
@@ -73,11 +87,19 @@ pub fn objects(resource: &Resource, meta: &Value, items: &[Arc<Stored>]) -> Resp
         // Lists without a Go type always say it.
         meta["continue"] = "".into();
     }
-    let head =
-        format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{meta},\"items\":[", resource.list_kind, resource.api_version());
-    let items = items.iter().map(|item| Item::new(object::bytes(resource, item), resource.custom.is_none())).collect();
+    let head = format!(
+        "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{meta},\"items\":[",
+        resource.list_kind,
+        resource.api_version()
+    );
+    let items = items
+        .iter()
+        .map(|item| Item::new(object::bytes(resource, item), resource.custom.is_none()))
+        .collect();
     let mut response = Response::new(Body::new(ListBody::new(head, items)));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
@@ -86,12 +108,17 @@ pub fn page(call: &Call<'_>, filter: &Filter) -> Result<Page, Status> {
     let wanted = Wanted::of(call)?;
     // Of one object there is nothing to go on with, so that only who says so sees it as it was.
     let as_it_was = call.query.get("resourceVersionMatch") == Some("Exact");
-    let named = filter.name().filter(|_| namespace.is_some() || !call.resource.namespaced);
+    let named = filter
+        .name()
+        .filter(|_| namespace.is_some() || !call.resource.namespaced);
     let (revision, all) = match named {
         Some(name) if !as_it_was => (call.registry().revision(), one(call, name)),
         _ => match wanted.revision {
             Some(revision) => {
-                let mut all = call.registry().list_stored_at(&call.resource, namespace, revision).map_err(|_| wanted.too_old())?;
+                let mut all = call
+                    .registry()
+                    .list_stored_at(&call.resource, namespace, revision)
+                    .map_err(|_| wanted.too_old())?;
                 all.retain(|stored| named.is_none_or(|name| stored.meta.name == name));
                 (revision, all)
             }
@@ -110,16 +137,33 @@ pub fn page(call: &Call<'_>, filter: &Filter) -> Result<Page, Status> {
     }
     // Whether what is left would match is not looked at.
     let more = limit > 0 && position < all.len();
-    let next = more.then(|| paging::write_token(revision.cast_signed(), &format!("{}\0", key(&all[position - 1], namespace))));
+    let next = more.then(|| {
+        paging::write_token(
+            revision.cast_signed(),
+            &format!("{}\0", key(&all[position - 1], namespace)),
+        )
+    });
     let remaining = (more && filter.is_everything()).then(|| all.len() - position);
-    Ok(Page { revision, items, next, remaining })
+    Ok(Page {
+        revision,
+        items,
+        next,
+        remaining,
+    })
 }
 
 fn one(call: &Call<'_>, name: &str) -> Vec<Arc<Stored>> {
-    call.registry().get_stored(&call.resource, &call.namespace, name).into_iter().collect()
+    call.registry()
+        .get_stored(&call.resource, &call.namespace, name)
+        .into_iter()
+        .collect()
 }
 
 /// The key of an object in what is listed.
 fn key(stored: &Stored, namespace: Option<&str>) -> String {
-    if namespace.is_some() { stored.meta.name.clone() } else { table_key(&stored.meta.namespace, &stored.meta.name) }
+    if namespace.is_some() {
+        stored.meta.name.clone()
+    } else {
+        table_key(&stored.meta.namespace, &stored.meta.name)
+    }
 }

@@ -22,12 +22,21 @@ pub struct Item {
 
 impl Item {
     pub fn new(bytes: Bytes, typed: bool) -> Self {
-        let left_out = if typed { type_members(&bytes) } else { [0..0, 0..0] };
+        let left_out = if typed {
+            type_members(&bytes)
+        } else {
+            [0..0, 0..0]
+        };
         Self { bytes, left_out }
     }
 
     fn len(&self) -> usize {
-        self.bytes.len() - self.left_out.iter().map(ExactSizeIterator::len).sum::<usize>()
+        self.bytes.len()
+            - self
+                .left_out
+                .iter()
+                .map(ExactSizeIterator::len)
+                .sum::<usize>()
     }
 
     fn write(&self, out: &mut BytesMut) {
@@ -76,7 +85,10 @@ fn end_of_member(bytes: &[u8]) -> usize {
 
 /// Where the string ends whose text begins at `at`.
 fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+    while let Some(found) = bytes
+        .get(at..)
+        .and_then(|rest| memchr::memchr2(b'"', b'\\', rest))
+    {
         if bytes[at + found] == b'"' {
             return at + found;
         }
@@ -100,12 +112,18 @@ impl ListBody {
     pub fn new(head: String, items: Vec<Item>) -> Self {
         let commas = items.len().saturating_sub(1);
         let left = head.len() + items.iter().map(Item::len).sum::<usize>() + commas + END.len();
-        Self { head: Some(head), items: items.into_iter(), begun: false, left: left as u64 }
+        Self {
+            head: Some(head),
+            items: items.into_iter(),
+            begun: false,
+            left: left as u64,
+        }
     }
 
     /// The next piece; empty when all has been sent.
     fn piece(&mut self) -> Bytes {
-        let mut out = BytesMut::with_capacity(PIECE.min(usize::try_from(self.left).unwrap_or(PIECE)));
+        let mut out =
+            BytesMut::with_capacity(PIECE.min(usize::try_from(self.left).unwrap_or(PIECE)));
         out.put_slice(self.head.take().unwrap_or_default().as_bytes());
         while let Some(item) = self.items.as_slice().first()
             && (out.is_empty() || out.len() + item.len() + 1 + END.len() <= PIECE)
@@ -128,7 +146,10 @@ impl Body for ListBody {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         if self.is_end_stream() {
             return Poll::Ready(None);
         }
@@ -149,7 +170,10 @@ mod tests {
     use super::*;
 
     fn whole(head: &str, items: &[&str], typed: bool) -> String {
-        let items = items.iter().map(|item| Item::new(Bytes::copy_from_slice(item.as_bytes()), typed)).collect();
+        let items = items
+            .iter()
+            .map(|item| Item::new(Bytes::copy_from_slice(item.as_bytes()), typed))
+            .collect();
         let mut body = ListBody::new(head.to_owned(), items);
         let (said, mut out) = (body.left, Vec::new());
         while !body.is_end_stream() {
@@ -167,27 +191,52 @@ mod tests {
                 r#"{"data":{"kind":"a,b","x":"\"}"},"metadata":{"apiVersion":[1,{}]}}"#,
             ),
             (r#"{"apiVersion":"v1","kind":"A"}"#, "{}"),
-            (r#"{"action":"x","apiVersion":"v1","kind":"A","z":1}"#, r#"{"action":"x","z":1}"#),
+            (
+                r#"{"action":"x","apiVersion":"v1","kind":"A","z":1}"#,
+                r#"{"action":"x","z":1}"#,
+            ),
         ] {
             assert_eq!(whole("[", &[typed], true), format!("[{wanted}]}}\n"));
-            assert_eq!(whole("[", &[typed, typed], false), format!("[{typed},{typed}]}}\n"));
+            assert_eq!(
+                whole("[", &[typed, typed], false),
+                format!("[{typed},{typed}]}}\n")
+            );
         }
         assert_eq!(whole("[", &[], true), "[]}\n");
     }
 
     fn object(size: usize) -> String {
-        let text = |name: &str| format!(r#"{{"apiVersion":"v1","kind":"A","metadata":{{"name":"{name}"}}}}"#);
+        let text = |name: &str| {
+            format!(r#"{{"apiVersion":"v1","kind":"A","metadata":{{"name":"{name}"}}}}"#)
+        };
         text(&"n".repeat(size.saturating_sub(text("").len())))
     }
 
     /// The whole list, with what it says at the front and between the objects.
     fn check(head: &str, sizes: &[usize], typed: bool) {
         let texts: Vec<String> = sizes.iter().map(|size| object(*size)).collect();
-        let all = whole(head, &texts.iter().map(String::as_str).collect::<Vec<_>>(), typed);
-        let wanted: Vec<String> =
-            texts.iter().map(|text| if typed { text.replace(r#""apiVersion":"v1","kind":"A","#, "") } else { text.clone() }).collect();
-        assert!(all == format!("{head}{}]}}\n", wanted.join(",")), "objects of {sizes:?} bytes after {} bytes", head.len());
-        serde_json::from_str::<serde_json::Value>(&all).unwrap_or_else(|e| panic!("objects of {sizes:?} bytes: {e}"));
+        let all = whole(
+            head,
+            &texts.iter().map(String::as_str).collect::<Vec<_>>(),
+            typed,
+        );
+        let wanted: Vec<String> = texts
+            .iter()
+            .map(|text| {
+                if typed {
+                    text.replace(r#""apiVersion":"v1","kind":"A","#, "")
+                } else {
+                    text.clone()
+                }
+            })
+            .collect();
+        assert!(
+            all == format!("{head}{}]}}\n", wanted.join(",")),
+            "objects of {sizes:?} bytes after {} bytes",
+            head.len()
+        );
+        serde_json::from_str::<serde_json::Value>(&all)
+            .unwrap_or_else(|e| panic!("objects of {sizes:?} bytes: {e}"));
     }
 
     const HEAD: &str = r#"{"items":["#;
@@ -210,7 +259,14 @@ mod tests {
             check(HEAD, &[small, small, large], false);
             check(HEAD, &[large, large, large], false);
         }
-        check(&format!(r#"{{"metadata":{{"continue":"{}"}},"items":["#, "c".repeat(PIECE)), &[small, small], false);
+        check(
+            &format!(
+                r#"{{"metadata":{{"continue":"{}"}},"items":["#,
+                "c".repeat(PIECE)
+            ),
+            &[small, small],
+            false,
+        );
     }
 
     proptest::proptest! {

@@ -61,12 +61,25 @@ pub struct Shared {
 
 /// Gives the simulated log of a pod's container (empty name: the only one) until a time, or of its run before the last restart; or why
 /// there is none.
-pub type LogSource =
-    Arc<dyn Fn(&tiphys_apimachinery::Object, &str, bool, jiff::Timestamp) -> Result<crate::sim::Log, String> + Send + Sync>;
+pub type LogSource = Arc<
+    dyn Fn(
+            &tiphys_apimachinery::Object,
+            &str,
+            bool,
+            jiff::Timestamp,
+        ) -> Result<crate::sim::Log, String>
+        + Send
+        + Sync,
+>;
 
 /// A service that answers everything, without asking who calls.
 pub fn router(registry: Registry, auth: Arc<Auth>, logs: LogSource) -> Router {
-    let shared = Shared { registry, auth, openapi: OpenApi::default(), logs };
+    let shared = Shared {
+        registry,
+        auth,
+        openapi: OpenApi::default(),
+        logs,
+    };
     Router::new().fallback(handle).with_state(Arc::new(shared))
 }
 
@@ -91,15 +104,27 @@ impl Call<'_> {
 
     /// The kind that the subresource speaks, as if it were a resource.
     pub fn spoken(&self) -> Result<Resource, Status> {
-        let spoken = self.target.subresource.as_deref().and_then(|s| self.resource.subresource(s)).ok_or_else(Status::no_such_path)?;
+        let spoken = self
+            .target
+            .subresource
+            .as_deref()
+            .and_then(|s| self.resource.subresource(s))
+            .ok_or_else(Status::no_such_path)?;
         // The group and version of a subresource that names none are those of its resource.
-        let of = if spoken.version.is_empty() { (&self.resource.group, &self.resource.version) } else { (&spoken.group, &spoken.version) };
+        let of = if spoken.version.is_empty() {
+            (&self.resource.group, &self.resource.version)
+        } else {
+            (&spoken.group, &spoken.version)
+        };
         Ok(self.resource.speaking(&Gvk::new(of.0, of.1, &spoken.kind)))
     }
 
     /// Who asks; the administrator when it is this process.
     pub fn user(&self) -> Arc<UserInfo> {
-        self.parts.extensions.get::<Caller>().map_or_else(|| Arc::new(UserInfo::admin()), |c| c.0.clone())
+        self.parts
+            .extensions
+            .get::<Caller>()
+            .map_or_else(|| Arc::new(UserInfo::admin()), |c| c.0.clone())
     }
 
     /// The form of the answer.
@@ -114,14 +139,20 @@ impl Call<'_> {
     pub fn guard(&self) -> Guard {
         match self.parts.extensions.get::<Caller>() {
             None => Guard::default(),
-            Some(caller) => self.shared.auth.guard(&caller.0, &self.resource, &self.namespace, self.name()),
+            Some(caller) => {
+                self.shared
+                    .auth
+                    .guard(&caller.0, &self.resource, &self.namespace, self.name())
+            }
         }
     }
 }
 
 async fn handle(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Response<Body> {
     let (mut parts, body) = request.into_parts();
-    let acts = ["impersonate-user", "impersonate-group", "impersonate-uid"].iter().any(|h| parts.headers.contains_key(*h));
+    let acts = ["impersonate-user", "impersonate-group", "impersonate-uid"]
+        .iter()
+        .any(|h| parts.headers.contains_key(*h));
     if acts && parts.extensions.get::<Caller>().is_none() {
         // This process may do everything, but not as somebody else what that one may not.
         match shared.auth.admit_as(Arc::new(UserInfo::admin()), &parts) {
@@ -135,14 +166,19 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Re
     };
     // The handler of OpenAPI negotiates for itself, and that of the version writes nothing but JSON.
     let path = parts.uri.path();
-    let as_it_is = path.starts_with("/openapi/") || (path.starts_with("/version") && response.status().is_success());
+    let as_it_is = path.starts_with("/openapi/")
+        || (path.starts_with("/version") && response.status().is_success());
     match negotiate::is_yaml(&parts.headers) && !as_it_is {
         true => yaml::encode(response).await,
         false => response,
     }
 }
 
-async fn dispatch(shared: &Arc<Shared>, parts: &Parts, body: Body) -> Result<Response<Body>, Status> {
+async fn dispatch(
+    shared: &Arc<Shared>,
+    parts: &Parts,
+    body: Body,
+) -> Result<Response<Body>, Status> {
     let query = Query::parse(parts.uri.query().unwrap_or(""));
     let route = match route::parse(parts.uri.path()) {
         Route::Resource(target) => {
@@ -157,14 +193,20 @@ async fn dispatch(shared: &Arc<Shared>, parts: &Parts, body: Body) -> Result<Res
     query.check_timeout()?;
     if parts.method != Method::GET && looks_at_methods(shared, &route) {
         return Err(match route {
-            Route::Resources(group, version) if !shared.registry.catalog().has_version(&group, &version) => Status::not_served(),
+            Route::Resources(group, version)
+                if !shared.registry.catalog().has_version(&group, &version) =>
+            {
+                Status::not_served()
+            }
             _ => Status::not_allowed(),
         });
     }
     match route {
         Route::Index => Ok(discovery::index(shared)),
         Route::Health(path) => special::health(parts.uri.path(), &path, query.flag("verbose")),
-        Route::Version => negotiate::check_json(&parts.headers).map(|()| json_response(&special::version())),
+        Route::Version => {
+            negotiate::check_json(&parts.headers).map(|()| json_response(&special::version()))
+        }
         Route::CoreVersions => discovery::core_versions(shared, &parts.headers),
         Route::Groups => discovery::groups(shared, &parts.headers),
         Route::Group(group) => {
@@ -180,10 +222,13 @@ async fn dispatch(shared: &Arc<Shared>, parts: &Parts, body: Body) -> Result<Res
             let (shared, headers) = (shared.clone(), parts.headers.clone());
             let make = move || match route {
                 Route::OpenApiV3 => Ok(openapi::v3_index(&shared)),
-                Route::OpenApiV3Group(path) => openapi::v3_group(&shared, &path, &headers).or_else(|status| special::nothing(&status)),
+                Route::OpenApiV3Group(path) => openapi::v3_group(&shared, &path, &headers)
+                    .or_else(|status| special::nothing(&status)),
                 _ => openapi::v2(&shared, &headers),
             };
-            tokio::task::spawn_blocking(make).await.map_err(Status::internal)?
+            tokio::task::spawn_blocking(make)
+                .await
+                .map_err(Status::internal)?
         }
         Route::OpenId => Ok(json_response(&special::open_id())),
         Route::KeySet => Ok(special::key_set(&shared.auth.signer.key_set())),
@@ -193,8 +238,13 @@ async fn dispatch(shared: &Arc<Shared>, parts: &Parts, body: Body) -> Result<Res
 
 /// Whether a request takes as long as it wants.
 fn lasts(target: &Target, method: &Method, query: &Query) -> bool {
-    let watches = target.name.is_none() && matches!(*method, Method::GET | Method::HEAD) && query.flag("watch");
-    let connects = matches!(target.subresource.as_deref(), Some("attach" | "exec" | "proxy" | "log" | "portforward"));
+    let watches = target.name.is_none()
+        && matches!(*method, Method::GET | Method::HEAD)
+        && query.flag("watch");
+    let connects = matches!(
+        target.subresource.as_deref(),
+        Some("attach" | "exec" | "proxy" | "log" | "portforward")
+    );
     target.watched || watches || connects
 }
 
@@ -207,15 +257,26 @@ fn looks_at_methods(shared: &Shared, route: &Route) -> bool {
     }
 }
 
-async fn resource(shared: &Arc<Shared>, parts: &Parts, query: Query, mut target: Target, body: Body) -> Result<Response<Body>, Status> {
+async fn resource(
+    shared: &Arc<Shared>,
+    parts: &Parts,
+    query: Query,
+    mut target: Target,
+    body: Body,
+) -> Result<Response<Body>, Status> {
     let catalog = shared.registry.catalog();
     let unknown = || discovery::unknown(&catalog, &target.group);
-    let resource = catalog.resource(&target.group, &target.version, &target.resource).cloned().ok_or_else(unknown)?;
+    let resource = catalog
+        .resource(&target.group, &target.version, &target.resource)
+        .cloned()
+        .ok_or_else(unknown)?;
     if resource.custom.is_some() && target.subresource.as_deref() == Some("") {
         target.subresource = None;
     }
     let nowhere = target.namespace.as_deref() == Some("") && resource.namespaced;
-    if nowhere && (resource.custom.is_some() || (target.name.is_none() && parts.method == Method::GET)) {
+    if nowhere
+        && (resource.custom.is_some() || (target.name.is_none() && parts.method == Method::GET))
+    {
         target.namespace = None;
     }
     let namespace = target.namespace.clone().unwrap_or_default();
@@ -223,14 +284,28 @@ async fn resource(shared: &Arc<Shared>, parts: &Parts, query: Query, mut target:
     let outside = resource.namespaced && target.namespace.is_none();
     let slash = target.name.as_ref().is_some_and(|n| n.contains('/'));
     let everywhere = target.watched && resource.custom.is_some();
-    if (target.namespace.is_some() && !resource.namespaced) || (outside && target.name.is_some() && !everywhere) || slash {
+    if (target.namespace.is_some() && !resource.namespaced)
+        || (outside && target.name.is_some() && !everywhere)
+        || slash
+    {
         return Err(unknown());
     }
     if outside && parts.method == Method::POST && !target.watched {
         let listed = resource.custom.is_none() && resource.verbs != ["create"];
-        return Err(if listed { Status::not_allowed() } else { unknown() });
+        return Err(if listed {
+            Status::not_allowed()
+        } else {
+            unknown()
+        });
     }
-    let call = Call { shared, parts, query, resource, namespace, target };
+    let call = Call {
+        shared,
+        parts,
+        query,
+        resource,
+        namespace,
+        target,
+    };
     let answer = answer(&call, body).await;
     let routed = !outside || matches!(verb(&call), "list" | "watch");
     let below = call.target.subresource.as_deref();
@@ -238,11 +313,15 @@ async fn resource(shared: &Arc<Shared>, parts: &Parts, query: Query, mut target:
         || (below.is_none() && routed && (call.resource.allows(verb(&call)) || lists(&call)))
         || (routed && call.resource.custom.is_some());
     // What is refused before its handler is known is not answered by who would warn.
-    let handled = !answer.as_ref().is_err_and(|status| status.message.starts_with("406: ") || status.message.starts_with("415: "));
-    Ok(match deprecation(&call.resource).filter(|_| served && handled) {
-        Some(text) => warned_first(answer.unwrap_or_else(|status| failure(&status)), text),
-        None => answer?,
-    })
+    let handled = !answer.as_ref().is_err_and(|status| {
+        status.message.starts_with("406: ") || status.message.starts_with("415: ")
+    });
+    Ok(
+        match deprecation(&call.resource).filter(|_| served && handled) {
+            Some(text) => warned_first(answer.unwrap_or_else(|status| failure(&status)), text),
+            None => answer?,
+        },
+    )
 }
 
 async fn answer(call: &Call<'_>, body: Body) -> Result<Response<Body>, Status> {
@@ -252,7 +331,11 @@ async fn answer(call: &Call<'_>, body: Body) -> Result<Response<Body>, Status> {
     // Nothing but the collection is there of what can only be created.
     if call.resource.verbs == ["create"] && verb(call) != "create" {
         let whole = call.resource.namespaced && call.target.namespace.is_none();
-        return Err(if whole || call.target.name.is_some() { Status::not_served() } else { Status::not_allowed() });
+        return Err(if whole || call.target.name.is_some() {
+            Status::not_served()
+        } else {
+            Status::not_allowed()
+        });
     }
     if call.target.subresource.is_some() {
         return special::subresource(call, body).await;
@@ -263,7 +346,10 @@ async fn answer(call: &Call<'_>, body: Body) -> Result<Response<Body>, Status> {
     }
     check_media(call, matches!(verb, "list" | "watch"))?;
     // Of custom kinds nothing with an empty name is there; the others do not look.
-    if call.resource.custom.is_none() && call.target.namespace.as_deref() == Some("") && call.target.name.is_some() {
+    if call.resource.custom.is_none()
+        && call.target.namespace.as_deref() == Some("")
+        && call.target.name.is_some()
+    {
         return Err(Status::bad_request("Namespace parameter required."));
     }
     match verb {
@@ -297,7 +383,9 @@ fn deprecation(resource: &Resource) -> Option<&str> {
         return custom.deprecation.as_deref();
     }
     match resource.table.as_str() {
-        "/endpoints" => Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
+        "/endpoints" => {
+            Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+        }
         "/componentstatuses" => Some("v1 ComponentStatus is deprecated in v1.19+"),
         _ => None,
     }
@@ -308,7 +396,9 @@ fn no_such_verb(call: &Call<'_>) -> Status {
     let whole = call.resource.namespaced && call.target.namespace.is_none();
     match call.parts.method {
         // What is listed has a route, and a handler that then finds out.
-        _ if lists(call) => Status::method_not_allowed(&call.resource.group, &call.resource.resource, "watch"),
+        _ if lists(call) => {
+            Status::method_not_allowed(&call.resource.group, &call.resource.resource, "watch")
+        }
         _ if call.resource.custom.is_none() => Status::not_allowed(),
         _ if whole => Status::no_such_path(),
         Method::PUT | Method::PATCH => Status::bad_request("name must be provided"),
@@ -346,24 +436,41 @@ pub(crate) fn failure(status: &Status) -> Response<Body> {
         // Not a Status: clients make their own message, which names what they asked for.
         let mut response = Response::new(Body::from("404 page not found\n"));
         *response.status_mut() = StatusCode::NOT_FOUND;
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        response.headers_mut().insert(
+            CONTENT_TYPE,
+            HeaderValue::from_static("text/plain; charset=utf-8"),
+        );
         return response;
     }
     let mut response = json_response(&status.to_json());
-    *response.status_mut() = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    if let Some(seconds) = status.details.as_ref().map(|d| d.retry_after_seconds).filter(|s| *s > 0) {
-        response.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
+    *response.status_mut() =
+        StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    if let Some(seconds) = status
+        .details
+        .as_ref()
+        .map(|d| d.retry_after_seconds)
+        .filter(|s| *s > 0)
+    {
+        response
+            .headers_mut()
+            .insert(http::header::RETRY_AFTER, seconds.into());
     }
     with_warnings(response, &status.warnings)
 }
 
 pub(crate) fn json_response(value: &Value) -> Response<Body> {
-    bytes_response(serde_json::to_vec(value).expect("a JSON tree serialises").into())
+    bytes_response(
+        serde_json::to_vec(value)
+            .expect("a JSON tree serialises")
+            .into(),
+    )
 }
 
 pub(crate) fn bytes_response(bytes: Bytes) -> Response<Body> {
     let mut response = Response::new(Body::from(bytes));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
@@ -373,7 +480,11 @@ pub(crate) fn with_warnings(mut response: Response<Body>, warnings: &[String]) -
     for text in warnings::shown(warnings) {
         let quoted: String = text.chars().flat_map(escape).collect();
         if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{quoted}\"").as_bytes())
-            && !response.headers().get_all(&name).iter().any(|said| said == value)
+            && !response
+                .headers()
+                .get_all(&name)
+                .iter()
+                .any(|said| said == value)
         {
             response.headers_mut().append(&name, value);
         }
@@ -394,5 +505,8 @@ fn warned_first(mut response: Response<Body>, text: &str) -> Response<Body> {
 }
 
 fn escape(c: char) -> impl Iterator<Item = char> {
-    matches!(c, '"' | '\\').then_some('\\').into_iter().chain(std::iter::once(c))
+    matches!(c, '"' | '\\')
+        .then_some('\\')
+        .into_iter()
+        .chain(std::iter::once(c))
 }

@@ -12,7 +12,11 @@ const MEDIA: &str = "application/json, application/yaml, application/vnd.kuberne
 
 /// Refuses at once what no form of the answer could satisfy. `collection` is true for lists and watches.
 pub fn check(headers: &HeaderMap, resource: &Resource, collection: bool) -> Result<(), Status> {
-    let streams = if collection { ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch" } else { "" };
+    let streams = if collection {
+        ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+    } else {
+        ""
+    };
     if resource.custom.is_none() && !accepts(headers, MEDIA) {
         return Err(not_available(&format!("{MEDIA}{streams}")));
     }
@@ -39,12 +43,22 @@ fn accepts(headers: &HeaderMap, all: &str) -> bool {
 }
 
 fn header(headers: &HeaderMap) -> String {
-    headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect::<Vec<_>>().join(",")
+    headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|v| v.to_str().ok())
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 /// What a handler says that has only these representations.
 pub fn not_available(media: &str) -> Status {
-    Status::new(406, "NotAcceptable", format!("406: Not Acceptable\n\nAvailable representations: {media}")).with_causes(Vec::new())
+    Status::new(
+        406,
+        "NotAcceptable",
+        format!("406: Not Acceptable\n\nAvailable representations: {media}"),
+    )
+    .with_causes(Vec::new())
 }
 
 /// Whether the first clause of `Accept` that can be answered wants YAML.
@@ -55,7 +69,9 @@ pub fn is_yaml(headers: &HeaderMap) -> bool {
 /// Nothing streams YAML.
 pub fn check_stream(headers: &HeaderMap) -> Result<(), Status> {
     match is_yaml(headers) {
-        true => Err(Status::not_acceptable("application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch")),
+        true => Err(Status::not_acceptable(
+            "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
+        )),
         false => Ok(()),
     }
 }
@@ -65,9 +81,18 @@ pub fn wrong_number(resource: &Resource, list: bool) -> Status {
     let package = if resource.custom.is_some() {
         "unstructured"
     } else {
-        resource.group.split('.').next().filter(|g| !g.is_empty()).unwrap_or("core")
+        resource
+            .group
+            .split('.')
+            .next()
+            .filter(|g| !g.is_empty())
+            .unwrap_or("core")
     };
-    let package = if resource.group == "events.k8s.io" { "core" } else { package };
+    let package = if resource.group == "events.k8s.io" {
+        "core"
+    } else {
+        package
+    };
     let kind = match (&resource.custom, list) {
         (Some(_), true) => "UnstructuredList",
         (Some(_), false) => "Unstructured",
@@ -75,7 +100,9 @@ pub fn wrong_number(resource: &Resource, list: bool) -> Status {
         (None, false) => &resource.kind,
     };
     let text = if list {
-        format!("you requested PartialObjectMetadata, but the requested object is a list (*{package}.{kind})")
+        format!(
+            "you requested PartialObjectMetadata, but the requested object is a list (*{package}.{kind})"
+        )
     } else {
         return no_list(&format!("{package}.{kind}"));
     };
@@ -84,7 +111,13 @@ pub fn wrong_number(resource: &Resource, list: bool) -> Status {
 
 /// What is of this type of Go is no list.
 pub fn no_list(of: &str) -> Status {
-    Status::new(406, "NotAcceptable", format!("you requested PartialObjectMetadataList, but the requested object is not a list (*{of})"))
+    Status::new(
+        406,
+        "NotAcceptable",
+        format!(
+            "you requested PartialObjectMetadataList, but the requested object is not a list (*{of})"
+        ),
+    )
 }
 
 /// How objects are represented.
@@ -113,10 +146,20 @@ struct Answer {
 /// Whether a resource, or a part of its objects, can be shown as a table.
 pub fn has_table(resource: &Resource, subresource: Option<&str>) -> bool {
     match subresource {
-        Some("approval" | "binding" | "ephemeralcontainers" | "eviction" | "finalize" | "log" | "resize" | "token") => false,
-        Some("status") => {
-            !matches!(resource.table.as_str(), CRD_TABLE | "apiregistration.k8s.io/apiservices" | "resource.k8s.io/resourceclaims")
-        }
+        Some(
+            "approval"
+            | "binding"
+            | "ephemeralcontainers"
+            | "eviction"
+            | "finalize"
+            | "log"
+            | "resize"
+            | "token",
+        ) => false,
+        Some("status") => !matches!(
+            resource.table.as_str(),
+            CRD_TABLE | "apiregistration.k8s.io/apiservices" | "resource.k8s.io/resourceclaims"
+        ),
         _ => true,
     }
 }
@@ -133,7 +176,9 @@ pub fn form_but_table(headers: &HeaderMap) -> Result<Form, Status> {
 
 /// The same for the index of groups.
 pub fn index_form(headers: &HeaderMap) -> Result<Form, Status> {
-    one_of(headers, |form| matches!(form, Form::Object | Form::GroupDiscovery))
+    one_of(headers, |form| {
+        matches!(form, Form::Object | Form::GroupDiscovery)
+    })
 }
 
 /// Refuses who wants a document in no form but that of objects.
@@ -146,7 +191,11 @@ pub fn check_document(headers: &HeaderMap) -> Result<(), Status> {
 
 /// Refuses who does not want JSON.
 pub fn check_json(headers: &HeaderMap) -> Result<(), Status> {
-    if accepts(headers, JSON) { Ok(()) } else { Err(not_available(JSON)) }
+    if accepts(headers, JSON) {
+        Ok(())
+    } else {
+        Err(not_available(JSON))
+    }
 }
 
 /// Whether tables and metadata are wanted as `meta.k8s.io/v1beta1`.
@@ -155,15 +204,24 @@ pub fn is_beta(headers: &HeaderMap) -> bool {
 }
 
 fn one_of(headers: &HeaderMap, fits: impl Fn(Form) -> bool) -> Result<Form, Status> {
-    first(headers, fits).map(|answer| answer.form).ok_or_else(|| Status::not_acceptable(MEDIA))
+    first(headers, fits)
+        .map(|answer| answer.form)
+        .ok_or_else(|| Status::not_acceptable(MEDIA))
 }
 
 fn first(headers: &HeaderMap, fits: impl Fn(Form) -> bool) -> Option<Answer> {
     let accept = header(headers);
     if accept.is_empty() {
-        return Some(Answer { form: Form::Object, beta: false, yaml: false });
+        return Some(Answer {
+            form: Form::Object,
+            beta: false,
+            yaml: false,
+        });
     }
-    clauses(&accept).iter().filter_map(Clause::answer).find(|answer| fits(answer.form))
+    clauses(&accept)
+        .iter()
+        .filter_map(Clause::answer)
+        .find(|answer| fits(answer.form))
 }
 
 /// A table, a list of metadata or one object's metadata in the version that was asked for.
@@ -177,9 +235,20 @@ pub fn in_version(beta: bool, mut value: Value) -> Value {
         }
     };
     rename(&mut value);
-    value.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten().for_each(rename);
-    let rows = value.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten();
-    rows.filter_map(|row| row.get_mut("object")).filter(|object| object.is_object()).for_each(rename);
+    value
+        .get_mut("items")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+        .for_each(rename);
+    let rows = value
+        .get_mut("rows")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten();
+    rows.filter_map(|row| row.get_mut("object"))
+        .filter(|object| object.is_object())
+        .for_each(rename);
     value
 }
 
@@ -209,14 +278,26 @@ impl<'a> Clause<'a> {
             "*" => ("*", "*"),
             media => media.split_once('/')?,
         };
-        let mut parameters: Vec<(&str, &str)> = parts.filter_map(|p| p.split_once('=')).filter(|(_, value)| !value.is_empty()).collect();
-        let quality = parameters.iter().rfind(|(key, _)| *key == "q").map_or(1.0, |(_, q)| q.parse().unwrap_or(0.0));
+        let mut parameters: Vec<(&str, &str)> = parts
+            .filter_map(|p| p.split_once('='))
+            .filter(|(_, value)| !value.is_empty())
+            .collect();
+        let quality = parameters
+            .iter()
+            .rfind(|(key, _)| *key == "q")
+            .map_or(1.0, |(_, q)| q.parse().unwrap_or(0.0));
         parameters.retain(|(key, _)| *key != "q");
-        Some(Self { media, quality, parameters })
+        Some(Self {
+            media,
+            quality,
+            parameters,
+        })
     }
 
     fn goes_before(&self, other: &Self) -> bool {
-        self.quality > other.quality || (self.media.0 != "*" && other.media.0 == "*") || (self.media.1 != "*" && other.media.1 == "*")
+        self.quality > other.quality
+            || (self.media.0 != "*" && other.media.0 == "*")
+            || (self.media.1 != "*" && other.media.1 == "*")
     }
 
     fn answer(&self) -> Option<Answer> {
@@ -225,17 +306,32 @@ impl<'a> Clause<'a> {
             ("application", "yaml") => true,
             _ => return None,
         };
-        let get = |name: &str| self.parameters.iter().rfind(|(key, _)| *key == name).map(|(_, value)| *value);
+        let get = |name: &str| {
+            self.parameters
+                .iter()
+                .rfind(|(key, _)| *key == name)
+                .map(|(_, value)| *value)
+        };
         let (kind, version) = (get("as"), get("v"));
         let form = match (kind, get("g"), version) {
             (None, None, None) => Form::Object,
             (Some("Table"), Some("meta.k8s.io"), Some("v1" | "v1beta1")) => Form::Table,
-            (Some("PartialObjectMetadata"), Some("meta.k8s.io"), Some("v1" | "v1beta1")) => Form::Metadata,
-            (Some("PartialObjectMetadataList"), Some("meta.k8s.io"), Some("v1" | "v1beta1")) => Form::MetadataList,
-            (Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io"), Some("v2")) => Form::GroupDiscovery,
+            (Some("PartialObjectMetadata"), Some("meta.k8s.io"), Some("v1" | "v1beta1")) => {
+                Form::Metadata
+            }
+            (Some("PartialObjectMetadataList"), Some("meta.k8s.io"), Some("v1" | "v1beta1")) => {
+                Form::MetadataList
+            }
+            (Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io"), Some("v2")) => {
+                Form::GroupDiscovery
+            }
             _ => return None,
         };
-        Some(Answer { form, beta: version == Some("v1beta1"), yaml })
+        Some(Answer {
+            form,
+            beta: version == Some("v1beta1"),
+            yaml,
+        })
     }
 }
 
@@ -251,12 +347,32 @@ mod tests {
 
     #[test]
     fn the_first_clause_that_can_be_answered_wins() {
-        assert_eq!(of("application/json;as=Table;v=v1;g=meta.k8s.io,application/json"), Ok(Form::Table));
-        assert_eq!(of("application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"), Ok(Form::Table));
-        assert_eq!(of("application/json;as=Table;v=v1alpha1;g=meta.k8s.io,application/json"), Ok(Form::Object));
-        assert_eq!(of("application/vnd.kubernetes.protobuf,application/json"), Ok(Form::Object));
+        assert_eq!(
+            of("application/json;as=Table;v=v1;g=meta.k8s.io,application/json"),
+            Ok(Form::Table)
+        );
+        assert_eq!(
+            of("application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"),
+            Ok(Form::Table)
+        );
+        assert_eq!(
+            of("application/json;as=Table;v=v1alpha1;g=meta.k8s.io,application/json"),
+            Ok(Form::Object)
+        );
+        assert_eq!(
+            of("application/vnd.kubernetes.protobuf,application/json"),
+            Ok(Form::Object)
+        );
         assert_eq!(of("application/vnd.kubernetes.protobuf"), Err(406));
-        assert_eq!(of("text/html, application/yaml;as=Table;v=v1;g=meta.k8s.io"), Ok(Form::Table));
-        assert_eq!(of("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"), Ok(Form::GroupDiscovery));
+        assert_eq!(
+            of("text/html, application/yaml;as=Table;v=v1;g=meta.k8s.io"),
+            Ok(Form::Table)
+        );
+        assert_eq!(
+            of(
+                "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+            ),
+            Ok(Form::GroupDiscovery)
+        );
     }
 }

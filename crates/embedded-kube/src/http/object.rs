@@ -17,14 +17,25 @@ use tiphys_apimachinery::{Object, object::map_entry};
 
 pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
     if call.query.flag("export") {
-        return Err(Status::bad_request("the export parameter, deprecated since v1.14, is no longer supported"));
+        return Err(Status::bad_request(
+            "the export parameter, deprecated since v1.14, is no longer supported",
+        ));
     }
-    let asked = revision(call.query.get("resourceVersion").unwrap_or("0")).map_err(|status| match call.resource.table.as_str() {
-        // Asked of the store itself, not of a cache.
-        "/events" => Status::bad_request(format!("invalid resource version: {}", status.message)),
-        _ => status,
-    })?;
-    let stored = call.registry().get_stored(&call.resource, &call.namespace, call.name())?;
+    let asked =
+        revision(call.query.get("resourceVersion").unwrap_or("0")).map_err(|status| match call
+            .resource
+            .table
+            .as_str()
+        {
+            // Asked of the store itself, not of a cache.
+            "/events" => {
+                Status::bad_request(format!("invalid resource version: {}", status.message))
+            }
+            _ => status,
+        })?;
+    let stored = call
+        .registry()
+        .get_stored(&call.resource, &call.namespace, call.name())?;
     check_not_ahead(call.registry(), asked)?;
     respond(call, &stored, StatusCode::OK)
 }
@@ -44,23 +55,40 @@ pub fn check_not_ahead(registry: &Registry, asked: u64) -> Result<(), Status> {
     if asked <= current {
         return Ok(());
     }
-    let mut status = Status::new(504, "Timeout", format!("Timeout: Too large resource version: {asked}, current: {current}"));
+    let mut status = Status::new(
+        504,
+        "Timeout",
+        format!("Timeout: Too large resource version: {asked}, current: {current}"),
+    );
     let details = status.details.get_or_insert_default();
     details.retry_after_seconds = 1;
     let message = "Too large resource version".to_owned();
-    details.causes = vec![crate::status::Cause { reason: "ResourceVersionTooLarge", message, field: String::new() }];
+    details.causes = vec![crate::status::Cause {
+        reason: "ResourceVersionTooLarge",
+        message,
+        field: String::new(),
+    }];
     Err(status)
 }
 
 /// An object with the given code.
-pub fn respond(call: &Call<'_>, stored: &Arc<Stored>, code: StatusCode) -> Result<Response<Body>, Status> {
-    let served = call.registry().as_served(&call.resource, vec![stored.clone()])?;
+pub fn respond(
+    call: &Call<'_>,
+    stored: &Arc<Stored>,
+    code: StatusCode,
+) -> Result<Response<Body>, Status> {
+    let served = call
+        .registry()
+        .as_served(&call.resource, vec![stored.clone()])?;
     let stored = served.first().unwrap_or(stored);
     let beta = negotiate::is_beta(&call.parts.headers);
     let mut response = match call.form()? {
         Form::Object | Form::GroupDiscovery => bytes_response(bytes(&call.resource, stored)),
         Form::MetadataList => return Err(negotiate::wrong_number(&call.resource, false)),
-        Form::Metadata => json_response(&negotiate::in_version(beta, metadata_only(&call.resource, &stored.object()))),
+        Form::Metadata => json_response(&negotiate::in_version(
+            beta,
+            metadata_only(&call.resource, &stored.object()),
+        )),
         Form::Table => {
             let include = table::Include::from_query(call.query.get("includeObject"))?;
             // What a dry run made has none.
@@ -70,7 +98,13 @@ pub fn respond(call: &Call<'_>, stored: &Arc<Stored>, code: StatusCode) -> Resul
                 revision => json!({"resourceVersion": revision.to_string()}),
             };
             let now = call.registry().now();
-            let table = table::table(&call.resource, std::slice::from_ref(stored), meta, include, now);
+            let table = table::table(
+                &call.resource,
+                std::slice::from_ref(stored),
+                meta,
+                include,
+                now,
+            );
             json_response(&negotiate::in_version(beta, table))
         }
     };
@@ -85,7 +119,9 @@ pub fn bytes(resource: &Resource, stored: &Stored) -> Bytes {
     }
     let mut object = (*stored.object()).clone();
     convert::from_storage(resource, &mut object);
-    serde_json::to_vec(&object).expect("a JSON tree serialises").into()
+    serde_json::to_vec(&object)
+        .expect("a JSON tree serialises")
+        .into()
 }
 
 /// `PartialObjectMetadata` of an object in its storage version.
@@ -93,15 +129,23 @@ pub fn metadata_only(resource: &Resource, object: &Object) -> Value {
     let mut metadata = object.0.get("metadata").cloned().unwrap_or_default();
     // An annotation only where the object is seen in a version; internally it is a field.
     if let Some(key) = annotated::key(&resource.table)
-        && let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut)
+        && let Some(annotations) = metadata
+            .get_mut("annotations")
+            .and_then(Value::as_object_mut)
     {
         annotations.remove(key);
         if annotations.is_empty() {
-            metadata.as_object_mut().and_then(|m| m.remove("annotations"));
+            metadata
+                .as_object_mut()
+                .and_then(|m| m.remove("annotations"));
         }
     }
     // What was applied to a custom object stays in it as it was, but metadata alone are Go's.
-    if let (true, Some(map), Some(of)) = (resource.custom.is_some(), metadata.as_object_mut(), gotypes::find("meta/v1.ObjectMeta")) {
+    if let (true, Some(map), Some(of)) = (
+        resource.custom.is_some(),
+        metadata.as_object_mut(),
+        gotypes::find("meta/v1.ObjectMeta"),
+    ) {
         gotypes::drop_empty(map, of);
     }
     json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
@@ -110,14 +154,19 @@ pub fn metadata_only(resource: &Resource, object: &Object) -> Value {
 /// An object of which nothing is known but its metadata, as it ends a list in a watch.
 pub fn blank(resource: &Resource, metadata: Value) -> Object {
     let mut object = Object::default();
-    object.0.insert("apiVersion".into(), resource.api_version().into());
+    object
+        .0
+        .insert("apiVersion".into(), resource.api_version().into());
     object.0.insert("kind".into(), resource.kind.clone().into());
     object.0.insert("metadata".into(), metadata);
     if let Some(of) = resource.go_type() {
         gotypes::normalize(&mut object.0, of).expect("metadata of ours is of the right types");
     }
     // Internally their number is never absent.
-    if matches!(resource.table.as_str(), "apps/deployments" | "apps/replicasets" | "apps/statefulsets") {
+    if matches!(
+        resource.table.as_str(),
+        "apps/deployments" | "apps/replicasets" | "apps/statefulsets"
+    ) {
         map_entry(&mut object.0, "spec").insert("replicas".into(), 0.into());
     }
     if resource.table == "apps/daemonsets" {

@@ -22,7 +22,10 @@ pub struct OpenApi(Mutex<HashMap<String, (String, Bytes)>>);
 
 impl OpenApi {
     fn document(&self, path: &str, hash: &str, make: impl FnOnce() -> Vec<u8>) -> Bytes {
-        let mut kept = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut kept = self
+            .0
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some((_, bytes)) = kept.get(path).filter(|(of, _)| of == hash) {
             return bytes.clone();
         }
@@ -33,7 +36,10 @@ impl OpenApi {
 }
 
 fn check_accept(headers: &HeaderMap) -> Result<(), Status> {
-    let accept = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or("*/*");
+    let accept = headers
+        .get(ACCEPT)
+        .and_then(|v| v.to_str().ok())
+        .unwrap_or("*/*");
     if accept.is_empty() || accept.contains("json") || accept.contains("*/*") {
         return Ok(());
     }
@@ -45,10 +51,20 @@ fn hash_of(catalog: &Catalog, group: &str, version: &str) -> String {
     let mut hash = Sha256::new();
     hash.update(env!("CARGO_PKG_VERSION"));
     hash.update(schema::KUBERNETES_VERSION);
-    for resource in catalog.order.iter().filter(|r| r.group == group && r.version == version) {
-        hash.update(format!("{}/{}/{};", resource.resource, resource.kind, resource.namespaced));
+    for resource in catalog
+        .order
+        .iter()
+        .filter(|r| r.group == group && r.version == version)
+    {
+        hash.update(format!(
+            "{}/{}/{};",
+            resource.resource, resource.kind, resource.namespaced
+        ));
         if let Some(custom) = &resource.custom {
-            hash.update(format!("{}{:?}", resource.list_kind, custom.selectable_fields));
+            hash.update(format!(
+                "{}{:?}",
+                resource.list_kind, custom.selectable_fields
+            ));
             hash.update(custom.digest());
         }
     }
@@ -56,11 +72,19 @@ fn hash_of(catalog: &Catalog, group: &str, version: &str) -> String {
 }
 
 fn group_versions(catalog: &Catalog) -> BTreeSet<(String, String)> {
-    catalog.order.iter().map(|r| (r.group.clone(), r.version.clone())).collect()
+    catalog
+        .order
+        .iter()
+        .map(|r| (r.group.clone(), r.version.clone()))
+        .collect()
 }
 
 fn group_path(group: &str, version: &str) -> String {
-    if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
+    if group.is_empty() {
+        format!("api/{version}")
+    } else {
+        format!("apis/{group}/{version}")
+    }
 }
 
 pub fn v3_index(shared: &Shared) -> Response<Body> {
@@ -68,13 +92,20 @@ pub fn v3_index(shared: &Shared) -> Response<Body> {
     let mut paths = Map::new();
     for (group, version) in group_versions(&catalog) {
         let path = group_path(&group, &version);
-        let url = format!("/openapi/v3/{path}?hash={}", hash_of(&catalog, &group, &version));
+        let url = format!(
+            "/openapi/v3/{path}?hash={}",
+            hash_of(&catalog, &group, &version)
+        );
         paths.insert(path, json!({"serverRelativeURL": url}));
     }
     json_response(&json!({"paths": paths}))
 }
 
-pub fn v3_group(shared: &Shared, path: &str, headers: &HeaderMap) -> Result<Response<Body>, Status> {
+pub fn v3_group(
+    shared: &Shared,
+    path: &str,
+    headers: &HeaderMap,
+) -> Result<Response<Body>, Status> {
     check_accept(headers)?;
     let catalog = shared.registry.catalog();
     let (group, version) = match path.strip_prefix("apis/") {
@@ -86,9 +117,17 @@ pub fn v3_group(shared: &Shared, path: &str, headers: &HeaderMap) -> Result<Resp
     }
     let hash = hash_of(&catalog, group, version);
     let make = || {
-        let mut builder = Builder { prefix: "#/components/schemas/", v2: false, schemas: Map::new() };
+        let mut builder = Builder {
+            prefix: "#/components/schemas/",
+            v2: false,
+            schemas: Map::new(),
+        };
         let mut paths = Map::new();
-        for resource in catalog.order.iter().filter(|r| r.group == group && r.version == version) {
+        for resource in catalog
+            .order
+            .iter()
+            .filter(|r| r.group == group && r.version == version)
+        {
             builder.add_resource(resource);
             add_paths(&mut paths, resource, &builder);
         }
@@ -103,24 +142,42 @@ pub fn v3_group(shared: &Shared, path: &str, headers: &HeaderMap) -> Result<Resp
 }
 
 pub fn v2(shared: &Shared, headers: &HeaderMap) -> Result<Response<Body>, Status> {
-    let accept = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or("");
-    let binary = accept.contains(openapi_binary::ASKED_TYPE) || accept.contains(openapi_binary::MEDIA_TYPE);
+    let accept = headers
+        .get(ACCEPT)
+        .and_then(|v| v.to_str().ok())
+        .unwrap_or("");
+    let binary =
+        accept.contains(openapi_binary::ASKED_TYPE) || accept.contains(openapi_binary::MEDIA_TYPE);
     if !binary {
         check_accept(headers)?;
     }
     let catalog = shared.registry.catalog();
-    let hash = group_versions(&catalog).iter().map(|(g, v)| hash_of(&catalog, g, v)).collect::<String>();
+    let hash = group_versions(&catalog)
+        .iter()
+        .map(|(g, v)| hash_of(&catalog, g, v))
+        .collect::<String>();
     if !binary {
-        return Ok(bytes_response(shared.openapi.document("v2", &hash, || to_bytes(&v2_document(&catalog)))));
+        return Ok(bytes_response(
+            shared
+                .openapi
+                .document("v2", &hash, || to_bytes(&v2_document(&catalog))),
+        ));
     }
     let make = || openapi_binary::encode(&v2_document(&catalog));
     let mut response = bytes_response(shared.openapi.document("v2 binary", &hash, make));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(openapi_binary::MEDIA_TYPE));
+    response.headers_mut().insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static(openapi_binary::MEDIA_TYPE),
+    );
     Ok(response)
 }
 
 fn v2_document(catalog: &Catalog) -> Value {
-    let mut builder = Builder { prefix: "#/definitions/", v2: true, schemas: Map::new() };
+    let mut builder = Builder {
+        prefix: "#/definitions/",
+        v2: true,
+        schemas: Map::new(),
+    };
     let mut paths = Map::new();
     for resource in &catalog.order {
         builder.add_resource(resource);
@@ -156,24 +213,31 @@ impl Builder {
             }
             Some(custom) => {
                 let mut reference = |name: &str| {
-                    let ty = schema::builtin().definition(&format!("io.k8s.apimachinery.pkg.apis.meta.v1.{name}"));
+                    let ty = schema::builtin()
+                        .definition(&format!("io.k8s.apimachinery.pkg.apis.meta.v1.{name}"));
                     ty.map_or(json!({"type": "object"}), |ty| self.reference(ty))
                 };
                 let (metadata, of_list) = (reference("ObjectMeta"), reference("ListMeta"));
-                let form = |metadata| openapi_custom::Form { v2: self.v2, metadata };
+                let form = |metadata| openapi_custom::Form {
+                    v2: self.v2,
+                    metadata,
+                };
                 let name = custom_name(resource, &resource.kind);
                 let item = json!({"$ref": format!("{}{name}", self.prefix)});
                 let list = openapi_custom::list(resource, custom, form(&of_list), &item);
                 let kind = openapi_custom::kind(resource, custom, form(&metadata));
                 self.schemas.insert(name, kind);
-                self.schemas.insert(custom_name(resource, &resource.list_kind), list);
+                self.schemas
+                    .insert(custom_name(resource, &resource.list_kind), list);
             }
         }
     }
 
     /// A reference to a named type, whose definition is added; the shape itself for other types.
     fn reference(&mut self, ty: TypeRef<'_>) -> Value {
-        let Some(name) = ty.name() else { return self.shape(ty) };
+        let Some(name) = ty.name() else {
+            return self.shape(ty);
+        };
         if !self.schemas.contains_key(name) {
             // Put first, so that a type that contains itself ends here.
             self.schemas.insert(name.to_owned(), Value::Null);
@@ -188,7 +252,10 @@ impl Builder {
         match ty.kind() {
             TypeKind::Object => {
                 map.insert("type".into(), "object".into());
-                let fields: Map<String, Value> = ty.fields().map(|(name, field)| (name.to_owned(), self.field(field))).collect();
+                let fields: Map<String, Value> = ty
+                    .fields()
+                    .map(|(name, field)| (name.to_owned(), self.field(field)))
+                    .collect();
                 map.insert("properties".into(), fields.into());
                 let required: Vec<&str> = ty.required().collect();
                 if !required.is_empty() {
@@ -202,7 +269,10 @@ impl Builder {
             }
             TypeKind::List => {
                 map.insert("type".into(), "array".into());
-                map.insert("items".into(), ty.items().map_or(json!({}), |v| self.reference(v)));
+                map.insert(
+                    "items".into(),
+                    ty.items().map_or(json!({}), |v| self.reference(v)),
+                );
             }
             TypeKind::Scalar(ScalarKind::IntOrString) if self.v2 => {
                 map.insert("type".into(), "string".into());
@@ -212,7 +282,11 @@ impl Builder {
             TypeKind::Scalar(kind) => scalar(kind, &mut map),
             TypeKind::Any => {}
         }
-        let gvks: Vec<Value> = ty.gvks().iter().map(|g| json!({"group": g.group, "version": g.version, "kind": g.kind})).collect();
+        let gvks: Vec<Value> = ty
+            .gvks()
+            .iter()
+            .map(|g| json!({"group": g.group, "version": g.version, "kind": g.kind}))
+            .collect();
         if !gvks.is_empty() {
             map.insert("x-kubernetes-group-version-kind".into(), gvks.into());
         }
@@ -243,7 +317,10 @@ fn scalar(kind: ScalarKind, map: &mut Map<String, Value>) {
         ScalarKind::Number => "number",
         ScalarKind::Boolean => "boolean",
         ScalarKind::IntOrString => {
-            map.insert("oneOf".into(), json!([{"type": "integer"}, {"type": "string"}]));
+            map.insert(
+                "oneOf".into(),
+                json!([{"type": "integer"}, {"type": "string"}]),
+            );
             map.insert("x-kubernetes-int-or-string".into(), true.into());
             return;
         }
@@ -274,7 +351,13 @@ fn attributes(ty: TypeRef<'_>, map: &mut Map<String, Value>) {
         }
     }
     if !ty.list_map_keys().is_empty() {
-        map.insert("x-kubernetes-list-map-keys".into(), ty.list_map_keys().iter().map(|k| Value::from(&**k)).collect());
+        map.insert(
+            "x-kubernetes-list-map-keys".into(),
+            ty.list_map_keys()
+                .iter()
+                .map(|k| Value::from(&**k))
+                .collect(),
+        );
     }
     if let Some(default) = ty.default() {
         map.insert("default".into(), default.clone());
@@ -302,7 +385,11 @@ fn add_paths(paths: &mut Map<String, Value>, resource: &Resource, builder: &Buil
     };
     let schema = json!({"$ref": format!("{}{name}", builder.prefix)});
     let root = resource.gvr().root_path();
-    let scope = if resource.namespaced { "/namespaces/{namespace}" } else { "" };
+    let scope = if resource.namespaced {
+        "/namespaces/{namespace}"
+    } else {
+        ""
+    };
     let base = format!("{root}{scope}/{}", resource.resource);
     let operation = |action: &str, with_write: bool| {
         let mut parameters = vec![parameter("pretty")];
@@ -321,11 +408,16 @@ fn add_paths(paths: &mut Map<String, Value>, resource: &Resource, builder: &Buil
     };
     let pick = |list: &[(&str, &str, &str, bool)]| {
         let wanted = list.iter().filter(|(verb, ..)| resource.allows(verb));
-        let one = |(_, method, action, write): &(&str, &str, &str, bool)| ((*method).to_owned(), operation(action, *write));
+        let one = |(_, method, action, write): &(&str, &str, &str, bool)| {
+            ((*method).to_owned(), operation(action, *write))
+        };
         wanted.map(one).collect::<Map<String, Value>>()
     };
-    let collection =
-        pick(&[("list", "get", "list", false), ("create", "post", "post", true), ("deletecollection", "delete", "deletecollection", true)]);
+    let collection = pick(&[
+        ("list", "get", "list", false),
+        ("create", "post", "post", true),
+        ("deletecollection", "delete", "deletecollection", true),
+    ]);
     let item = pick(&[
         ("get", "get", "get", false),
         ("update", "put", "put", true),

@@ -54,7 +54,12 @@ impl Writer {
     }
 
     fn extensions(&mut self, field: u32, of: &Value) {
-        for (name, value) in of.as_object().into_iter().flatten().filter(|(name, _)| name.starts_with("x-")) {
+        for (name, value) in of
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|(name, _)| name.starts_with("x-"))
+        {
             self.message(field, |w| {
                 w.bytes(1, name.as_bytes());
                 w.any(2, value);
@@ -85,12 +90,22 @@ pub fn encode(document: &Value) -> Vec<u8> {
 }
 
 fn path_item(out: &mut Writer, item: &Value) {
-    for (field, method) in [(2, "get"), (3, "put"), (4, "post"), (5, "delete"), (8, "patch")] {
+    for (field, method) in [
+        (2, "get"),
+        (3, "put"),
+        (4, "post"),
+        (5, "delete"),
+        (8, "patch"),
+    ] {
         if let Some(operation) = item.get(method) {
             out.message(field, |w| {
                 for parameter in operation["parameters"].as_array().into_iter().flatten() {
                     // ParametersItem, Parameter, NonBodyParameter, QueryParameterSubSchema.
-                    w.message(8, |w| w.message(1, |w| w.message(2, |w| w.message(3, |w| query_parameter(w, parameter)))));
+                    w.message(8, |w| {
+                        w.message(1, |w| {
+                            w.message(2, |w| w.message(3, |w| query_parameter(w, parameter)))
+                        })
+                    });
                 }
                 w.extensions(13, operation);
             });
@@ -134,7 +149,11 @@ fn schema(out: &mut Writer, of: &Value) {
         out.message(24, |w| schema(w, inner));
     }
     if let Some(properties) = of["properties"].as_object().filter(|p| !p.is_empty()) {
-        out.message(25, |w| properties.iter().for_each(|(name, field)| w.named(1, name, |w| schema(w, field))));
+        out.message(25, |w| {
+            properties
+                .iter()
+                .for_each(|(name, field)| w.named(1, name, |w| schema(w, field)))
+        });
     }
     out.extensions(31, of);
 }
@@ -147,7 +166,10 @@ mod tests {
     #[test]
     fn a_schema_is_written_field_by_field() {
         let mut out = Writer::default();
-        schema(&mut out, &json!({"type": "string", "format": "int-or-string"}));
+        schema(
+            &mut out,
+            &json!({"type": "string", "format": "int-or-string"}),
+        );
         assert_eq!(out.0, b"\x12\x0dint-or-string\xb2\x01\x08\x0a\x06string");
     }
 }

@@ -23,12 +23,19 @@ pub struct Form<'a> {
 pub fn kind(resource: &Resource, custom: &Custom, form: Form<'_>) -> Value {
     let mut schema = Map::from_iter([("type".to_owned(), "object".into())]);
     // Where anything may stand, kubectl would take three fields for all that there are.
-    if let Some(raw) = custom.raw.as_object().filter(|raw| !(form.v2 && is_true(raw, PRESERVE))) {
+    if let Some(raw) = custom
+        .raw
+        .as_object()
+        .filter(|raw| !(form.v2 && is_true(raw, PRESERVE)))
+    {
         schema = raw.clone();
         publish(&mut schema, form);
         type_fields(&mut schema, form);
     }
-    schema.insert("x-kubernetes-group-version-kind".into(), json!([gvk(resource, &resource.kind)]));
+    schema.insert(
+        "x-kubernetes-group-version-kind".into(),
+        json!([gvk(resource, &resource.kind)]),
+    );
     schema.extend(selectable(custom));
     schema.into()
 }
@@ -37,11 +44,20 @@ pub fn kind(resource: &Resource, custom: &Custom, form: Form<'_>) -> Value {
 pub fn list(resource: &Resource, custom: &Custom, form: Form<'_>, item: &Value) -> Value {
     let mut schema = Map::new();
     schema.insert("type".into(), "object".into());
-    schema.insert("description".into(), format!("{} is a list of {}", resource.list_kind, resource.kind).into());
+    schema.insert(
+        "description".into(),
+        format!("{} is a list of {}", resource.list_kind, resource.kind).into(),
+    );
     schema.insert("required".into(), json!(["items"]));
-    schema.insert("properties".into(), json!({"items": {"type": "array", "items": item}}));
+    schema.insert(
+        "properties".into(),
+        json!({"items": {"type": "array", "items": item}}),
+    );
     type_fields(&mut schema, form);
-    schema.insert("x-kubernetes-group-version-kind".into(), json!([gvk(resource, &resource.list_kind)]));
+    schema.insert(
+        "x-kubernetes-group-version-kind".into(),
+        json!([gvk(resource, &resource.list_kind)]),
+    );
     schema.extend(selectable(custom));
     schema.into()
 }
@@ -65,7 +81,14 @@ fn type_fields(schema: &mut Map<String, Value>, form: Form<'_>) {
     let fields = map_entry(schema, "properties");
     fields.insert("apiVersion".into(), json!({"type": "string"}));
     fields.insert("kind".into(), json!({"type": "string"}));
-    fields.insert("metadata".into(), if form.v2 { form.metadata.clone() } else { json!({"allOf": [form.metadata]}) });
+    fields.insert(
+        "metadata".into(),
+        if form.v2 {
+            form.metadata.clone()
+        } else {
+            json!({"allOf": [form.metadata]})
+        },
+    );
 }
 
 /// Brings a schema and those below it into the form of the document.
@@ -73,19 +96,37 @@ fn publish(schema: &mut Map<String, Value>, form: Form<'_>) {
     schema.retain(|key, value| !(key == "uniqueItems" && *value == false));
     if form.v2 {
         reduce(schema);
-    } else if is_true(schema, INT_OR_STRING) && !schema.contains_key("anyOf") && !schema.contains_key("allOf") {
-        schema.insert("anyOf".into(), json!([{"type": "integer"}, {"type": "string"}]));
+    } else if is_true(schema, INT_OR_STRING)
+        && !schema.contains_key("anyOf")
+        && !schema.contains_key("allOf")
+    {
+        schema.insert(
+            "anyOf".into(),
+            json!([{"type": "integer"}, {"type": "string"}]),
+        );
     }
     for key in ["items", "additionalProperties"] {
-        schema.get_mut(key).and_then(Value::as_object_mut).into_iter().for_each(|below| publish(below, form));
+        schema
+            .get_mut(key)
+            .and_then(Value::as_object_mut)
+            .into_iter()
+            .for_each(|below| publish(below, form));
     }
     let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
-    properties.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut).for_each(|below| publish(below, form));
-    if is_true(schema, "x-kubernetes-embedded-resource") && !(form.v2 && is_true(schema, PRESERVE)) {
+    properties
+        .into_iter()
+        .flat_map(Map::values_mut)
+        .filter_map(Value::as_object_mut)
+        .for_each(|below| publish(below, form));
+    if is_true(schema, "x-kubernetes-embedded-resource") && !(form.v2 && is_true(schema, PRESERVE))
+    {
         type_fields(schema, form);
         let required = schema.entry("required").or_insert_with(|| json!([]));
         for field in ["kind", "apiVersion"] {
-            if let Some(list) = required.as_array_mut().filter(|list| !list.iter().any(|name| name == field)) {
+            if let Some(list) = required
+                .as_array_mut()
+                .filter(|list| !list.iter().any(|name| name == field))
+            {
                 list.push(field.into());
             }
         }
@@ -97,10 +138,14 @@ fn reduce(schema: &mut Map<String, Value>) {
     NOT_IN_V2.iter().for_each(|key| drop(schema.remove(*key)));
     let preserves = is_true(schema, PRESERVE);
     if schema.remove("nullable") == Some(Value::Bool(true)) {
-        ["type", "items", "properties"].iter().for_each(|key| drop(schema.remove(*key)));
+        ["type", "items", "properties"]
+            .iter()
+            .for_each(|key| drop(schema.remove(*key)));
     }
     if preserves {
-        ["items", "properties"].iter().for_each(|key| drop(schema.remove(*key)));
+        ["items", "properties"]
+            .iter()
+            .for_each(|key| drop(schema.remove(*key)));
     }
     let kind = schema.get("type").and_then(Value::as_str).unwrap_or("");
     if (kind == "array" && !schema.contains_key("items")) || (preserves && kind == "object") {

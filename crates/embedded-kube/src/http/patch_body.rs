@@ -17,19 +17,40 @@ pub const ALL: [&str; 4] = [JSON, MERGE, STRATEGIC, APPLY];
 const NO_PATCH: &str = "Invalid JSON Patch";
 
 /// The patch and what its decoder noticed. Where fields are validated it is read twice, and the first reader says what is wrong.
-pub fn read(media: &str, validation: FieldValidation, bytes: &[u8]) -> Result<(Patch, Vec<String>), Status> {
+pub fn read(
+    media: &str,
+    validation: FieldValidation,
+    bytes: &[u8],
+) -> Result<(Patch, Vec<String>), Status> {
     if media == APPLY {
         let (config, findings) = body::parse_apply(bytes)?;
         return Ok((Patch::Apply(config), findings));
     }
     let validated = validation != FieldValidation::Ignore;
-    let (value, mut findings) = body::parse_patch(bytes, if media == JSON { Known::Operations } else { Known::Nothing })
-        .map_err(|why| unreadable(media, validated, why))?;
+    let (value, mut findings) = body::parse_patch(
+        bytes,
+        if media == JSON {
+            Known::Operations
+        } else {
+            Known::Nothing
+        },
+    )
+    .map_err(|why| unreadable(media, validated, why))?;
     let patch = match media {
         JSON => {
-            findings.iter_mut().for_each(|finding| finding.insert_str(0, "json patch "));
-            let plain = String::from_utf8_lossy(bytes).contains(['<', '>', '&', '\u{2028}', '\u{2029}']);
-            Patch::Json(operations(value, validated)?, if plain { Spelling::Plain } else { Spelling::Escaped })
+            findings
+                .iter_mut()
+                .for_each(|finding| finding.insert_str(0, "json patch "));
+            let plain =
+                String::from_utf8_lossy(bytes).contains(['<', '>', '&', '\u{2028}', '\u{2029}']);
+            Patch::Json(
+                operations(value, validated)?,
+                if plain {
+                    Spelling::Plain
+                } else {
+                    Spelling::Escaped
+                },
+            )
         }
         MERGE => Patch::Merge(fields(value, validated)?),
         _ if value.is_null() => Patch::Strategic(Map::new().into()),
@@ -49,18 +70,26 @@ fn unreadable(media: &str, validated: bool, why: String) -> Status {
 /// What else is wrong with operations that are validated is said when they are carried out.
 fn operations(mut value: Value, validated: bool) -> Result<Value, Status> {
     let refused = |found: &Value, wanted: &str| {
-        Status::bad_request(format!("json: cannot unmarshal {} into Go value of type jsonpatch.{wanted}", json::kind(found)))
+        Status::bad_request(format!(
+            "json: cannot unmarshal {} into Go value of type jsonpatch.{wanted}",
+            json::kind(found)
+        ))
     };
     match &mut value {
         Value::Null => return Ok(Vec::<Value>::new().into()),
         _ if validated => {}
         Value::Array(list) => {
-            if let Some(other) = list.iter().find(|operation| !operation.is_object() && !operation.is_null()) {
+            if let Some(other) = list
+                .iter()
+                .find(|operation| !operation.is_object() && !operation.is_null())
+            {
                 return Err(refused(other, "Operation"));
             }
             // A word that is no text is none.
             for operation in list.iter_mut().filter_map(Value::as_object_mut) {
-                operation.retain(|field, word| word.is_string() || !matches!(field.as_str(), "op" | "path" | "from"));
+                operation.retain(|field, word| {
+                    word.is_string() || !matches!(field.as_str(), "op" | "path" | "from")
+                });
             }
         }
         other => return Err(refused(other, "Patch")),

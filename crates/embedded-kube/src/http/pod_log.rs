@@ -31,10 +31,15 @@ impl Wanted {
     fn read(call: &Call<'_>) -> Result<Self, Status> {
         let seconds = call.query.number("sinceSeconds")?;
         let time = match call.query.get("sinceTime").filter(|text| *text != "null") {
-            Some(text) => read_time(text).map_err(Status::bad_request)?.and_then(|t| t.parse().ok()),
+            Some(text) => read_time(text)
+                .map_err(Status::bad_request)?
+                .and_then(|t| t.parse().ok()),
             None => None,
         };
-        let (tail, limit) = (call.query.number("tailLines")?, call.query.number("limitBytes")?);
+        let (tail, limit) = (
+            call.query.number("tailLines")?,
+            call.query.number("limitBytes")?,
+        );
         let causes = problems(call, seconds, (tail, limit));
         if !causes.is_empty() {
             return Err(Status::invalid("", "PodLogOptions", call.name(), causes));
@@ -45,20 +50,33 @@ impl Wanted {
             container: call.query.get("container").unwrap_or("").to_owned(),
             previous: call.query.flag("previous"),
             timestamps: call.query.flag("timestamps"),
-            since: seconds.map(|s| now.saturating_sub(SignedDuration::from_secs(s)).unwrap_or(Timestamp::MIN)).or(time),
+            since: seconds
+                .map(|s| {
+                    now.saturating_sub(SignedDuration::from_secs(s))
+                        .unwrap_or(Timestamp::MIN)
+                })
+                .or(time),
             tail: size(tail),
             limit: size(limit),
         })
     }
 
     fn line(&self, time: Timestamp, text: &str) -> String {
-        if self.timestamps { format!("{time:.9} {text}\n") } else { format!("{text}\n") }
+        if self.timestamps {
+            format!("{time:.9} {text}\n")
+        } else {
+            format!("{text}\n")
+        }
     }
 
     /// The lines that are asked for, and how many there are in all.
     fn text(&self, log: &Log) -> (String, usize) {
-        let from = self.tail.map_or(0, |tail| log.lines.len().saturating_sub(tail));
-        let wanted = log.lines[from..].iter().filter(|(time, _)| self.since.is_none_or(|since| *time >= since));
+        let from = self
+            .tail
+            .map_or(0, |tail| log.lines.len().saturating_sub(tail));
+        let wanted = log.lines[from..]
+            .iter()
+            .filter(|(time, _)| self.since.is_none_or(|since| *time >= since));
         let mut text: String = wanted.map(|(time, line)| self.line(*time, line)).collect();
         if let Some(limit) = self.limit {
             text.truncate(text.floor_char_boundary(limit));
@@ -68,9 +86,15 @@ impl Wanted {
 }
 
 /// What is wrong with the options.
-fn problems(call: &Call<'_>, seconds: Option<i64>, (tail, limit): (Option<i64>, Option<i64>)) -> Vec<Cause> {
+fn problems(
+    call: &Call<'_>,
+    seconds: Option<i64>,
+    (tail, limit): (Option<i64>, Option<i64>),
+) -> Vec<Cause> {
     let mut causes = Vec::new();
-    let mut invalid = |field: &str, value: i64, detail: &str| causes.push(Cause::invalid(field, &value.into(), detail));
+    let mut invalid = |field: &str, value: i64, detail: &str| {
+        causes.push(Cause::invalid(field, &value.into(), detail))
+    };
     if let Some(lines) = tail.filter(|n| *n < 0) {
         invalid("tailLines", lines, "must be greater than or equal to 0");
     }
@@ -80,7 +104,10 @@ fn problems(call: &Call<'_>, seconds: Option<i64>, (tail, limit): (Option<i64>, 
     match seconds {
         // The field of what belongs to none is an empty list.
         Some(_) if call.query.has("sinceTime") => {
-            causes.push(Cause::forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"));
+            causes.push(Cause::forbidden(
+                "[]",
+                "at most one of `sinceTime` or `sinceSeconds` may be specified",
+            ));
         }
         Some(seconds) if seconds < 1 => invalid("sinceSeconds", seconds, "must be greater than 0"),
         _ => {}
@@ -94,12 +121,27 @@ fn problems(call: &Call<'_>, seconds: Option<i64>, (tail, limit): (Option<i64>, 
 /// `GET pods/NAME/log`.
 pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
     let wanted = Wanted::read(call)?;
-    let pod = call.registry().get_stored(&call.resource, &call.namespace, call.name())?.object();
+    let pod = call
+        .registry()
+        .get_stored(&call.resource, &call.namespace, call.name())?
+        .object();
     let read = call.shared.logs.clone();
-    let log = read(&pod, &wanted.container, wanted.previous, call.registry().now()).map_err(Status::bad_request)?;
+    let log = read(
+        &pod,
+        &wanted.container,
+        wanted.previous,
+        call.registry().now(),
+    )
+    .map_err(Status::bad_request)?;
     if pod.str_at("/spec/nodeName").is_empty() {
         match call.form()? {
-            Form::Metadata => return Err(Status::new(500, "", "object does not implement the Object interfaces")),
+            Form::Metadata => {
+                return Err(Status::new(
+                    500,
+                    "",
+                    "object does not implement the Object interfaces",
+                ));
+            }
             Form::MetadataList => return Err(negotiate::no_list("rest.LocationStreamer")),
             _ => {}
         }
@@ -110,9 +152,15 @@ pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
     }
     let (text, seen) = wanted.text(&log);
     let follows = call.query.flag("follow") && !wanted.previous;
-    let body = if !follows || log.ended { Body::from(text) } else { follow(call, &pod, wanted, text, seen) };
+    let body = if !follows || log.ended {
+        Body::from(text)
+    } else {
+        follow(call, &pod, wanted, text, seen)
+    };
     let mut response = Response::new(body);
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
     Ok(response)
 }
 
@@ -132,20 +180,35 @@ struct Followed {
 impl Followed {
     /// What has been added; `None` when nothing will be any more.
     fn more(&mut self) -> Option<String> {
-        let pod = self.registry.get_stored(&self.resource, &self.namespace, &self.name).ok()?.object();
+        let pod = self
+            .registry
+            .get_stored(&self.resource, &self.namespace, &self.name)
+            .ok()?
+            .object();
         if pod.uid() != self.uid || self.left == Some(0) {
             return None;
         }
         let log = (self.read)(&pod, &self.wanted.container, false, self.registry.now()).ok()?;
         // A restarted container begins again.
-        let from = if log.lines.len() < self.seen { 0 } else { self.seen };
-        let mut text: String = log.lines[from..].iter().map(|(time, line)| self.wanted.line(*time, line)).collect();
+        let from = if log.lines.len() < self.seen {
+            0
+        } else {
+            self.seen
+        };
+        let mut text: String = log.lines[from..]
+            .iter()
+            .map(|(time, line)| self.wanted.line(*time, line))
+            .collect();
         self.seen = log.lines.len();
         if let Some(left) = &mut self.left {
             text.truncate(text.floor_char_boundary(*left));
             *left -= text.len();
         }
-        if text.is_empty() && log.ended { None } else { Some(text) }
+        if text.is_empty() && log.ended {
+            None
+        } else {
+            Some(text)
+        }
     }
 }
 
@@ -161,18 +224,19 @@ fn follow(call: &Call<'_>, pod: &Object, wanted: Wanted, text: String, seen: usi
         wanted,
         seen,
     };
-    let stream = futures::stream::unfold((followed, Some(text)), |(mut followed, first)| async move {
-        let text = match first {
-            Some(text) => text,
-            None => loop {
-                tokio::time::sleep(PAUSE).await;
-                match followed.more()? {
-                    text if text.is_empty() => {}
-                    text => break text,
-                }
-            },
-        };
-        Some((Ok::<_, Infallible>(Bytes::from(text)), (followed, None)))
-    });
+    let stream =
+        futures::stream::unfold((followed, Some(text)), |(mut followed, first)| async move {
+            let text = match first {
+                Some(text) => text,
+                None => loop {
+                    tokio::time::sleep(PAUSE).await;
+                    match followed.more()? {
+                        text if text.is_empty() => {}
+                        text => break text,
+                    }
+                },
+            };
+            Some((Ok::<_, Infallible>(Bytes::from(text)), (followed, None)))
+        });
     Body::from_stream(stream)
 }

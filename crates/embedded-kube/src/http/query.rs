@@ -17,9 +17,17 @@ impl Query {
     pub fn parse(text: &str) -> Self {
         let pair = |p: &str| {
             let (key, value) = p.split_once('=').unwrap_or((p, ""));
-            (decode(&key.replace('+', " ")), decode(&value.replace('+', " ")))
+            (
+                decode(&key.replace('+', " ")),
+                decode(&value.replace('+', " ")),
+            )
         };
-        Self(text.split('&').filter(|p| !p.is_empty()).map(pair).collect())
+        Self(
+            text.split('&')
+                .filter(|p| !p.is_empty())
+                .map(pair)
+                .collect(),
+        )
     }
 
     /// The first value, if it is not empty.
@@ -28,7 +36,10 @@ impl Query {
     }
 
     fn first(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// Whether it is there, even if it says nothing.
@@ -38,23 +49,38 @@ impl Query {
 
     /// All values, in their order.
     pub fn all(&self, name: &str) -> Vec<&str> {
-        self.0.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str()).collect()
+        self.0
+            .iter()
+            .filter(|(key, _)| key == name)
+            .map(|(_, value)| value.as_str())
+            .collect()
     }
 
     /// Go's reading of a boolean parameter: anything but these words is true.
     pub fn flag(&self, name: &str) -> bool {
-        self.first(name).is_some_and(|v| v != "0" && !v.eq_ignore_ascii_case("false"))
+        self.first(name)
+            .is_some_and(|v| v != "0" && !v.eq_ignore_ascii_case("false"))
     }
 
     pub fn number(&self, name: &str) -> Result<Option<i64>, Status> {
-        let Some(text) = self.first(name) else { return Ok(None) };
-        gotypes::read_int(text).map(Some).map_err(Status::bad_request)
+        let Some(text) = self.first(name) else {
+            return Ok(None);
+        };
+        gotypes::read_int(text)
+            .map(Some)
+            .map_err(Status::bad_request)
     }
 
     /// How long a client waits is its own affair, but it has to be a duration.
     pub fn check_timeout(&self) -> Result<(), Status> {
-        let wrong = |error| Status::bad_request(format!("invalid timeout specified in the request URL - {error}"));
-        self.get("timeout").map_or(Ok(()), |text| duration::parse(text).map(drop).map_err(wrong))
+        let wrong = |error| {
+            Status::bad_request(format!(
+                "invalid timeout specified in the request URL - {error}"
+            ))
+        };
+        self.get("timeout").map_or(Ok(()), |text| {
+            duration::parse(text).map(drop).map_err(wrong)
+        })
     }
 
     /// Only `All` is known; what else was said is refused by [`Query::write_problems`].
@@ -81,8 +107,15 @@ impl Query {
             manager_problems(&At::new(&manager.into(), "fieldManager"), &mut causes);
         }
         causes.extend(dry_run_problem(&self.dry_run_values()));
-        if let Some(other) = self.get("fieldValidation").filter(|v| !matches!(*v, "Ignore" | "Strict" | "Warn")) {
-            causes.push(Cause::not_supported("fieldValidation", &other.into(), &["", "Ignore", "Strict", "Warn"]));
+        if let Some(other) = self
+            .get("fieldValidation")
+            .filter(|v| !matches!(*v, "Ignore" | "Strict" | "Warn"))
+        {
+            causes.push(Cause::not_supported(
+                "fieldValidation",
+                &other.into(),
+                &["", "Ignore", "Strict", "Warn"],
+            ));
         }
         causes
     }
@@ -94,20 +127,36 @@ impl Query {
         let mut unknown = None;
         if let Some(matching) = self.get("resourceVersionMatch") {
             if self.get("resourceVersion").is_none() {
-                forbid("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided");
+                forbid(
+                    "resourceVersionMatch",
+                    "resourceVersionMatch is forbidden unless resourceVersion is provided",
+                );
             }
             if self.get("continue").is_some() {
-                forbid("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided");
+                forbid(
+                    "resourceVersionMatch",
+                    "resourceVersionMatch is forbidden when continue is provided",
+                );
             }
             if !matches!(matching, "Exact" | "NotOlderThan") {
-                unknown = Some(Cause::not_supported("resourceVersionMatch", &matching.into(), &["Exact", "NotOlderThan", ""]));
+                unknown = Some(Cause::not_supported(
+                    "resourceVersionMatch",
+                    &matching.into(),
+                    &["Exact", "NotOlderThan", ""],
+                ));
             }
             if matching == "Exact" && self.get("resourceVersion") == Some("0") {
-                forbid("resourceVersionMatch", "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+                forbid(
+                    "resourceVersionMatch",
+                    "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+                );
             }
         }
         if self.has("sendInitialEvents") {
-            forbid("sendInitialEvents", "sendInitialEvents is forbidden for list");
+            forbid(
+                "sendInitialEvents",
+                "sendInitialEvents is forbidden for list",
+            );
         }
         causes.extend(unknown);
         causes
@@ -123,19 +172,35 @@ impl Query {
             causes.push(Cause::forbidden("resourceVersionMatch", detail));
         }
         // Who watches from now on without a word of it wants what is there first.
-        let from_now = !initial && matching.is_none() && matches!(self.get("resourceVersion"), None | Some("0"));
-        let matching = if from_now { Some("NotOlderThan") } else { matching };
+        let from_now = !initial
+            && matching.is_none()
+            && matches!(self.get("resourceVersion"), None | Some("0"));
+        let matching = if from_now {
+            Some("NotOlderThan")
+        } else {
+            matching
+        };
         let initial = initial || from_now;
-        let Some(matching) = matching else { return causes };
+        let Some(matching) = matching else {
+            return causes;
+        };
         if !initial {
-            let detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+            let detail =
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
             causes.push(Cause::forbidden("resourceVersionMatch", detail));
         }
         if matching != "NotOlderThan" {
-            causes.push(Cause::not_supported("resourceVersionMatch", &matching.into(), &["NotOlderThan"]));
+            causes.push(Cause::not_supported(
+                "resourceVersionMatch",
+                &matching.into(),
+                &["NotOlderThan"],
+            ));
         }
         if self.get("continue").is_some() {
-            causes.push(Cause::forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided"));
+            causes.push(Cause::forbidden(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden when continue is provided",
+            ));
         }
         causes
     }

@@ -18,20 +18,35 @@ use tiphys_apimachinery::selector::{FieldSelector, LabelSelector};
 
 /// Resources that are asked, not kept.
 pub fn is_review(resource: &Resource) -> bool {
-    matches!(resource.group.as_str(), "authentication.k8s.io" | "authorization.k8s.io")
+    matches!(
+        resource.group.as_str(),
+        "authentication.k8s.io" | "authorization.k8s.io"
+    )
 }
 
 pub async fn answer(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
     let form = negotiate::form_but_table(&call.parts.headers)?;
     let mut options = write::options(call)?;
     let bytes = body::read(incoming).await?;
-    let (mut object, findings) = body::read_object(&call.resource.kind, gotypes::of(&call.resource.gvk()), &call.parts.headers, &bytes)?;
+    let (mut object, findings) = body::read_object(
+        &call.resource.kind,
+        gotypes::of(&call.resource.gvk()),
+        &call.parts.headers,
+        &bytes,
+    )?;
     options.findings = findings;
     meta::check_type(&call.resource, &mut object)?;
     let mut warnings = strategy::check_fields(&call.resource, &mut object, &options)?;
-    meta::check_namespace(&call.resource, &call.namespace, &mut object).map_err(|status| status.warned(&warnings))?;
+    meta::check_namespace(&call.resource, &call.namespace, &mut object)
+        .map_err(|status| status.warned(&warnings))?;
     warnings.extend(meta::distinct_owners(&mut object, false));
-    for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+    for field in [
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+    ] {
         object.metadata_mut().remove(field);
     }
     strategy::drop_empty(&call.resource, &mut object);
@@ -42,25 +57,33 @@ pub async fn answer(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
             json!({"userInfo": call.user().to_json()})
         }
         "selfsubjectrulesreviews" => {
-            let status = rules(call, object.str_at("/spec/namespace")).map_err(|status| status.warned(&warnings))?;
+            let status = rules(call, object.str_at("/spec/namespace"))
+                .map_err(|status| status.warned(&warnings))?;
             object = plain(call, json!({}));
             object.0.insert("spec".into(), json!({}));
             status
         }
         "tokenreviews" => {
             let status = token(call, &object).map_err(|status| status.warned(&warnings))?;
-            call.registry().track_new(&call.resource, &mut object, Part::Main, &options);
+            call.registry()
+                .track_new(&call.resource, &mut object, Part::Main, &options);
             status
         }
         kind => {
-            call.registry().track_new(&call.resource, &mut object, Part::Main, &options);
+            call.registry()
+                .track_new(&call.resource, &mut object, Part::Main, &options);
             access(call, &object, kind).map_err(|status| status.warned(&warnings))?
         }
     };
     object.0.insert("status".into(), status);
     let answer = match form {
-        Form::Metadata => negotiate::in_version(negotiate::is_beta(&call.parts.headers), object::metadata_only(&call.resource, &object)),
-        Form::MetadataList => return Err(negotiate::wrong_number(&call.resource, false).warned(&warnings)),
+        Form::Metadata => negotiate::in_version(
+            negotiate::is_beta(&call.parts.headers),
+            object::metadata_only(&call.resource, &object),
+        ),
+        Form::MetadataList => {
+            return Err(negotiate::wrong_number(&call.resource, false).warned(&warnings));
+        }
         _ => object.into_value(),
     };
     let mut response = with_warnings(json_response(&answer), &warnings);
@@ -83,9 +106,19 @@ fn rules(call: &Call<'_>, namespace: &str) -> Result<Value, Status> {
     let user = call.user();
     let (rules, wrong) = call.shared.auth.policy().rules_for(&user, namespace);
     let of = |fields: &[&str], wanted: &str| -> Vec<Value> {
-        let shown =
-            |rule: &Value| fields.iter().filter_map(|f| Some(((*f).to_owned(), rule.get(*f)?.clone()))).collect::<Map<_, _>>().into();
-        rules.iter().map(crate::auth::Rule::to_json).filter(|r| r.get(wanted).is_some()).map(|r| shown(&r)).collect()
+        let shown = |rule: &Value| {
+            fields
+                .iter()
+                .filter_map(|f| Some(((*f).to_owned(), rule.get(*f)?.clone())))
+                .collect::<Map<_, _>>()
+                .into()
+        };
+        rules
+            .iter()
+            .map(crate::auth::Rule::to_json)
+            .filter(|r| r.get(wanted).is_some())
+            .map(|r| shown(&r))
+            .collect()
     };
     let mut status = json!({
         "resourceRules": of(&["verbs", "apiGroups", "resources", "resourceNames"], "resources"),
@@ -101,10 +134,16 @@ fn rules(call: &Call<'_>, namespace: &str) -> Result<Value, Status> {
 fn token(call: &Call<'_>, review: &Object) -> Result<Value, Status> {
     let given = review.str_at("/spec/token");
     if given.is_empty() {
-        return Err(Status::bad_request("token is required for TokenReview in authentication"));
+        return Err(Status::bad_request(
+            "token is required for TokenReview in authentication",
+        ));
     }
     let audiences = texts(review.pointer("/spec/audiences"));
-    let audiences = if audiences.is_empty() { Auth::own_audience() } else { audiences };
+    let audiences = if audiences.is_empty() {
+        Auth::own_audience()
+    } else {
+        audiences
+    };
     // What was sent as the answer stays where nothing is found out.
     let mut status = review.0.get("status").cloned().unwrap_or_default();
     match call.shared.auth.authenticate(given, &audiences) {
@@ -114,7 +153,9 @@ fn token(call: &Call<'_>, review: &Object) -> Result<Value, Status> {
             status["audiences"] = good.into();
         }
         Err(error) => {
-            status.as_object_mut().map(|map| map.remove("authenticated"));
+            status
+                .as_object_mut()
+                .map(|map| map.remove("authenticated"));
             status["error"] = error.into();
         }
     }
@@ -123,7 +164,12 @@ fn token(call: &Call<'_>, review: &Object) -> Result<Value, Status> {
 
 fn texts(value: Option<&Value>) -> Vec<String> {
     let list = value.and_then(Value::as_array);
-    list.map(|l| l.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect()).unwrap_or_default()
+    list.map(|l| {
+        l.iter()
+            .filter_map(|v| v.as_str().map(str::to_owned))
+            .collect()
+    })
+    .unwrap_or_default()
 }
 
 /// The three reviews of access: of oneself, of anybody, of anybody in this namespace.
@@ -133,14 +179,22 @@ fn access(call: &Call<'_>, review: &Object, kind: &str) -> Result<Value, Status>
         return Err(Status::invalid("authorization.k8s.io", "", "", causes));
     }
     let of_self = kind == "selfsubjectaccessreviews";
-    let user = if of_self { (*call.user()).clone() } else { subject(review) };
+    let user = if of_self {
+        (*call.user()).clone()
+    } else {
+        subject(review)
+    };
     let asked = asked(review);
     let (allowed, reason) = call.shared.auth.authorize(&user, &asked);
     let mut status = json!({"allowed": allowed});
     if !reason.is_empty() {
         status["reason"] = reason.into();
     }
-    let ignored = ignored_selectors(review.pointer("/spec/resourceAttributes").unwrap_or(&Value::Null));
+    let ignored = ignored_selectors(
+        review
+            .pointer("/spec/resourceAttributes")
+            .unwrap_or(&Value::Null),
+    );
     if !ignored.is_empty() {
         status["evaluationError"] = ignored.join("; ").into();
     }
@@ -152,26 +206,54 @@ fn ignored_selectors(attributes: &Value) -> Vec<String> {
     const ONE_VALUE: [&str; 2] = ["In", "NotIn"];
     const OPERATORS: [&str; 4] = ["In", "NotIn", "Exists", "DoesNotExist"];
     let text = |value: &Value, field: &str| value[field].as_str().unwrap_or("").to_owned();
-    let field_fits = |r: &Value| ONE_VALUE.contains(&text(r, "operator").as_str()) && r["values"].as_array().is_some_and(|v| v.len() == 1);
+    let field_fits = |r: &Value| {
+        ONE_VALUE.contains(&text(r, "operator").as_str())
+            && r["values"].as_array().is_some_and(|v| v.len() == 1)
+    };
     let label_fits = |r: &Value| OPERATORS.contains(&text(r, "operator").as_str());
     let mut out = Vec::new();
     for name in ["fieldSelector", "labelSelector"] {
         let selector = &attributes[name];
         let of_fields = name == "fieldSelector";
-        let (raw, requirements) =
-            (text(selector, "rawSelector"), selector["requirements"].as_array().map(Vec::as_slice).unwrap_or_default());
-        let unread = !raw.is_empty() && if of_fields { FieldSelector::parse(&raw).is_err() } else { LabelSelector::parse(&raw).is_err() };
-        let good = requirements.iter().filter(|r| if of_fields { field_fits(r) } else { label_fits(r) }).count();
+        let (raw, requirements) = (
+            text(selector, "rawSelector"),
+            selector["requirements"]
+                .as_array()
+                .map(Vec::as_slice)
+                .unwrap_or_default(),
+        );
+        let unread = !raw.is_empty()
+            && if of_fields {
+                FieldSelector::parse(&raw).is_err()
+            } else {
+                LabelSelector::parse(&raw).is_err()
+            };
+        let good = requirements
+            .iter()
+            .filter(|r| {
+                if of_fields {
+                    field_fits(r)
+                } else {
+                    label_fits(r)
+                }
+            })
+            .count();
         if unread || good < requirements.len() {
             let partially = if good > 0 { "partially " } else { "" };
-            out.push(format!("spec.resourceAttributes.{name} {partially}ignored due to parse error"));
+            out.push(format!(
+                "spec.resourceAttributes.{name} {partially}ignored due to parse error"
+            ));
         }
     }
     out
 }
 
 fn check(call: &Call<'_>, review: &Object, kind: &str) -> Vec<Cause> {
-    let of = |field: &str| review.pointer(&format!("/spec/{field}")).filter(|v| !v.is_null());
+    let of = |field: &str| {
+        review
+            .pointer(&format!("/spec/{field}"))
+            .filter(|v| !v.is_null())
+    };
     let (resource, url) = (of("resourceAttributes"), of("nonResourceAttributes"));
     let mut causes = Vec::new();
     if let (Some(_), Some(url)) = (resource, url) {
@@ -185,26 +267,55 @@ fn check(call: &Call<'_>, review: &Object, kind: &str) -> Vec<Cause> {
         let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
         causes.push(Cause::invalid("spec.resourceAttributes", &Value::Null, why));
     }
-    if kind != "selfsubjectaccessreviews" && review.str_at("/spec/user").is_empty() && texts(of("groups")).is_empty() {
-        causes.push(Cause::invalid("spec.user", &"".into(), "at least one of user or group must be specified"));
+    if kind != "selfsubjectaccessreviews"
+        && review.str_at("/spec/user").is_empty()
+        && texts(of("groups")).is_empty()
+    {
+        causes.push(Cause::invalid(
+            "spec.user",
+            &"".into(),
+            "at least one of user or group must be specified",
+        ));
     }
-    causes.extend(crate::strategy::selector_attributes(resource.unwrap_or(&Value::Null)));
+    causes.extend(crate::strategy::selector_attributes(
+        resource.unwrap_or(&Value::Null),
+    ));
     let metadata = review.0.get("metadata").and_then(Value::as_object);
     let local = kind == "localsubjectaccessreviews";
     let kept = |key: &String| key != "managedFields" && !(local && key == "namespace");
-    if let Some(metadata) = metadata.filter(|m| m.iter().any(|(key, value)| kept(key) && !value.is_null())) {
-        let why = if local { "must be empty except for namespace" } else { "must be empty" };
-        let shown = gotypes::find("meta/v1.ObjectMeta").map(|of| gotypes::text_of(metadata, of)).unwrap_or_default();
+    if let Some(metadata) =
+        metadata.filter(|m| m.iter().any(|(key, value)| kept(key) && !value.is_null()))
+    {
+        let why = if local {
+            "must be empty except for namespace"
+        } else {
+            "must be empty"
+        };
+        let shown = gotypes::find("meta/v1.ObjectMeta")
+            .map(|of| gotypes::text_of(metadata, of))
+            .unwrap_or_default();
         let message = format!("Invalid value: {shown}: {why}");
-        causes.push(Cause { reason: "FieldValueInvalid", message, field: "metadata".into() });
+        causes.push(Cause {
+            reason: "FieldValueInvalid",
+            message,
+            field: "metadata".into(),
+        });
     }
     if local {
         let namespace = review.str_at("/spec/resourceAttributes/namespace");
         if resource.is_some() && namespace != call.namespace {
-            causes.push(Cause::invalid("spec.resourceAttributes.namespace", &namespace.into(), "must match metadata.namespace"));
+            causes.push(Cause::invalid(
+                "spec.resourceAttributes.namespace",
+                &namespace.into(),
+                "must match metadata.namespace",
+            ));
         }
         if let Some(url) = url {
-            causes.push(Cause::invalid("spec.nonResourceAttributes", &internal(url), "disallowed on this kind of request"));
+            causes.push(Cause::invalid(
+                "spec.nonResourceAttributes",
+                &internal(url),
+                "disallowed on this kind of request",
+            ));
         }
     }
     causes
@@ -223,13 +334,23 @@ fn subject(review: &Object) -> UserInfo {
         name: review.str_at("/spec/user").to_owned(),
         uid: review.str_at("/spec/uid").to_owned(),
         groups: texts(review.pointer("/spec/groups")),
-        extra: extra.map(|m| m.iter().map(|(key, value)| (key.clone(), texts(Some(value)))).collect()).unwrap_or_default(),
+        extra: extra
+            .map(|m| {
+                m.iter()
+                    .map(|(key, value)| (key.clone(), texts(Some(value))))
+                    .collect()
+            })
+            .unwrap_or_default(),
     }
 }
 
 fn asked(review: &Object) -> Attributes {
     let is_resource = review.pointer("/spec/resourceAttributes").is_some();
-    let part = if is_resource { "resourceAttributes" } else { "nonResourceAttributes" };
+    let part = if is_resource {
+        "resourceAttributes"
+    } else {
+        "nonResourceAttributes"
+    };
     let word = |field: &str| review.str_at(&format!("/spec/{part}/{field}")).to_owned();
     Attributes {
         is_resource,

@@ -55,7 +55,9 @@ pub fn parse(path: &str) -> Route {
     match words.as_slice() {
         [""] if ends == 0 => Route::Index,
         ["", ..] => Route::Unknown,
-        ["openapi", "v3", rest @ ..] if ends > 0 => Route::OpenApiV3Group(format!("{}/", rest.join("/"))),
+        ["openapi", "v3", rest @ ..] if ends > 0 => {
+            Route::OpenApiV3Group(format!("{}/", rest.join("/")))
+        }
         ["healthz" | "livez" | "readyz" | "openapi", ..] if ends > 0 => Route::Unknown,
         ["apis"] if ends > 1 => Route::Unknown,
         ["apis", "", ..] => Route::Unknown,
@@ -84,14 +86,23 @@ fn resource(group: &str, version: &str, words: &[&str]) -> Route {
         ["watch", rest @ ..] => (true, rest),
         _ => (false, words),
     };
-    let base = Target { group: group.to_owned(), version: version.to_owned(), watched, ..Target::default() };
+    let base = Target {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        watched,
+        ..Target::default()
+    };
     let is_namespace_part = |sub: &str| group.is_empty() && matches!(sub, "status" | "finalize");
     let (namespace, rest) = match words {
         ["namespaces", _, sub] if is_namespace_part(sub) => (None, words),
-        ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (Some((*namespace).to_owned()), rest),
+        ["namespaces", namespace, rest @ ..] if !rest.is_empty() => {
+            (Some((*namespace).to_owned()), rest)
+        }
         _ => (None, words),
     };
-    let [kind, rest @ ..] = rest else { return Route::Unknown };
+    let [kind, rest @ ..] = rest else {
+        return Route::Unknown;
+    };
     Route::Resource(Target {
         namespace,
         resource: (*kind).to_owned(),
@@ -111,7 +122,10 @@ pub fn decode(text: &str) -> String {
     let mut out = Vec::with_capacity(bytes.len());
     let mut i = 0;
     while i < bytes.len() {
-        let escape = (bytes[i] == b'%').then(|| text.get(i + 1..i + 3)).flatten().and_then(|h| u8::from_str_radix(h, 16).ok());
+        let escape = (bytes[i] == b'%')
+            .then(|| text.get(i + 1..i + 3))
+            .flatten()
+            .and_then(|h| u8::from_str_radix(h, 16).ok());
         match escape {
             Some(byte) => {
                 out.push(byte);
@@ -140,30 +154,58 @@ mod tests {
     #[test]
     fn namespaces_are_a_scope_and_a_resource() {
         let t = target("/api/v1/namespaces/ns/pods/p/log");
-        assert_eq!((t.namespace.as_deref(), t.resource.as_str()), (Some("ns"), "pods"));
-        assert_eq!((t.name.as_deref(), t.subresource.as_deref()), (Some("p"), Some("log")));
+        assert_eq!(
+            (t.namespace.as_deref(), t.resource.as_str()),
+            (Some("ns"), "pods")
+        );
+        assert_eq!(
+            (t.name.as_deref(), t.subresource.as_deref()),
+            (Some("p"), Some("log"))
+        );
         let t = target("/api/v1/namespaces/ns");
-        assert_eq!((t.namespace, t.resource.as_str(), t.name.as_deref()), (None, "namespaces", Some("ns")));
+        assert_eq!(
+            (t.namespace, t.resource.as_str(), t.name.as_deref()),
+            (None, "namespaces", Some("ns"))
+        );
         let t = target("/api/v1/namespaces/ns/finalize");
-        assert_eq!((t.resource.as_str(), t.subresource.as_deref()), ("namespaces", Some("finalize")));
+        assert_eq!(
+            (t.resource.as_str(), t.subresource.as_deref()),
+            ("namespaces", Some("finalize"))
+        );
         let t = target("/apis/apps/v1/deployments");
-        assert_eq!((t.group.as_str(), t.namespace, t.name), ("apps", None, None));
+        assert_eq!(
+            (t.group.as_str(), t.namespace, t.name),
+            ("apps", None, None)
+        );
         assert_eq!(target("/api/v1/nodes/a%2Fb").name.as_deref(), Some("a/b"));
     }
 
     #[test]
     fn slashes_count_except_at_the_end() {
         assert_eq!(target("/api/v1/nodes/a//"), target("/api/v1/nodes/a"));
-        assert_eq!(target("/api/v1/namespaces//pods").namespace.as_deref(), Some(""));
+        assert_eq!(
+            target("/api/v1/namespaces//pods").namespace.as_deref(),
+            Some("")
+        );
         assert_eq!(target("/api/v1//nodes").resource, "");
-        let paths = ["//api/v1", "//", "/healthz/", "/apis//", "/apis//apps", "/openapi/v2/"];
+        let paths = [
+            "//api/v1",
+            "//",
+            "/healthz/",
+            "/apis//",
+            "/apis//apps",
+            "/openapi/v2/",
+        ];
         assert!(paths.iter().all(|path| parse(path) == Route::Unknown));
     }
 
     #[test]
     fn a_watch_may_be_asked_for_in_the_path() {
         let t = target("/apis/apps/v1/watch/namespaces/ns/deployments/d");
-        assert_eq!((t.watched, t.namespace.as_deref(), t.name.as_deref()), (true, Some("ns"), Some("d")));
+        assert_eq!(
+            (t.watched, t.namespace.as_deref(), t.name.as_deref()),
+            (true, Some("ns"), Some("d"))
+        );
         assert_eq!(parse("/api/v1/watch/"), Route::Incomplete);
     }
 }

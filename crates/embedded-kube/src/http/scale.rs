@@ -5,7 +5,10 @@ use super::{Call, body, json_response, object, patch_body, table, with_warnings,
 use crate::catalog::{CRD_TABLE, Resource};
 use crate::gotypes;
 use crate::registry::meta::{asked_revision, check_name, check_type, check_uid, replaces};
-use crate::registry::{Part, Patch, WriteOptions, Written, apply_scale, patched_scale, settle_said_type, track_scale, unreadable};
+use crate::registry::{
+    Part, Patch, WriteOptions, Written, apply_scale, patched_scale, settle_said_type, track_scale,
+    unreadable,
+};
 use crate::status::Status;
 use crate::strategy;
 use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
@@ -22,29 +25,55 @@ struct Paths {
 }
 
 fn pointer(json_path: &str) -> String {
-    json_path.trim_start_matches('.').split('.').map(|part| format!("/{part}")).collect()
+    json_path
+        .trim_start_matches('.')
+        .split('.')
+        .map(|part| format!("/{part}"))
+        .collect()
 }
 
 fn paths(call: &Call<'_>) -> Paths {
     match call.resource.custom.as_ref().and_then(|c| c.scale.as_ref()) {
-        Some(scale) => Paths { spec: pointer(&scale.spec), status: pointer(&scale.status) },
-        None => Paths { spec: "/spec/replicas".into(), status: "/status/replicas".into() },
+        Some(scale) => Paths {
+            spec: pointer(&scale.spec),
+            status: pointer(&scale.status),
+        },
+        None => Paths {
+            spec: "/spec/replicas".into(),
+            status: "/status/replicas".into(),
+        },
     }
 }
 
 /// The selector in text form.
 fn selector(call: &Call<'_>, object: &Object) -> String {
     if let Some(custom) = &call.resource.custom {
-        let path = custom.scale.as_ref().and_then(|s| s.selector.as_deref()).map(pointer);
-        return path.map(|p| object.str_at(&p).to_owned()).unwrap_or_default();
+        let path = custom
+            .scale
+            .as_ref()
+            .and_then(|s| s.selector.as_deref())
+            .map(pointer);
+        return path
+            .map(|p| object.str_at(&p).to_owned())
+            .unwrap_or_default();
     }
-    object.pointer("/spec/selector").map(super::table::cells::selector_text).filter(|s| s != "<none>").unwrap_or_default()
+    object
+        .pointer("/spec/selector")
+        .map(super::table::cells::selector_text)
+        .filter(|s| s != "<none>")
+        .unwrap_or_default()
 }
 
 fn scale_of(call: &Call<'_>, object: &Object) -> Value {
     let paths = paths(call);
     let mut metadata = Map::new();
-    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+    for field in [
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+    ] {
         if let Some(value) = object.metadata(field) {
             metadata.insert(field.to_owned(), value.clone());
         }
@@ -62,11 +91,20 @@ fn scale_of(call: &Call<'_>, object: &Object) -> Value {
 }
 
 pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
-    let live = call.registry().get(&call.resource.gvr(), &call.namespace, call.name())?;
-    if let Some(path) = call.resource.custom.as_ref().and_then(|c| c.scale.as_ref()).map(|scale| &scale.spec)
+    let live = call
+        .registry()
+        .get(&call.resource.gvr(), &call.namespace, call.name())?;
+    if let Some(path) = call
+        .resource
+        .custom
+        .as_ref()
+        .and_then(|c| c.scale.as_ref())
+        .map(|scale| &scale.spec)
         && live.pointer(&pointer(path)).is_none()
     {
-        return Err(Status::internal(format!("the spec replicas field {path:?} does not exist")));
+        return Err(Status::internal(format!(
+            "the spec replicas field {path:?} does not exist"
+        )));
     }
     answer(call, &live)
 }
@@ -78,7 +116,12 @@ fn answer(call: &Call<'_>, object: &Object) -> Result<Response<Body>, Status> {
         return Ok(json_response(&scale));
     }
     let mut resource = Resource::clone(&call.resource);
-    [resource.group, resource.version, resource.kind, resource.table] = ["autoscaling", "v1", "Scale", table::SCALES].map(str::to_owned);
+    [
+        resource.group,
+        resource.version,
+        resource.kind,
+        resource.table,
+    ] = ["autoscaling", "v1", "Scale", table::SCALES].map(str::to_owned);
     let beta = negotiate::is_beta(&call.parts.headers);
     let whole = || Object::from_value(scale.clone()).map_err(|e| Status::internal(e.to_string()));
     let answer = match negotiate::form(&call.parts.headers)? {
@@ -91,7 +134,10 @@ fn answer(call: &Call<'_>, object: &Object) -> Result<Response<Body>, Status> {
         Form::Table => {
             let include = table::Include::from_query(call.query.get("includeObject"))?;
             let meta = json!({"resourceVersion": object.resource_version()});
-            negotiate::in_version(beta, table::of_object(&resource, &whole()?, meta, include, call.registry().now()))
+            negotiate::in_version(
+                beta,
+                table::of_object(&resource, &whole()?, meta, include, call.registry().now()),
+            )
         }
     };
     Ok(json_response(&answer))
@@ -100,18 +146,27 @@ fn answer(call: &Call<'_>, object: &Object) -> Result<Response<Body>, Status> {
 pub async fn update(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
     let bytes = body::read(incoming).await?;
     let mut options = write::options(call)?;
-    let (mut scale, findings) = body::read_object("Scale", gotypes::find("autoscaling/v1.Scale"), &call.parts.headers, &bytes)?;
+    let (mut scale, findings) = body::read_object(
+        "Scale",
+        gotypes::find("autoscaling/v1.Scale"),
+        &call.parts.headers,
+        &bytes,
+    )?;
     options.findings = findings;
     if call.resource.custom.is_none() {
         check_type(&call.spoken()?, &mut scale)?;
     }
-    let warnings = strategy::read_scale(&mut scale, &options).map_err(|why| not_a_scale(call, &why.reading))?;
-    check_namespace(call, &scale).and_then(|()| check_name(call.name(), &scale)).map_err(|status| status.warned(&warnings))?;
+    let warnings = strategy::read_scale(&mut scale, &options)
+        .map_err(|why| not_a_scale(call, &why.reading))?;
+    check_namespace(call, &scale)
+        .and_then(|()| check_name(call.name(), &scale))
+        .map_err(|status| status.warned(&warnings))?;
     if call.resource.namespaced {
         scale.set_namespace(&call.namespace);
     }
     let changed = |before: &Object| {
-        check_uid(&call.resource, &scale, before.uid(), options.dry_run).map_err(|status| status.warned(&warnings))?;
+        check_uid(&call.resource, &scale, before.uid(), options.dry_run)
+            .map_err(|status| status.warned(&warnings))?;
         let mut scale = scale.clone();
         track_scale(call.registry(), before, &mut scale, &options);
         Ok((scale, warnings.clone()))
@@ -120,16 +175,24 @@ pub async fn update(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
 }
 
 fn check_namespace(call: &Call<'_>, scale: &Object) -> Result<(), Status> {
-    if !call.resource.namespaced || scale.namespace().is_empty() || scale.namespace() == call.namespace {
+    if !call.resource.namespaced
+        || scale.namespace().is_empty()
+        || scale.namespace() == call.namespace
+    {
         return Ok(());
     }
-    Err(Status::bad_request("the namespace of the provided object does not match the namespace sent on the request"))
+    Err(Status::bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request",
+    ))
 }
 
 /// The handler of custom kinds does not know what to call a Scale.
 fn not_a_scale(call: &Call<'_>, why: &str) -> Status {
     Status::bad_request(match call.resource.custom {
-        Some(_) => "no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\"".to_owned(),
+        Some(_) => {
+            "no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\""
+                .to_owned()
+        }
         None => format!("Scale in version \"v1\" cannot be handled as a Scale: {why}"),
     })
 }
@@ -144,7 +207,9 @@ pub async fn patch(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, St
     options.from_tree = matches!(patch, Patch::Strategic(_));
     let changed = |scale: &Object| {
         let mut new = match &patch {
-            Patch::Apply(config) => apply_scale(call.registry(), &call.resource, scale, config, &options)?,
+            Patch::Apply(config) => {
+                apply_scale(call.registry(), &call.resource, scale, config, &options)?
+            }
             other => patched_scale(scale, other)?,
         };
         if call.resource.custom.is_none() {
@@ -152,9 +217,26 @@ pub async fn patch(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, St
         }
         let result = new.clone();
         let from_tree = matches!(patch, Patch::Apply(_) | Patch::Strategic(_));
-        let read = strategy::read_scale(&mut new, &WriteOptions { from_tree, ..options.clone() });
-        let warnings = read.map_err(|why| unreadable(&Gvk::new("autoscaling", "v1", "Scale"), true, &patch, scale, &result, &why))?;
-        check_namespace(call, &new).and_then(|()| check_name(call.name(), &new)).map_err(|status| status.warned(&warnings))?;
+        let read = strategy::read_scale(
+            &mut new,
+            &WriteOptions {
+                from_tree,
+                ..options.clone()
+            },
+        );
+        let warnings = read.map_err(|why| {
+            unreadable(
+                &Gvk::new("autoscaling", "v1", "Scale"),
+                true,
+                &patch,
+                scale,
+                &result,
+                &why,
+            )
+        })?;
+        check_namespace(call, &new)
+            .and_then(|()| check_name(call.name(), &new))
+            .map_err(|status| status.warned(&warnings))?;
         if !matches!(patch, Patch::Apply(_)) {
             track_scale(call.registry(), scale, &mut new, &options);
         }
@@ -173,18 +255,52 @@ fn replica_paths(call: &Call<'_>) -> ReplicaPaths {
             "replicasets" => &["apps/v1beta2", "apps/v1"],
             _ => &["apps/v1beta1", "apps/v1beta2", "apps/v1"],
         };
-        return versions.iter().map(|version| ((*version).to_owned(), replicas.clone())).collect();
+        return versions
+            .iter()
+            .map(|version| ((*version).to_owned(), replicas.clone()))
+            .collect();
     }
-    let definition = call.registry().read().get(CRD_TABLE, "", &format!("{}.{}", resource.resource, resource.group)).map(|d| d.object());
-    let versions = definition.as_ref().and_then(|d| d.pointer("/spec/versions")).and_then(Value::as_array).into_iter().flatten();
-    let path = |version: &Value| version.pointer("/subresources/scale/specReplicasPath").and_then(Value::as_str).map(fields_path);
-    versions.map(|version| (format!("{}/{}", resource.group, version["name"].as_str().unwrap_or_default()), path(version))).collect()
+    let definition = call
+        .registry()
+        .read()
+        .get(
+            CRD_TABLE,
+            "",
+            &format!("{}.{}", resource.resource, resource.group),
+        )
+        .map(|d| d.object());
+    let versions = definition
+        .as_ref()
+        .and_then(|d| d.pointer("/spec/versions"))
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let path = |version: &Value| {
+        version
+            .pointer("/subresources/scale/specReplicasPath")
+            .and_then(Value::as_str)
+            .map(fields_path)
+    };
+    versions
+        .map(|version| {
+            (
+                format!(
+                    "{}/{}",
+                    resource.group,
+                    version["name"].as_str().unwrap_or_default()
+                ),
+                path(version),
+            )
+        })
+        .collect()
 }
 
 fn set_at(object: &mut Object, pointer: &str, value: Value) {
     let words: Vec<&str> = pointer.trim_start_matches('/').split('/').collect();
     if let [parents @ .., last] = words.as_slice() {
-        let map = parents.iter().fold(&mut object.0, |map, word| map_entry(map, word));
+        let map = parents
+            .iter()
+            .fold(&mut object.0, |map, word| map_entry(map, word));
         map.insert((*last).to_owned(), value);
     }
 }
@@ -197,30 +313,57 @@ async fn store(
 ) -> Result<Response<Body>, Status> {
     let paths = replica_paths(call);
     for _ in 0..50 {
-        let mut live = (*call.registry().get(&call.resource.gvr(), &call.namespace, call.name())?).clone();
+        let mut live =
+            (*call
+                .registry()
+                .get(&call.resource.gvr(), &call.namespace, call.name())?)
+            .clone();
         // What the schemas of now do not have is not sent back.
         call.registry().from_storage(&call.resource, &mut live)?;
-        let Value::Object(before) = scale_of(call, &live) else { break };
+        let Value::Object(before) = scale_of(call, &live) else {
+            break;
+        };
         let mut before = Object(before);
-        let managers = owners::to_scale(live.metadata("managedFields"), &paths).map_err(Status::internal)?;
+        let managers =
+            owners::to_scale(live.metadata("managedFields"), &paths).map_err(Status::internal)?;
         if let Some(managers) = managers {
-            before.metadata_mut().insert("managedFields".into(), managers);
+            before
+                .metadata_mut()
+                .insert("managedFields".into(), managers);
         }
         let (scale, warnings) = change(&before)?;
-        let managers =
-            owners::to_object(live.metadata("managedFields"), scale.metadata("managedFields"), &call.resource.api_version(), &paths);
-        let written = set(call, &live, scale, managers.map_err(Status::internal)?, options).map_err(|status| status.warned(&warnings))?;
+        let managers = owners::to_object(
+            live.metadata("managedFields"),
+            scale.metadata("managedFields"),
+            &call.resource.api_version(),
+            &paths,
+        );
+        let written = set(
+            call,
+            &live,
+            scale,
+            managers.map_err(Status::internal)?,
+            options,
+        )
+        .map_err(|status| status.warned(&warnings))?;
         let Some(written) = written else { continue };
         call.registry().durable(written.revision).await?;
         let answer = with_warnings(answer(call, &written.object)?, &warnings);
         return Ok(with_warnings(answer, &written.warnings));
     }
-    Err(Status::modified(&call.resource.group, &call.resource.resource, call.name()))
+    Err(Status::modified(
+        &call.resource.group,
+        &call.resource.resource,
+        call.name(),
+    ))
 }
 
 /// Policies see the Scale, not the object that it is of.
 fn request<'a>(call: &'a Call<'_>, options: &'a WriteOptions) -> Request<'a> {
-    let (by, at) = ((options.dry_run, &options.sender), (call.namespace.as_str(), call.name()));
+    let (by, at) = (
+        (options.dry_run, &options.sender),
+        (call.namespace.as_str(), call.name()),
+    );
     Request::new(call.registry(), &call.resource, Operation::Update, at, by).of("scale")
 }
 
@@ -228,13 +371,26 @@ fn request<'a>(call: &'a Call<'_>, options: &'a WriteOptions) -> Request<'a> {
 fn check_whose(call: &Call<'_>, live: &Object, scale: &Object) -> Result<(), Status> {
     if call.resource.custom.is_some() {
         let none = !scale.resource_version().is_empty() && asked_revision(scale)?.is_none();
-        return if none { replaces(&call.resource, scale, 0).map(drop) } else { Ok(()) };
+        return if none {
+            replaces(&call.resource, scale, 0).map(drop)
+        } else {
+            Ok(())
+        };
     }
     if scale.uid().is_empty() || scale.uid() == live.uid() {
         return Ok(());
     }
-    let why = format!("Precondition failed: UID in precondition: {}, UID in object meta: {}", scale.uid(), live.uid());
-    Err(Status::conflict(&call.resource.group, &format!("{}/scale", call.resource.resource), call.name(), &why))
+    let why = format!(
+        "Precondition failed: UID in precondition: {}, UID in object meta: {}",
+        scale.uid(),
+        live.uid()
+    );
+    Err(Status::conflict(
+        &call.resource.group,
+        &format!("{}/scale", call.resource.resource),
+        call.name(),
+        &why,
+    ))
 }
 
 fn set(
@@ -244,29 +400,58 @@ fn set(
     managers: Option<Value>,
     options: &WriteOptions,
 ) -> Result<Option<Written>, Status> {
-    let old = Object::from_value(scale_of(call, live)).map_err(|e| Status::bad_request(e.to_string()))?;
+    let old =
+        Object::from_value(scale_of(call, live)).map_err(|e| Status::bad_request(e.to_string()))?;
     let mut answers = Answers::default();
-    admission::admit(&request(call, options), &mut scale, Some(&old), &mut answers)?;
+    admission::admit(
+        &request(call, options),
+        &mut scale,
+        Some(&old),
+        &mut answers,
+    )?;
     let replicas = scale.i64_at("/spec/replicas").unwrap_or(0);
     // A custom resource says itself what its numbers may be.
-    let causes = if call.resource.custom.is_none() { strategy::check_scale(&scale) } else { Vec::new() };
+    let causes = if call.resource.custom.is_none() {
+        strategy::check_scale(&scale)
+    } else {
+        Vec::new()
+    };
     if !causes.is_empty() {
         return Err(Status::invalid("autoscaling", "Scale", call.name(), causes));
     }
     check_whose(call, live, &scale)?;
     let asked = asked_revision(&scale)?;
     if asked.is_some_and(|revision| revision.to_string() != live.resource_version()) {
-        return Err(Status::modified(&call.resource.group, &call.resource.resource, call.name()));
+        return Err(Status::modified(
+            &call.resource.group,
+            &call.resource.resource,
+            call.name(),
+        ));
     }
     let mut object = live.clone();
-    let warnings = admission::check(&request(call, options), Objects { new: Some(&scale), old: Some(&old) }, answers)?;
+    let warnings = admission::check(
+        &request(call, options),
+        Objects {
+            new: Some(&scale),
+            old: Some(&old),
+        },
+        answers,
+    )?;
     set_at(&mut object, &paths(call).spec, replicas.into());
     match managers {
-        Some(managers) => object.metadata_mut().insert("managedFields".into(), managers),
+        Some(managers) => object
+            .metadata_mut()
+            .insert("managedFields".into(), managers),
         None => object.metadata_mut().remove("managedFields"),
     };
     // Without a revision in the Scale, only a change in between is a conflict.
-    match call.registry().update_part(&call.resource.gvr(), &call.namespace, object, Part::Scale, options) {
+    match call.registry().update_part(
+        &call.resource.gvr(),
+        &call.namespace,
+        object,
+        Part::Scale,
+        options,
+    ) {
         Ok(mut written) => {
             written.warnings.extend(warnings);
             Ok(Some(written))

@@ -1,6 +1,9 @@
 //! Health, version and the subresources that are not plain writes.
 
-use super::{Call, check_media, connect, json_response, negotiate, object, pod_log, pod_requests, scale, token, write};
+use super::{
+    Call, check_media, connect, json_response, negotiate, object, pod_log, pod_requests, scale,
+    token, write,
+};
 use crate::registry::Part;
 use crate::status::Status;
 use axum::body::Body;
@@ -31,7 +34,10 @@ fn go_arch() -> &'static str {
 
 fn text(text: String) -> Response<Body> {
     let mut response = Response::new(Body::from(text));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response.headers_mut().insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
     response
 }
 
@@ -41,8 +47,16 @@ pub fn health(path: &str, check: &str, verbose: bool) -> Result<Response<Body>, 
         return Err(Status::no_such_path());
     }
     let name = path.trim_start_matches('/').split('/').next().unwrap_or("");
-    let passed = if check.is_empty() { "[+]ping ok\n[+]store ok\n".to_owned() } else { format!("[+]{check} ok\n") };
-    Ok(if verbose { text(format!("{passed}{name} check passed\n")) } else { text("ok".to_owned()) })
+    let passed = if check.is_empty() {
+        "[+]ping ok\n[+]store ok\n".to_owned()
+    } else {
+        format!("[+]{check} ok\n")
+    };
+    Ok(if verbose {
+        text(format!("{passed}{name} check passed\n"))
+    } else {
+        text("ok".to_owned())
+    })
 }
 
 /// How tokens of this server can be checked.
@@ -56,7 +70,10 @@ pub fn open_id() -> Value {
 /// The keys that they are checked with.
 pub fn key_set(keys: &Value) -> Response<Body> {
     let mut response = json_response(keys);
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/jwk-set+json"));
+    response.headers_mut().insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("application/jwk-set+json"),
+    );
     response
 }
 
@@ -72,22 +89,40 @@ pub fn nothing(status: &Status) -> Result<Response<Body>, Status> {
 
 /// A path of which nobody can say what it is about.
 pub fn incomplete(uri: &http::Uri) -> Response<Body> {
-    let asked = uri.path_and_query().map_or("", http::uri::PathAndQuery::as_str);
-    let shown = format!("{asked:?}: failed to create RequestInfo: unable to determine kind and namespace from url, {asked}");
-    let shown = shown.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let asked = uri
+        .path_and_query()
+        .map_or("", http::uri::PathAndQuery::as_str);
+    let shown = format!(
+        "{asked:?}: failed to create RequestInfo: unable to determine kind and namespace from url, {asked}"
+    );
+    let shown = shown
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;");
     let mut response = text(format!("Internal Server Error: {shown}\n"));
     *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
     response
 }
 
 /// What can be asked for by itself.
-const CHECKS: [&str; 8] = ["ping", "log", "etcd", "etcd-readiness", "informer-sync", "shutdown", "autoregister-completion", "store"];
+const CHECKS: [&str; 8] = [
+    "ping",
+    "log",
+    "etcd",
+    "etcd-readiness",
+    "informer-sync",
+    "shutdown",
+    "autoregister-completion",
+    "store",
+];
 
 pub async fn subresource(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
     let name = call.target.subresource.as_deref().unwrap_or("");
     if call.resource.subresource(name).is_none() {
         return Err(match call.resource.custom {
-            Some(_) => Status::not_found(&call.resource.group, &call.resource.resource, call.name()),
+            Some(_) => {
+                Status::not_found(&call.resource.group, &call.resource.resource, call.name())
+            }
             None => Status::not_served(),
         });
     }
@@ -122,23 +157,47 @@ pub async fn subresource(call: &Call<'_>, incoming: Body) -> Result<Response<Bod
         ("eviction", &Method::POST) => pod_requests::evict(call, incoming).await,
         ("binding", &Method::POST) => pod_requests::bind(call, incoming).await,
         ("ephemeralcontainers" | "resize" | "approval", &Method::GET) => object::get(call),
-        ("ephemeralcontainers", &Method::PUT) => write::update(call, incoming, Part::Ephemeral).await,
-        ("ephemeralcontainers", &Method::PATCH) => write::patch(call, incoming, Part::Ephemeral).await,
+        ("ephemeralcontainers", &Method::PUT) => {
+            write::update(call, incoming, Part::Ephemeral).await
+        }
+        ("ephemeralcontainers", &Method::PATCH) => {
+            write::patch(call, incoming, Part::Ephemeral).await
+        }
         ("resize", &Method::PUT) => write::update(call, incoming, Part::Resize).await,
         ("resize", &Method::PATCH) => write::patch(call, incoming, Part::Resize).await,
         ("approval", &Method::PUT) => write::update(call, incoming, Part::Approval).await,
         ("approval", &Method::PATCH) => write::patch(call, incoming, Part::Approval).await,
         ("status" | "scale", other) if call.resource.custom.is_some() => {
-            let verb = if other == Method::POST { "create" } else { "delete" };
-            Err(Status::method_not_allowed(&call.resource.group, &call.resource.resource, verb))
+            let verb = if other == Method::POST {
+                "create"
+            } else {
+                "delete"
+            };
+            Err(Status::method_not_allowed(
+                &call.resource.group,
+                &call.resource.resource,
+                verb,
+            ))
         }
-        ("status" | "scale" | "finalize" | "log" | "eviction" | "binding" | "ephemeralcontainers" | "resize" | "approval", _) => {
-            Err(Status::not_allowed())
-        }
+        (
+            "status"
+            | "scale"
+            | "finalize"
+            | "log"
+            | "eviction"
+            | "binding"
+            | "ephemeralcontainers"
+            | "resize"
+            | "approval",
+            _,
+        ) => Err(Status::not_allowed()),
         ("exec" | "attach" | "portforward" | "proxy", _) => connect::connect(call, name),
         ("token", &Method::POST) => token::create(call, incoming).await,
         ("token", _) => Err(Status::not_allowed()),
-        _ => Err(Status::not_implemented(format!("the subresource {name} of {} is not supported", call.resource.resource))),
+        _ => Err(Status::not_implemented(format!(
+            "the subresource {name} of {} is not supported",
+            call.resource.resource
+        ))),
     }
 }
 
@@ -151,7 +210,9 @@ fn is_served(call: &Call<'_>, subresource: &str, method: &Method) -> bool {
         Method::PATCH => "patch",
         _ => return false,
     };
-    call.resource.subresource(subresource).is_some_and(|s| s.verbs.iter().any(|v| v == verb))
+    call.resource
+        .subresource(subresource)
+        .is_some_and(|s| s.verbs.iter().any(|v| v == verb))
 }
 
 /// Nothing is there of an object without a name or a namespace.

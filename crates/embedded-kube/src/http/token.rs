@@ -25,14 +25,20 @@ const DEFAULT_SECONDS: i64 = 3_600;
 pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
     let mut options = write::options(call)?;
     let bytes = body::read(incoming).await?;
-    let (mut request, findings) =
-        body::read_object("TokenRequest", gotypes::find("authentication/v1.TokenRequest"), &call.parts.headers, &bytes)?;
+    let (mut request, findings) = body::read_object(
+        "TokenRequest",
+        gotypes::find("authentication/v1.TokenRequest"),
+        &call.parts.headers,
+        &bytes,
+    )?;
     options.findings = findings;
     let resource = call.spoken()?;
     meta::check_type(&resource, &mut request)?;
     let mut warnings = strategy::check_fields(&resource, &mut request, &options)?;
-    meta::check_namespace(&resource, &call.namespace, &mut request).map_err(|status| status.warned(&warnings))?;
-    let (answer, said) = sign(call, &resource, request, &options).map_err(|status| status.warned(&warnings))?;
+    meta::check_namespace(&resource, &call.namespace, &mut request)
+        .map_err(|status| status.warned(&warnings))?;
+    let (answer, said) =
+        sign(call, &resource, request, &options).map_err(|status| status.warned(&warnings))?;
     warnings.extend(said);
     let mut response = with_warnings(json_response(&answer.into_value()), &warnings);
     *response.status_mut() = StatusCode::CREATED;
@@ -40,19 +46,33 @@ pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
 }
 
 /// The request with its token, after it has been read. Gives warnings.
-fn sign(call: &Call<'_>, resource: &Resource, mut request: Object, options: &WriteOptions) -> Result<(Object, Vec<String>), Status> {
-    let seconds = map_entry(&mut request.0, "spec").entry("expirationSeconds").or_insert(Value::Null);
+fn sign(
+    call: &Call<'_>,
+    resource: &Resource,
+    mut request: Object,
+    options: &WriteOptions,
+) -> Result<(Object, Vec<String>), Status> {
+    let seconds = map_entry(&mut request.0, "spec")
+        .entry("expirationSeconds")
+        .or_insert(Value::Null);
     if seconds.is_null() {
         *seconds = DEFAULT_SECONDS.into();
     }
     strategy::drop_empty(resource, &mut request);
-    call.registry().track_new(resource, &mut request, Part::Token, options);
+    call.registry()
+        .track_new(resource, &mut request, Part::Token, options);
     let answers = changed(call, "token", &mut request, options)?;
     if !request.name().is_empty() && request.name() != call.name() {
-        let cause = Cause::invalid("metadata.name", &request.name().into(), "must match the service account name if specified");
+        let cause = Cause::invalid(
+            "metadata.name",
+            &request.name().into(),
+            "must match the service account name if specified",
+        );
         return Err(Status::invalid(GROUP, KIND, call.name(), vec![cause]));
     }
-    let account = call.registry().get_stored(&call.resource, &call.namespace, call.name())?;
+    let account = call
+        .registry()
+        .get_stored(&call.resource, &call.namespace, call.name())?;
     if !request.uid().is_empty() && request.uid() != account.meta.uid {
         let why = format!(
             "the UID in the token request ({}) does not match the UID of the service account ({})",
@@ -61,31 +81,68 @@ fn sign(call: &Call<'_>, resource: &Resource, mut request: Object, options: &Wri
         );
         return Err(Status::conflict(GROUP, KIND, call.name(), &why));
     }
-    let seconds = request.i64_at("/spec/expirationSeconds").unwrap_or(DEFAULT_SECONDS);
+    let seconds = request
+        .i64_at("/spec/expirationSeconds")
+        .unwrap_or(DEFAULT_SECONDS);
     check_seconds(seconds)?;
     let mut named = request.clone();
-    named.metadata_mut().insert("name".into(), call.name().into());
-    named.metadata_mut().insert("namespace".into(), call.namespace.clone().into());
+    named
+        .metadata_mut()
+        .insert("name".into(), call.name().into());
+    named
+        .metadata_mut()
+        .insert("namespace".into(), call.namespace.clone().into());
     let warnings = judged(call, "token", &named, (options, answers))?;
-    let account = Ref { name: call.name().to_owned(), uid: account.meta.uid.clone() };
-    let mut bound = Bound { namespace: call.namespace.clone(), serviceaccount: account.clone(), ..Bound::default() };
-    if let Some(to) = request.pointer("/spec/boundObjectRef").filter(|r| !r.is_null()) {
+    let account = Ref {
+        name: call.name().to_owned(),
+        uid: account.meta.uid.clone(),
+    };
+    let mut bound = Bound {
+        namespace: call.namespace.clone(),
+        serviceaccount: account.clone(),
+        ..Bound::default()
+    };
+    if let Some(to) = request
+        .pointer("/spec/boundObjectRef")
+        .filter(|r| !r.is_null())
+    {
         bind(call, to, &mut bound)?;
     }
-    let audiences = request.pointer("/spec/audiences").and_then(Value::as_array).filter(|l| !l.is_empty());
-    let audiences: Vec<String> =
-        audiences.map_or_else(Auth::own_audience, |l| l.iter().filter_map(|a| a.as_str().map(str::to_owned)).collect());
+    let audiences = request
+        .pointer("/spec/audiences")
+        .and_then(Value::as_array)
+        .filter(|l| !l.is_empty());
+    let audiences: Vec<String> = audiences.map_or_else(Auth::own_audience, |l| {
+        l.iter()
+            .filter_map(|a| a.as_str().map(str::to_owned))
+            .collect()
+    });
     let now = call.registry().now();
     let second = now.as_second();
     let id = uuid::Uuid::new_v4().to_string();
-    let claims = Claims { audiences: audiences.clone(), not_before: second, expires: Some(second + seconds), id, bound, legacy: false };
-    let token = call.shared.auth.signer.sign(&claims, second).map_err(|e| Status::internal(format!("failed to generate token: {e}")))?;
+    let claims = Claims {
+        audiences: audiences.clone(),
+        not_before: second,
+        expires: Some(second + seconds),
+        id,
+        bound,
+        legacy: false,
+    };
+    let token = call
+        .shared
+        .auth
+        .signer
+        .sign(&claims, second)
+        .map_err(|e| Status::internal(format!("failed to generate token: {e}")))?;
     // Nobody owns the audiences that nobody asked for.
     let spec = map_entry(&mut request.0, "spec");
     spec.insert("audiences".into(), json!(audiences));
     spec.entry("boundObjectRef").or_insert(Value::Null);
     let end = Timestamp::from_second(second + seconds).unwrap_or(Timestamp::MAX);
-    request.0.insert("status".into(), json!({"token": token, "expirationTimestamp": meta::timestamp(end)}));
+    request.0.insert(
+        "status".into(),
+        json!({"token": token, "expirationTimestamp": meta::timestamp(end)}),
+    );
     let metadata = request.metadata_mut();
     metadata.insert("name".into(), account.name.into());
     metadata.insert("namespace".into(), call.namespace.clone().into());
@@ -102,7 +159,16 @@ fn check_seconds(seconds: i64) -> Result<(), Status> {
     } else {
         return Ok(());
     };
-    Err(Status::invalid(GROUP, KIND, "", vec![Cause::invalid("spec.expirationSeconds", &seconds.into(), why)]))
+    Err(Status::invalid(
+        GROUP,
+        KIND,
+        "",
+        vec![Cause::invalid(
+            "spec.expirationSeconds",
+            &seconds.into(),
+            why,
+        )],
+    ))
 }
 
 /// Looks up what the token depends on.
@@ -114,11 +180,21 @@ fn bind(call: &Call<'_>, to: &Value, bound: &mut Bound) -> Result<(), Status> {
         true => Err(Status::bad_request("Name parameter required.")),
         false => registry.get(&Gvr::new("", "v1", resource), namespace, name),
     };
-    let reference = |o: &Object| Some(Ref { name: o.name().to_owned(), uid: o.uid().to_owned() });
+    let reference = |o: &Object| {
+        Some(Ref {
+            name: o.name().to_owned(),
+            uid: o.uid().to_owned(),
+        })
+    };
     let namespace = call.namespace.as_str();
     // What is no version counts as none.
-    let api_version = Some(word("apiVersion")).filter(|text| text.matches('/').count() < 2).unwrap_or("");
-    let object = match (Gvk::from_api_version(api_version, kind).group.as_str(), kind) {
+    let api_version = Some(word("apiVersion"))
+        .filter(|text| text.matches('/').count() < 2)
+        .unwrap_or("");
+    let object = match (
+        Gvk::from_api_version(api_version, kind).group.as_str(),
+        kind,
+    ) {
         ("", "Pod") => {
             let pod = get("pods", namespace, name)?;
             if pod.str_at("/spec/serviceAccountName") != call.name() {
@@ -130,8 +206,13 @@ fn bind(call: &Call<'_>, to: &Value, bound: &mut Bound) -> Result<(), Status> {
             bound.pod = reference(&pod);
             let node = pod.str_at("/spec/nodeName");
             if !node.is_empty() {
-                let uid = get("nodes", "", node).map(|n| n.uid().to_owned()).unwrap_or_default();
-                bound.node = Some(Ref { name: node.to_owned(), uid });
+                let uid = get("nodes", "", node)
+                    .map(|n| n.uid().to_owned())
+                    .unwrap_or_default();
+                bound.node = Some(Ref {
+                    name: node.to_owned(),
+                    uid,
+                });
             }
             pod
         }
@@ -148,7 +229,9 @@ fn bind(call: &Call<'_>, to: &Value, bound: &mut Bound) -> Result<(), Status> {
         _ => {
             let gvk = Gvk::from_api_version(api_version, kind);
             let (group, version) = (gvk.group, gvk.version);
-            return Err(Status::bad_request(format!("cannot bind token to object of type {group}/{version}, Kind={kind}")));
+            return Err(Status::bad_request(format!(
+                "cannot bind token to object of type {group}/{version}, Kind={kind}"
+            )));
         }
     };
     let uid = word("uid");

@@ -66,7 +66,11 @@ pub struct Tree<'a> {
 
 impl Tree<'_> {
     fn at(&mut self, path: String, known: Known) -> Tree<'_> {
-        Tree { path, known, findings: &mut *self.findings }
+        Tree {
+            path,
+            known,
+            findings: &mut *self.findings,
+        }
     }
 
     fn note(&mut self, what: &str, path: &str) {
@@ -143,7 +147,11 @@ impl<'de> Visitor<'de> for Tree<'_> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(key) = access.next_key::<String>()? {
-            let path = if self.path.is_empty() { key.clone() } else { format!("{}.{key}", self.path) };
+            let path = if self.path.is_empty() {
+                key.clone()
+            } else {
+                format!("{}.{key}", self.path)
+            };
             let known = self.known.field(&key);
             match known {
                 // Only operations have no other reader who says so.

@@ -8,7 +8,10 @@ const ONE: usize = 256;
 /// The warnings that are told: none twice, none that a header cannot hold, and only the beginnings of very long or many ones.
 pub fn shown(warnings: &[String]) -> Vec<String> {
     let mut distinct: Vec<&str> = Vec::new();
-    for text in warnings.iter().filter(|text| !text.is_empty() && !text.contains(char::is_control)) {
+    for text in warnings
+        .iter()
+        .filter(|text| !text.is_empty() && !text.contains(char::is_control))
+    {
         if !distinct.contains(&text.as_str()) {
             distinct.push(text);
         }
@@ -38,11 +41,18 @@ mod tests {
 
     #[test]
     fn many_warnings_are_cut() {
-        let warnings = |count: usize, length: usize| (0..count).map(|n| format!("{n:0length$}")).collect::<Vec<_>>();
+        let warnings = |count: usize, length: usize| {
+            (0..count)
+                .map(|n| format!("{n:0length$}"))
+                .collect::<Vec<_>>()
+        };
         assert_eq!(shown(&warnings(40, 100)), warnings(40, 100));
         assert_eq!(shown(&warnings(50, 100)).len(), 41);
         let long = shown(&warnings(30, 1000));
         assert_eq!((long.len(), long[0].len()), (16, 256));
-        assert_eq!(shown(&["a".into(), "a\nb".into(), "a".into(), String::new()]), ["a"]);
+        assert_eq!(
+            shown(&["a".into(), "a\nb".into(), "a".into(), String::new()]),
+            ["a"]
+        );
     }
 }

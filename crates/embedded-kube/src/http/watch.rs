@@ -58,12 +58,24 @@ pub fn in_path(call: &Call<'_>) -> Result<Response<Body>, Status> {
     let custom = call.resource.custom.is_some();
     match call.target.subresource.as_deref() {
         Some(name) if custom && call.resource.subresource(name).is_some() => {
-            return Err(Status::method_not_allowed(&call.resource.group, &call.resource.resource, "watch"));
+            return Err(Status::method_not_allowed(
+                &call.resource.group,
+                &call.resource.resource,
+                "watch",
+            ));
         }
-        Some(_) if custom => return Err(Status::not_found(&call.resource.group, &call.resource.resource, call.name())),
+        Some(_) if custom => {
+            return Err(Status::not_found(
+                &call.resource.group,
+                &call.resource.resource,
+                call.name(),
+            ));
+        }
         Some(_) => return Err(Status::not_served()),
         None if !call.resource.allows("watch") => return Err(Status::not_served()),
-        None if !custom && call.parts.method != http::Method::GET => return Err(Status::not_allowed()),
+        None if !custom && call.parts.method != http::Method::GET => {
+            return Err(Status::not_allowed());
+        }
         None => {}
     }
     super::check_media(call, true)?;
@@ -75,16 +87,37 @@ pub fn watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
     let form = negotiate::form(&call.parts.headers)?;
     // Who asks in the path only is taken for who lists.
     let lists = call.target.watched && !call.query.flag("watch");
-    let problems = if lists { call.query.list_problems() } else { call.query.watch_problems() };
-    let filter = Filter::from_query(&call.query, &call.resource, &problems)?.named(call.target.name.as_deref())?;
+    let problems = if lists {
+        call.query.list_problems()
+    } else {
+        call.query.watch_problems()
+    };
+    let filter = Filter::from_query(&call.query, &call.resource, &problems)?
+        .named(call.target.name.as_deref())?;
     let initial = wants_initial_events(call);
     let bookmarks = call.query.flag("allowWatchBookmarks");
     let seconds = call.query.number("timeoutSeconds")?.filter(|s| *s > 0);
-    let seconds = seconds.map_or_else(|| rand::rng().random_range(1800..3600), |s| s.unsigned_abs().min(86_400));
-    let include = table::Include::from_query(call.query.get("includeObject").filter(|_| form == Form::Table))?;
+    let seconds = seconds.map_or_else(
+        || rand::rng().random_range(1800..3600),
+        |s| s.unsigned_abs().min(86_400),
+    );
+    let include = table::Include::from_query(
+        call.query
+            .get("includeObject")
+            .filter(|_| form == Form::Table),
+    )?;
     let beta = negotiate::is_beta(&call.parts.headers);
     let (registry, resource) = (call.registry().clone(), call.resource.clone());
-    let mut printer = Printer { beta, registry, resource, blind: false, filter, form, include, headed: false };
+    let mut printer = Printer {
+        beta,
+        registry,
+        resource,
+        blind: false,
+        filter,
+        form,
+        include,
+        headed: false,
+    };
     let asked = call.query.get("resourceVersion").unwrap_or("");
     let after = match asked {
         "" | "0" => None,
@@ -97,17 +130,27 @@ pub fn watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
         (true, _) | (false, None) => state.revision,
         (false, Some(after)) => after.min(state.revision),
     };
-    let existing = if initial { state.list(&call.resource.table, namespace) } else { Vec::new() };
+    let existing = if initial {
+        state.list(&call.resource.table, namespace)
+    } else {
+        Vec::new()
+    };
     let followed = state.watch(&call.resource.table, namespace, start);
     drop(state);
     let end = Instant::now() + Duration::from_secs(seconds);
-    if let Some(Err(status)) = after.filter(|_| initial).map(|after| object::check_not_ahead(call.registry(), after)) {
+    if let Some(Err(status)) = after
+        .filter(|_| initial)
+        .map(|after| object::check_not_ahead(call.registry(), after))
+    {
         return Ok(respond(Stream::refused(printer, &status, end, start)));
     }
     let (past, changes) = match followed {
         Ok(found) => found,
         Err(too_old) => {
-            let status = Status::expired(format!("too old resource version: {start} ({})", too_old.oldest));
+            let status = Status::expired(format!(
+                "too old resource version: {start} ({})",
+                too_old.oldest
+            ));
             return Ok(respond(Stream::refused(printer, &status, end, start)));
         }
     };
@@ -120,7 +163,10 @@ pub fn watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
         ready.push_back(printer.bookmark(start, true));
     }
     ready.extend(past.iter().filter_map(|change| printer.change(change)));
-    Ok(respond(Stream { ready, ..Stream::new(printer, changes, bookmarks, end, start) }))
+    Ok(respond(Stream {
+        ready,
+        ..Stream::new(printer, changes, bookmarks, end, start)
+    }))
 }
 
 /// Whether the stream begins with what is there now.
@@ -137,7 +183,9 @@ fn respond(stream: Stream) -> Response<Body> {
         Some((Ok::<Bytes, Infallible>(chunk), s))
     }));
     let mut response = Response::new(body);
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
@@ -145,15 +193,42 @@ impl Stream {
     /// Nothing but a refusal, of what was understood before it was found to be impossible.
     fn refused(printer: Printer, status: &Status, end: Instant, start: u64) -> Self {
         let (_, closed) = mpsc::channel(1);
-        let ready = VecDeque::from([line("ERROR", &serde_json::to_vec(&status.to_json()).expect("a JSON tree serialises"))]);
-        Self { ready, over: true, ..Self::new(printer, closed, false, end, start) }
+        let ready = VecDeque::from([line(
+            "ERROR",
+            &serde_json::to_vec(&status.to_json()).expect("a JSON tree serialises"),
+        )]);
+        Self {
+            ready,
+            over: true,
+            ..Self::new(printer, closed, false, end, start)
+        }
     }
 
-    fn new(printer: Printer, changes: mpsc::Receiver<Arc<Change>>, bookmarks: bool, end: Instant, last: u64) -> Self {
+    fn new(
+        printer: Printer,
+        changes: mpsc::Receiver<Arc<Change>>,
+        bookmarks: bool,
+        end: Instant,
+        last: u64,
+    ) -> Self {
         let next_bookmark = Instant::now() + BOOKMARK_EVERY;
-        let first = if bookmarks { next_bookmark.min(end) } else { end };
+        let first = if bookmarks {
+            next_bookmark.min(end)
+        } else {
+            end
+        };
         let timer = Box::pin(tokio::time::sleep_until(first));
-        Self { printer, ready: VecDeque::new(), changes, bookmarks, next_bookmark, timer, end, last, over: false }
+        Self {
+            printer,
+            ready: VecDeque::new(),
+            changes,
+            bookmarks,
+            next_bookmark,
+            timer,
+            end,
+            last,
+            over: false,
+        }
     }
 
     /// The next piece of the body; `None` ends the stream.
@@ -199,17 +274,29 @@ impl Stream {
         }
         self.next_bookmark = Instant::now() + BOOKMARK_EVERY;
         self.over = Instant::now() >= self.end;
-        let next = if self.bookmarks { self.next_bookmark.min(self.end) } else { self.end };
+        let next = if self.bookmarks {
+            self.next_bookmark.min(self.end)
+        } else {
+            self.end
+        };
         self.timer.as_mut().reset(next);
     }
 
     fn take_ready(&mut self) -> Bytes {
         let first = self.ready.pop_front().unwrap_or_default();
-        if self.ready.front().is_none_or(|next| first.len() + next.len() > CHUNK) {
+        if self
+            .ready
+            .front()
+            .is_none_or(|next| first.len() + next.len() > CHUNK)
+        {
             return first;
         }
         let mut out = BytesMut::from(first);
-        while let Some(next) = self.ready.front().filter(|next| out.len() + next.len() <= CHUNK) {
+        while let Some(next) = self
+            .ready
+            .front()
+            .filter(|next| out.len() + next.len() <= CHUNK)
+        {
             out.put_slice(next);
             self.ready.pop_front();
         }
@@ -238,7 +325,10 @@ impl Printer {
             }
         }
         let now = self.filter.matches(&change.stored);
-        let before = change.previous.as_ref().is_some_and(|p| self.filter.matches(p));
+        let before = change
+            .previous
+            .as_ref()
+            .is_some_and(|p| self.filter.matches(p));
         let word = match (change.kind, before, now) {
             (EventType::Added, _, true) => "ADDED",
             (EventType::Modified, true, true) => "MODIFIED",
@@ -247,9 +337,18 @@ impl Printer {
             (EventType::Deleted, true, _) => "DELETED",
             _ => return None,
         };
-        let as_kept = self.resource.is_storage() && !old_definition && !convert::is_older(&self.resource);
-        if word == change.kind.word() && matches!(self.form, Form::Object | Form::GroupDiscovery) && as_kept {
-            return Some(change.line.get_or_init(|| line(word, &change.stored.bytes)).clone());
+        let as_kept =
+            self.resource.is_storage() && !old_definition && !convert::is_older(&self.resource);
+        if word == change.kind.word()
+            && matches!(self.form, Form::Object | Form::GroupDiscovery)
+            && as_kept
+        {
+            return Some(
+                change
+                    .line
+                    .get_or_init(|| line(word, &change.stored.bytes))
+                    .clone(),
+            );
         }
         self.event(word, &change.stored)
     }
@@ -261,7 +360,10 @@ impl Printer {
     }
 
     fn converts(&self) -> bool {
-        self.resource.custom.as_ref().is_some_and(|custom| custom.conversion.is_some())
+        self.resource
+            .custom
+            .as_ref()
+            .is_some_and(|custom| custom.conversion.is_some())
     }
 
     /// The object by the definition that the watch began with. None when that one does not know its version.
@@ -272,18 +374,28 @@ impl Printer {
         }
         if object.api_version() != self.resource.api_version() {
             convert::rename_version(&self.resource, &mut object);
-            if let Some(node) = self.resource.custom.as_ref().and_then(|custom| custom.node.as_ref()) {
+            if let Some(node) = self
+                .resource
+                .custom
+                .as_ref()
+                .and_then(|custom| custom.node.as_ref())
+            {
                 convert::fit(&mut object, node, false);
             }
         }
-        Some(Arc::new(Stored::new(&Arc::new(object), stored.meta.revision)))
+        Some(Arc::new(Stored::new(
+            &Arc::new(object),
+            stored.meta.revision,
+        )))
     }
 
     /// The last state that matched, with the revision of the change that ended it.
     fn no_longer(&mut self, change: &Change) -> Option<Bytes> {
         let previous = change.previous.as_ref().unwrap_or(&change.stored);
         let mut object = (*previous.object()).clone();
-        object.metadata_mut().insert("resourceVersion".into(), change.revision.to_string().into());
+        object
+            .metadata_mut()
+            .insert("resourceVersion".into(), change.revision.to_string().into());
         let object = Arc::new(object);
         self.event("DELETED", &Arc::new(Stored::new(&object, change.revision)))
     }
@@ -293,7 +405,10 @@ impl Printer {
         let stored = &if by_old_definition {
             self.by_old_definition(stored)?
         } else {
-            match self.registry.as_served(&self.resource, vec![stored.clone()]) {
+            match self
+                .registry
+                .as_served(&self.resource, vec![stored.clone()])
+            {
                 Ok(served) => served.into_iter().next().unwrap_or_else(|| stored.clone()),
                 Err(status) => return Some(line("ERROR", &to_bytes(&status.to_json()))),
             }
@@ -301,12 +416,23 @@ impl Printer {
         Some(match self.form {
             // It has been read already, and would get the defaults of a second version.
             Form::Object | Form::GroupDiscovery if by_old_definition => line(word, &stored.bytes),
-            Form::Object | Form::GroupDiscovery => line(word, &object::bytes(&self.resource, stored)),
-            Form::Metadata | Form::MetadataList => line(word, &self.of_meta(object::metadata_only(&self.resource, &stored.object()))),
+            Form::Object | Form::GroupDiscovery => {
+                line(word, &object::bytes(&self.resource, stored))
+            }
+            Form::Metadata | Form::MetadataList => line(
+                word,
+                &self.of_meta(object::metadata_only(&self.resource, &stored.object())),
+            ),
             Form::Table => {
                 let meta = json!({"resourceVersion": stored.meta.revision.to_string()});
                 let rows = std::slice::from_ref(stored);
-                let table = table::table(&self.resource, rows, meta, self.include, self.registry.now());
+                let table = table::table(
+                    &self.resource,
+                    rows,
+                    meta,
+                    self.include,
+                    self.registry.now(),
+                );
                 let table = self.head_once(table);
                 line(word, &self.of_meta(table))
             }
@@ -330,7 +456,13 @@ impl Printer {
             Form::Table => {
                 let meta = json!({"resourceVersion": metadata["resourceVersion"]});
                 let blank = object::blank(&self.resource, metadata);
-                let table = table::of_object(&self.resource, &blank, meta, self.include, self.registry.now());
+                let table = table::of_object(
+                    &self.resource,
+                    &blank,
+                    meta,
+                    self.include,
+                    self.registry.now(),
+                );
                 self.head_once(table)
             }
             Form::Metadata | Form::MetadataList => {

@@ -2,9 +2,13 @@
 
 use super::negotiate::{self, Form};
 use super::selectors::Filter;
-use super::{Call, body, delete_options, json_response, list, object, patch_body, table, with_warnings};
+use super::{
+    Call, body, delete_options, json_response, list, object, patch_body, table, with_warnings,
+};
 use crate::gotypes;
-use crate::registry::{DeleteOptions, Deleted, FieldValidation, Part, Registry, Sender, WriteOptions, Written};
+use crate::registry::{
+    DeleteOptions, Deleted, FieldValidation, Part, Registry, Sender, WriteOptions, Written,
+};
 use crate::status::{Cause, Details, Status};
 use axum::body::Body;
 use http::header::USER_AGENT;
@@ -24,10 +28,22 @@ pub fn options(call: &Call<'_>) -> Result<WriteOptions, Status> {
         };
         return Err(Status::invalid("meta.k8s.io", kind, "", causes));
     }
-    let agent = call.parts.headers.get(USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or("");
+    let agent = call
+        .parts
+        .headers
+        .get(USER_AGENT)
+        .and_then(|v| v.to_str().ok())
+        .unwrap_or("");
     let manager = match call.query.get("fieldManager") {
         Some(name) => name.to_owned(),
-        None => agent.split('/').next().unwrap_or("").chars().filter(|c| !c.is_control()).take(128).collect(),
+        None => agent
+            .split('/')
+            .next()
+            .unwrap_or("")
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(128)
+            .collect(),
     };
     Ok(WriteOptions {
         from_tree: false,
@@ -45,12 +61,22 @@ pub fn options(call: &Call<'_>) -> Result<WriteOptions, Status> {
 
 /// Who asks, with the options as they were sent.
 pub fn sender(call: &Call<'_>) -> Sender {
-    let sent = |name: &str| call.query.get(name).map(|value| (name.to_owned(), Value::from(value)));
-    let mut options: Map<String, Value> = ["fieldManager", "fieldValidation"].into_iter().filter_map(sent).collect();
+    let sent = |name: &str| {
+        call.query
+            .get(name)
+            .map(|value| (name.to_owned(), Value::from(value)))
+    };
+    let mut options: Map<String, Value> = ["fieldManager", "fieldValidation"]
+        .into_iter()
+        .filter_map(sent)
+        .collect();
     if call.query.dry_run() {
         options.insert("dryRun".into(), vec![Value::from("All")].into());
     }
-    Sender { user: call.user(), options }
+    Sender {
+        user: call.user(),
+        options,
+    }
 }
 
 /// Does the work here, or, when a webhook may keep it waiting, where it keeps nobody else waiting.
@@ -59,24 +85,39 @@ async fn carried_out<T: Send + 'static>(
     work: impl FnOnce(&Registry) -> Result<T, Status> + Send + 'static,
 ) -> Result<T, Status> {
     let registry = call.registry().clone();
-    let converts = call.resource.custom.as_ref().is_some_and(|custom| custom.conversion.is_some());
+    let converts = call
+        .resource
+        .custom
+        .as_ref()
+        .is_some_and(|custom| custom.conversion.is_some());
     if !converts && !registry.hooks().calls_out() {
         return work(&registry);
     }
-    tokio::task::spawn_blocking(move || work(&registry)).await.map_err(Status::internal)?
+    tokio::task::spawn_blocking(move || work(&registry))
+        .await
+        .map_err(Status::internal)?
 }
 
 /// The object in a body. Without a Go type nothing says which kind it is but the object itself.
 fn read_object(call: &Call<'_>, bytes: &[u8]) -> Result<(Object, Vec<String>), Status> {
     let of = gotypes::of(&call.resource.gvk()).filter(|_| call.resource.custom.is_none());
-    let (object, findings) = body::read_object(&call.resource.kind, of, &call.parts.headers, bytes)?;
+    let (object, findings) =
+        body::read_object(&call.resource.kind, of, &call.parts.headers, bytes)?;
     if call.resource.custom.is_some() && object.kind().is_empty() {
         let validated = call.query.validation() != FieldValidation::Ignore;
         return Err(body::without_kind(&call.resource, validated, bytes));
     }
     let said = object.gvk();
-    if call.resource.custom.is_none() && said.version.is_empty() && !said.group.is_empty() && said.group != call.resource.group {
-        let kind = if said.kind.is_empty() { &call.resource.kind } else { &said.kind };
+    if call.resource.custom.is_none()
+        && said.version.is_empty()
+        && !said.group.is_empty()
+        && said.group != call.resource.group
+    {
+        let kind = if said.kind.is_empty() {
+            &call.resource.kind
+        } else {
+            &said.kind
+        };
         return Err(body::without_version(&call.resource, kind, bytes));
     }
     Ok((object, findings))
@@ -89,7 +130,10 @@ pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     let (object, findings) = read_object(call, &bytes)?;
     options.findings = findings;
     let (gvr, namespace) = (call.resource.gvr(), call.namespace.clone());
-    let written = carried_out(call, move |registry| registry.create(&gvr, &namespace, object, &options)).await?;
+    let written = carried_out(call, move |registry| {
+        registry.create(&gvr, &namespace, object, &options)
+    })
+    .await?;
     answer(call, &written, StatusCode::CREATED).await
 }
 
@@ -101,8 +145,15 @@ pub async fn update(call: &Call<'_>, incoming: Body, part: Part) -> Result<Respo
     options.findings = findings;
     options.named = Some(call.name().to_owned());
     let (gvr, namespace) = (call.resource.gvr(), call.namespace.clone());
-    let written = carried_out(call, move |registry| registry.update_part(&gvr, &namespace, object, part, &options)).await?;
-    let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
+    let written = carried_out(call, move |registry| {
+        registry.update_part(&gvr, &namespace, object, part, &options)
+    })
+    .await?;
+    let code = if written.created {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
     answer(call, &written, code).await
 }
 
@@ -115,15 +166,27 @@ pub async fn patch(call: &Call<'_>, incoming: Body, part: Part) -> Result<Respon
         Ok(found) => found,
         // Nobody reads a patch for what is not there.
         Err(status) if !applies => {
-            call.registry().get_stored(&call.resource, &call.namespace, call.name())?;
+            call.registry()
+                .get_stored(&call.resource, &call.namespace, call.name())?;
             return Err(status);
         }
         Err(status) => return Err(status),
     };
     options.findings = findings;
-    let (gvr, namespace, name) = (call.resource.gvr(), call.namespace.clone(), call.name().to_owned());
-    let written = carried_out(call, move |registry| registry.patch(&gvr, (&namespace, &name), part, &patch, &options)).await?;
-    let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
+    let (gvr, namespace, name) = (
+        call.resource.gvr(),
+        call.namespace.clone(),
+        call.name().to_owned(),
+    );
+    let written = carried_out(call, move |registry| {
+        registry.patch(&gvr, (&namespace, &name), part, &patch, &options)
+    })
+    .await?;
+    let code = if written.created {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
     answer(call, &written, code).await
 }
 
@@ -134,7 +197,10 @@ fn patch_problem(call: &Call<'_>) -> Option<Cause> {
     }
     let applies = body::patch_type(&call.parts.headers) == patch_body::APPLY;
     if applies && call.query.get("fieldManager").is_none_or(str::is_empty) {
-        return Some(Cause::required("fieldManager", "is required for apply patch"));
+        return Some(Cause::required(
+            "fieldManager",
+            "is required for apply patch",
+        ));
     }
     let forces = !applies && call.query.has("force");
     forces.then(|| Cause::forbidden("force", "may not be specified for non-apply patch"))
@@ -151,14 +217,26 @@ pub fn patch_type(call: &Call<'_>) -> Result<String, Status> {
             Err(Status::unsupported_media_type(known))
         }
         // The route is chosen by one of several, the patch is not.
-        _ if body::names_one_of(&call.parts.headers, &patch_body::ALL) => Err(Status::unsupported_media_type(&patch_body::ALL.join(", "))),
-        _ => Err(Status::new(415, "UnsupportedMediaType", "415: Unsupported Media Type").with_causes(Vec::new())),
+        _ if body::names_one_of(&call.parts.headers, &patch_body::ALL) => {
+            Err(Status::unsupported_media_type(&patch_body::ALL.join(", ")))
+        }
+        _ => Err(
+            Status::new(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+                .with_causes(Vec::new()),
+        ),
     }
 }
 
-async fn answer(call: &Call<'_>, written: &Written, code: StatusCode) -> Result<Response<Body>, Status> {
+async fn answer(
+    call: &Call<'_>,
+    written: &Written,
+    code: StatusCode,
+) -> Result<Response<Body>, Status> {
     call.registry().durable(written.revision).await?;
-    Ok(with_warnings(object::respond(call, &written.stored, code)?, &written.warnings))
+    Ok(with_warnings(
+        object::respond(call, &written.stored, code)?,
+        &written.warnings,
+    ))
 }
 
 async fn delete_options(call: &Call<'_>, incoming: Body) -> Result<DeleteOptions, Status> {
@@ -181,27 +259,59 @@ pub async fn delete(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     // Only who asks in the old way is told that it is not over.
     let old_way = options.sender.options.get("orphanDependents") == Some(&Value::Bool(false));
     let orphans = orphans_warning(call, &options);
-    let (gvr, namespace, name) = (call.resource.gvr(), call.namespace.clone(), call.name().to_owned());
-    let deleted = carried_out(call, move |registry| registry.delete(&gvr, &namespace, &name, &options)).await;
+    let (gvr, namespace, name) = (
+        call.resource.gvr(),
+        call.namespace.clone(),
+        call.name().to_owned(),
+    );
+    let deleted = carried_out(call, move |registry| {
+        registry.delete(&gvr, &namespace, &name, &options)
+    })
+    .await;
     let deleted = deleted.map_err(|status| status.warned(orphans.as_slice()))?;
     call.registry().durable(deleted.revision).await?;
     let warnings: Vec<String> = deleted.warnings.iter().cloned().chain(orphans).collect();
     if !deleted.removed || deleted.hollow || returns_object(call) {
-        let code = if !deleted.removed && old_way { StatusCode::ACCEPTED } else { StatusCode::OK };
-        let code = if call.resource.is("", "pods") { StatusCode::OK } else { code };
-        return Ok(with_warnings(object::respond(call, &deleted.stored, code)?, &warnings));
+        let code = if !deleted.removed && old_way {
+            StatusCode::ACCEPTED
+        } else {
+            StatusCode::OK
+        };
+        let code = if call.resource.is("", "pods") {
+            StatusCode::OK
+        } else {
+            code
+        };
+        return Ok(with_warnings(
+            object::respond(call, &deleted.stored, code)?,
+            &warnings,
+        ));
     }
     if negotiate::form(&call.parts.headers)? == Form::Table {
         // A Status has no rows, but what is said of them is read.
         table::Include::from_query(call.query.get("includeObject"))?;
     }
-    Ok(with_warnings(json_response(&success(call, &deleted)), &warnings))
+    Ok(with_warnings(
+        json_response(&success(call, &deleted)),
+        &warnings,
+    ))
 }
 
 /// Some kinds answer a delete with the object even when it is gone.
 fn returns_object(call: &Call<'_>) -> bool {
-    match (call.resource.group.as_str(), call.resource.resource.as_str()) {
-        ("", "pods" | "services" | "serviceaccounts" | "persistentvolumes" | "persistentvolumeclaims" | "podtemplates") => true,
+    match (
+        call.resource.group.as_str(),
+        call.resource.resource.as_str(),
+    ) {
+        (
+            "",
+            "pods"
+            | "services"
+            | "serviceaccounts"
+            | "persistentvolumes"
+            | "persistentvolumeclaims"
+            | "podtemplates",
+        ) => true,
         ("", "resourcequotas") => true,
         ("storage.k8s.io", resource) => resource != "csistoragecapacities",
         ("resource.k8s.io", _) => call.resource.custom.is_none(),
@@ -229,7 +339,11 @@ fn success(call: &Call<'_>, deleted: &Deleted) -> Value {
 /// Deletes what the selectors match, and answers with the list of it.
 pub async fn delete_collection(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
     if call.resource.namespaced && call.target.namespace.is_none() {
-        return Err(if call.resource.custom.is_some() { Status::no_such_path() } else { Status::not_allowed() });
+        return Err(if call.resource.custom.is_some() {
+            Status::no_such_path()
+        } else {
+            Status::not_allowed()
+        });
     }
     let form = negotiate::form(&call.parts.headers)?;
     let filter = Filter::from_query(&call.query, &call.resource, &call.query.list_problems())?;
@@ -239,7 +353,12 @@ pub async fn delete_collection(call: &Call<'_>, incoming: Body) -> Result<Respon
     let mut page = list::page(call, &filter)?;
     let mut last = 0;
     for item in &page.items {
-        match call.registry().delete(&call.resource.gvr(), &item.meta.namespace, &item.meta.name, &options) {
+        match call.registry().delete(
+            &call.resource.gvr(),
+            &item.meta.namespace,
+            &item.meta.name,
+            &options,
+        ) {
             Ok(deleted) => last = last.max(deleted.revision),
             Err(status) if status.is_not_found() => {}
             Err(status) => return Err(status.warned(&warnings)),

@@ -8,7 +8,11 @@ use tiphys_apimachinery::{Gvr, Object};
 
 /// Where the objects of a definition are kept.
 pub fn table(definition: &Object) -> String {
-    format!("{}/{}", definition.str_at("/spec/group"), definition.str_at("/spec/names/plural"))
+    format!(
+        "{}/{}",
+        definition.str_at("/spec/group"),
+        definition.str_at("/spec/names/plural")
+    )
 }
 
 /// Deletes the objects of a definition that is being deleted, then lets the definition go. Says whether it is done.
@@ -16,9 +20,17 @@ pub fn empty(registry: &Registry, table: &str) -> bool {
     let (group, plural) = table.split_once('/').unwrap_or(("", table));
     let name = format!("{plural}.{group}");
     let gvr = Gvr::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
-    let Ok(resource) = registry.resource(&gvr) else { return true };
+    let Ok(resource) = registry.resource(&gvr) else {
+        return true;
+    };
     match registry.get_stored(&resource, "", &name) {
-        Ok(definition) if definition.meta.deleting && definition.object().finalizers().iter().any(|f| f == CLEANUP) => {}
+        Ok(definition)
+            if definition.meta.deleting
+                && definition
+                    .object()
+                    .finalizers()
+                    .iter()
+                    .any(|f| f == CLEANUP) => {}
         _ => return true,
     }
     if let Err(status) = tell(registry, &gvr, &name, mark_definition_emptying) {
@@ -27,7 +39,9 @@ pub fn empty(registry: &Registry, table: &str) -> bool {
     if let Some(kind) = registry.catalog().stored_in(table) {
         let (_, objects) = registry.list_stored(kind, None);
         // What was marked before is written once more if the schemas of now make another object of it.
-        objects.iter().for_each(|object| delete(registry, kind, &object.meta, None));
+        objects
+            .iter()
+            .for_each(|object| delete(registry, kind, &object.meta, None));
         if !registry.list_stored(kind, None).1.is_empty() {
             return false;
         }
@@ -37,10 +51,21 @@ pub fn empty(registry: &Registry, table: &str) -> bool {
 }
 
 /// Says in the definition what becomes of its objects, if that is news.
-fn tell(registry: &Registry, gvr: &Gvr, name: &str, news: impl Fn(&mut Object) -> bool) -> Result<(), Status> {
+fn tell(
+    registry: &Registry,
+    gvr: &Gvr,
+    name: &str,
+    news: impl Fn(&mut Object) -> bool,
+) -> Result<(), Status> {
     let mut definition = (*registry.get(gvr, "", name)?).clone();
     if news(&mut definition) {
-        registry.update_part(gvr, "", definition, Part::Status, &WriteOptions::manager("kube-apiserver"))?;
+        registry.update_part(
+            gvr,
+            "",
+            definition,
+            Part::Status,
+            &WriteOptions::manager("kube-apiserver"),
+        )?;
     }
     Ok(())
 }

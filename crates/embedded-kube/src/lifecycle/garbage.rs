@@ -2,7 +2,9 @@
 
 use super::{delete, modify};
 use crate::catalog::Resource;
-use crate::registry::{FOREGROUND, Meta, ORPHAN, Part, Propagation, Registry, Stored, WriteOptions};
+use crate::registry::{
+    FOREGROUND, Meta, ORPHAN, Part, Propagation, Registry, Stored, WriteOptions,
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tiphys_apimachinery::object::OwnerReference;
@@ -20,7 +22,10 @@ fn find(registry: &Registry, uid: &str) -> Option<(Arc<Resource>, Arc<Stored>)> 
 fn dependents(registry: &Registry, uid: &str) -> Vec<(Arc<Resource>, Arc<Stored>)> {
     let found = registry.read().owned_by(uid);
     let catalog = registry.catalog();
-    found.into_iter().filter_map(|(table, stored)| Some((catalog.stored_in(&table)?.clone(), stored))).collect()
+    found
+        .into_iter()
+        .filter_map(|(table, stored)| Some((catalog.stored_in(&table)?.clone(), stored)))
+        .collect()
 }
 
 /// An object was removed: what it owned goes too, unless somebody else owns it as well.
@@ -38,14 +43,28 @@ enum Owner {
     Solid,
 }
 
-fn judge(registry: &Registry, resource: &Resource, object: &Object, owner: &OwnerReference) -> Owner {
-    let kind = registry.catalog().kind(&Gvk::from_api_version(&owner.api_version, &owner.kind)).cloned();
+fn judge(
+    registry: &Registry,
+    resource: &Resource,
+    object: &Object,
+    owner: &OwnerReference,
+) -> Owner {
+    let kind = registry
+        .catalog()
+        .kind(&Gvk::from_api_version(&owner.api_version, &owner.kind))
+        .cloned();
     // Nobody can say whether an object of an unknown kind is there, or which one a namespaced name means outside a namespace.
-    let Some(kind) = kind else { return Owner::Solid };
+    let Some(kind) = kind else {
+        return Owner::Solid;
+    };
     match find(registry, &owner.uid) {
         Some((_, found)) if kind.namespaced && found.meta.namespace != object.namespace() => {
             report(registry, object, owner);
-            if resource.namespaced { Owner::Missing } else { Owner::Solid }
+            if resource.namespaced {
+                Owner::Missing
+            } else {
+                Owner::Solid
+            }
         }
         Some((_, found)) if waits_for_dependents(&found) => Owner::Going,
         Some(_) => Owner::Solid,
@@ -56,9 +75,16 @@ fn judge(registry: &Registry, resource: &Resource, object: &Object, owner: &Owne
 
 /// An owner must be in the object's own namespace, or in none.
 fn report(registry: &Registry, object: &Object, owner: &OwnerReference) {
-    let home = if object.namespace().is_empty() { "default" } else { object.namespace() };
+    let home = if object.namespace().is_empty() {
+        "default"
+    } else {
+        object.namespace()
+    };
     let (version, kind, name, uid) = (&owner.api_version, &owner.kind, &owner.name, &owner.uid);
-    let identity = format!("[{version}/{kind}, namespace: {}, name: {name}, uid: {uid}]", object.namespace());
+    let identity = format!(
+        "[{version}/{kind}, namespace: {}, name: {name}, uid: {uid}]",
+        object.namespace()
+    );
     let time = crate::registry::meta::timestamp(registry.now());
     let event = json!({
         "apiVersion": "v1", "kind": "Event", "metadata": {"generateName": format!("{}.", object.name()), "namespace": home},
@@ -68,14 +94,23 @@ fn report(registry: &Registry, object: &Object, owner: &OwnerReference) {
         "source": {"component": "garbage-collector-controller"}, "reportingComponent": "garbage-collector-controller",
         "reportingInstance": "", "firstTimestamp": time, "lastTimestamp": time, "count": 1,
     });
-    let Ok(event) = Object::from_value(event) else { return };
+    let Ok(event) = Object::from_value(event) else {
+        return;
+    };
     // A remark that cannot be made is not made.
-    let _ = registry.create(&Gvr::new("", "v1", "events"), home, event, &WriteOptions::manager("kube-controller-manager"));
+    let _ = registry.create(
+        &Gvr::new("", "v1", "events"),
+        home,
+        event,
+        &WriteOptions::manager("kube-controller-manager"),
+    );
 }
 
 /// Deletes an object none of whose owners exists; drops references to missing owners when another one exists.
 pub fn check_owners(registry: &Registry, uid: &str) {
-    let Some((resource, stored)) = find(registry, uid) else { return };
+    let Some((resource, stored)) = find(registry, uid) else {
+        return;
+    };
     let (mut missing, mut solid) = (Vec::new(), 0);
     let object = stored.object();
     for owner in object.owner_references() {
@@ -92,7 +127,12 @@ pub fn check_owners(registry: &Registry, uid: &str) {
         let keep = |o: &Value| !missing.iter().any(|uid| o["uid"].as_str() == Some(uid));
         drop_references(registry, &resource, &stored.meta, &keep);
     } else if !stored.meta.deleting {
-        delete(registry, &resource, &stored.meta, Some(Propagation::Background));
+        delete(
+            registry,
+            &resource,
+            &stored.meta,
+            Some(Propagation::Background),
+        );
     }
 }
 
@@ -100,24 +140,43 @@ fn waits_for_dependents(owner: &Stored) -> bool {
     owner.meta.deleting && owner.object().finalizers().iter().any(|f| f == FOREGROUND)
 }
 
-fn drop_references(registry: &Registry, resource: &Resource, meta: &Meta, keep: &dyn Fn(&Value) -> bool) {
-    modify(registry, resource, (&meta.namespace, &meta.name), Part::Main, |object| {
-        let Some(Value::Array(list)) = object.metadata_mut().get_mut("ownerReferences") else { return false };
-        let before = list.len();
-        list.retain(|o| keep(o));
-        list.len() != before
-    });
+fn drop_references(
+    registry: &Registry,
+    resource: &Resource,
+    meta: &Meta,
+    keep: &dyn Fn(&Value) -> bool,
+) {
+    modify(
+        registry,
+        resource,
+        (&meta.namespace, &meta.name),
+        Part::Main,
+        |object| {
+            let Some(Value::Array(list)) = object.metadata_mut().get_mut("ownerReferences") else {
+                return false;
+            };
+            let before = list.len();
+            list.retain(|o| keep(o));
+            list.len() != before
+        },
+    );
 }
 
 fn remove_finalizer(registry: &Registry, resource: &Resource, meta: &Meta, name: &str) {
-    modify(registry, resource, (&meta.namespace, &meta.name), Part::Main, |object: &mut Object| {
-        let mut finalizers = object.finalizers();
-        let before = finalizers.len();
-        finalizers.retain(|f| f != name);
-        let changed = finalizers.len() != before && object.uid() == meta.uid;
-        object.set_finalizers(finalizers);
-        changed
-    });
+    modify(
+        registry,
+        resource,
+        (&meta.namespace, &meta.name),
+        Part::Main,
+        |object: &mut Object| {
+            let mut finalizers = object.finalizers();
+            let before = finalizers.len();
+            finalizers.retain(|f| f != name);
+            let changed = finalizers.len() != before && object.uid() == meta.uid;
+            object.set_finalizers(finalizers);
+            changed
+        },
+    );
 }
 
 /// Pods of Jobs carry a finalizer until the Job has counted them; a pod that has lost its Job will never be counted.
@@ -126,7 +185,9 @@ pub fn release_tracked(registry: &Registry, resource: &Resource, pod: &Object) {
     if !pod.finalizers().iter().any(|f| f == TRACKING) {
         return;
     }
-    let has_job = pod.controller_of().is_some_and(|c| c.kind != "Job" || find(registry, &c.uid).is_some());
+    let has_job = pod
+        .controller_of()
+        .is_some_and(|c| c.kind != "Job" || find(registry, &c.uid).is_some());
     if !has_job {
         remove_finalizer(registry, resource, &Meta::of(pod, 0), TRACKING);
     }
@@ -134,7 +195,9 @@ pub fn release_tracked(registry: &Registry, resource: &Resource, pod: &Object) {
 
 /// A foreground delete: dependents go first, then the object.
 pub fn check_foreground(registry: &Registry, uid: &str) {
-    let Some((resource, owner)) = find(registry, uid) else { return };
+    let Some((resource, owner)) = find(registry, uid) else {
+        return;
+    };
     if !waits_for_dependents(&owner) {
         return;
     }
@@ -142,20 +205,33 @@ pub fn check_foreground(registry: &Registry, uid: &str) {
     for (kind, dependent) in dependents(registry, uid) {
         let object = dependent.object();
         let references = object.owner_references();
-        blocking |= references.iter().any(|o| o.uid == uid && o.block_owner_deletion == Some(true));
-        let others = references.iter().any(|o| o.uid != uid && find(registry, &o.uid).is_some_and(|(_, s)| !waits_for_dependents(&s)));
+        blocking |= references
+            .iter()
+            .any(|o| o.uid == uid && o.block_owner_deletion == Some(true));
+        let others = references.iter().any(|o| {
+            o.uid != uid && find(registry, &o.uid).is_some_and(|(_, s)| !waits_for_dependents(&s))
+        });
         if others {
-            drop_references(registry, &kind, &dependent.meta, &|o| o["uid"].as_str() != Some(uid));
+            drop_references(registry, &kind, &dependent.meta, &|o| {
+                o["uid"].as_str() != Some(uid)
+            });
         } else if !dependent.meta.deleting {
             let has_own = !dependents(registry, &dependent.meta.uid).is_empty();
-            let propagation = if has_own { Propagation::Foreground } else { Propagation::Background };
+            let propagation = if has_own {
+                Propagation::Foreground
+            } else {
+                Propagation::Background
+            };
             delete(registry, &kind, &dependent.meta, Some(propagation));
         }
     }
     // What has just been deleted may have been the last one.
-    let left = dependents(registry, uid)
-        .iter()
-        .any(|(_, d)| d.object().owner_references().iter().any(|o| o.uid == uid && o.block_owner_deletion == Some(true)));
+    let left = dependents(registry, uid).iter().any(|(_, d)| {
+        d.object()
+            .owner_references()
+            .iter()
+            .any(|o| o.uid == uid && o.block_owner_deletion == Some(true))
+    });
     if !blocking || !left {
         remove_finalizer(registry, &resource, &owner.meta, FOREGROUND);
     }
@@ -163,12 +239,16 @@ pub fn check_foreground(registry: &Registry, uid: &str) {
 
 /// An orphaning delete: dependents forget their owner, then the object goes.
 pub fn check_orphaning(registry: &Registry, uid: &str) {
-    let Some((resource, owner)) = find(registry, uid) else { return };
+    let Some((resource, owner)) = find(registry, uid) else {
+        return;
+    };
     if !owner.meta.deleting || !owner.object().finalizers().iter().any(|f| f == ORPHAN) {
         return;
     }
     for (kind, dependent) in dependents(registry, uid) {
-        drop_references(registry, &kind, &dependent.meta, &|o| o["uid"].as_str() != Some(uid));
+        drop_references(registry, &kind, &dependent.meta, &|o| {
+            o["uid"].as_str() != Some(uid)
+        });
     }
     remove_finalizer(registry, &resource, &owner.meta, ORPHAN);
 }

@@ -32,7 +32,12 @@ struct Lifecycle {
 }
 
 /// Looks at everything once, then at every change, until `stop`.
-pub async fn run(registry: Registry, mut changes: UnboundedReceiver<Event>, mut asked: Asked, stop: CancellationToken) {
+pub async fn run(
+    registry: Registry,
+    mut changes: UnboundedReceiver<Event>,
+    mut asked: Asked,
+    stop: CancellationToken,
+) {
     let mut lifecycle = Lifecycle {
         registry,
         namespaces: HashSet::new(),
@@ -62,7 +67,11 @@ pub async fn run(registry: Registry, mut changes: UnboundedReceiver<Event>, mut 
 }
 
 /// Only what an API server does without a controller manager: empties definitions that are being deleted.
-pub async fn run_definitions(registry: Registry, mut changes: UnboundedReceiver<Event>, stop: CancellationToken) {
+pub async fn run_definitions(
+    registry: Registry,
+    mut changes: UnboundedReceiver<Event>,
+    stop: CancellationToken,
+) {
     let mut waiting: HashSet<String> = HashSet::new();
     loop {
         let event = tokio::select! {
@@ -73,10 +82,15 @@ pub async fn run_definitions(registry: Registry, mut changes: UnboundedReceiver<
             },
         };
         let table = match event.resource.table.as_str() {
-            CRD_TABLE if event.kind != EventType::Deleted && event.object.deletion_timestamp().is_some() => {
+            CRD_TABLE
+                if event.kind != EventType::Deleted
+                    && event.object.deletion_timestamp().is_some() =>
+            {
                 definitions::table(&event.object)
             }
-            table if event.kind == EventType::Deleted && waiting.contains(table) => table.to_owned(),
+            table if event.kind == EventType::Deleted && waiting.contains(table) => {
+                table.to_owned()
+            }
             _ => continue,
         };
         if definitions::empty(&registry, &table) {
@@ -94,14 +108,23 @@ impl Lifecycle {
             let state = self.registry.read();
             let interesting = |m: &crate::registry::Meta| m.deleting || !m.owners.is_empty();
             let of = |(table, t): (&String, &crate::registry::state::Table)| {
-                let found = t.items.values().filter(|s| interesting(&s.meta)).map(|s| (table.clone(), s.object()));
+                let found = t
+                    .items
+                    .values()
+                    .filter(|s| interesting(&s.meta))
+                    .map(|s| (table.clone(), s.object()));
                 found.collect::<Vec<_>>()
             };
             state.tables().flat_map(of).collect()
         };
         for (table, object) in all {
             if let Some(resource) = self.registry.catalog().stored_in(&table).cloned() {
-                self.notice(&Event { kind: EventType::Added, resource, object, revision: 0 });
+                self.notice(&Event {
+                    kind: EventType::Added,
+                    resource,
+                    object,
+                    revision: 0,
+                });
             }
         }
     }
@@ -114,7 +137,8 @@ impl Lifecycle {
                 garbage::check_foreground(&self.registry, &owner.uid);
             }
             if self.namespaces.contains(object.namespace()) {
-                self.changed_namespaces.insert(object.namespace().to_owned());
+                self.changed_namespaces
+                    .insert(object.namespace().to_owned());
             }
             if self.definitions.contains(&resource.table) {
                 self.changed_definitions.insert(resource.table.clone());
@@ -155,7 +179,10 @@ impl Lifecycle {
 
     /// Goes on with what is being emptied; says whether there was anything.
     fn look_at_changed(&mut self) -> bool {
-        let (namespaces, tables) = (std::mem::take(&mut self.changed_namespaces), std::mem::take(&mut self.changed_definitions));
+        let (namespaces, tables) = (
+            std::mem::take(&mut self.changed_namespaces),
+            std::mem::take(&mut self.changed_definitions),
+        );
         for name in &namespaces {
             if namespaces::empty(&self.registry, name) {
                 self.namespaces.remove(name);
@@ -171,18 +198,36 @@ impl Lifecycle {
 }
 
 /// Deletes an object that has not been marked yet; one that is gone already is fine.
-fn delete(registry: &Registry, resource: &Resource, object: &crate::registry::Meta, propagation: Option<Propagation>) {
-    let options = DeleteOptions { uid: Some(object.uid.clone()), propagation, ..DeleteOptions::default() };
-    let storage = tiphys_apimachinery::Gvr::new(&resource.group, &resource.version, &resource.resource);
+fn delete(
+    registry: &Registry,
+    resource: &Resource,
+    object: &crate::registry::Meta,
+    propagation: Option<Propagation>,
+) {
+    let options = DeleteOptions {
+        uid: Some(object.uid.clone()),
+        propagation,
+        ..DeleteOptions::default()
+    };
+    let storage =
+        tiphys_apimachinery::Gvr::new(&resource.group, &resource.version, &resource.resource);
     match registry.delete(&storage, &object.namespace, &object.name, &options) {
         Ok(_) => {}
         Err(status) if status.is_not_found() || status.is_conflict() => {}
-        Err(status) => tracing::warn!(%status, resource = resource.resource, name = object.name, "cannot delete an object"),
+        Err(status) => {
+            tracing::warn!(%status, resource = resource.resource, name = object.name, "cannot delete an object")
+        }
     }
 }
 
 /// Changes an object, again if somebody else wrote it in between. `change` says whether there is anything to write.
-fn modify(registry: &Registry, resource: &Resource, at: (&str, &str), part: Part, change: impl Fn(&mut Object) -> bool) {
+fn modify(
+    registry: &Registry,
+    resource: &Resource,
+    at: (&str, &str),
+    part: Part,
+    change: impl Fn(&mut Object) -> bool,
+) {
     let options = WriteOptions::manager("kube-controller-manager");
     let (namespace, name) = at;
     let attempt = || -> Result<(), Status> {

@@ -18,7 +18,11 @@ const PRIORITIES: [(&str, i64, &str); 2] = [
         2_000_000_000,
         "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
     ),
-    ("system-node-critical", 2_000_001_000, "Used for system critical pods that must not be moved from their current node."),
+    (
+        "system-node-critical",
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
 ];
 
 /// Makes the namespaces that every cluster has, and the service through which pods reach the API.
@@ -46,7 +50,11 @@ pub fn make_system_namespaces(registry: &Registry) -> Result<(), Status> {
             "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name},
             "value": value, "description": description, "preemptionPolicy": "PreemptLowerPriority",
         });
-        make(&Gvr::new("scheduling.k8s.io", "v1", "priorityclasses"), "", class)?;
+        make(
+            &Gvr::new("scheduling.k8s.io", "v1", "priorityclasses"),
+            "",
+            class,
+        )?;
     }
     Ok(())
 }
@@ -54,16 +62,24 @@ pub fn make_system_namespaces(registry: &Registry) -> Result<(), Status> {
 /// Deletes what is left in a namespace that is being deleted, and the namespace when nothing is. Says whether it is done.
 pub fn empty(registry: &Registry, name: &str) -> bool {
     let gvr = Gvr::new("", "v1", "namespaces");
-    let Ok(resource) = registry.resource(&gvr) else { return true };
+    let Ok(resource) = registry.resource(&gvr) else {
+        return true;
+    };
     match registry.get_stored(&resource, "", name) {
         Ok(namespace) if namespace.meta.deleting => {}
         _ => return true,
     }
     let catalog = registry.catalog();
-    let tables: Vec<String> = registry.read().tables().map(|(table, _)| table.clone()).collect();
+    let tables: Vec<String> = registry
+        .read()
+        .tables()
+        .map(|(table, _)| table.clone())
+        .collect();
     let mut left = Left::default();
     for table in tables {
-        let Some(kind) = catalog.stored_in(&table).filter(|r| r.namespaced) else { continue };
+        let Some(kind) = catalog.stored_in(&table).filter(|r| r.namespaced) else {
+            continue;
+        };
         let (_, objects) = registry.list_stored(kind, Some(name));
         for object in objects.iter().filter(|o| !o.meta.deleting) {
             delete(registry, kind, &object.meta, Some(Propagation::Background));
@@ -71,7 +87,9 @@ pub fn empty(registry: &Registry, name: &str) -> bool {
         left.count(kind, &registry.list_stored(kind, Some(name)).1);
     }
     let time = crate::registry::meta::timestamp(registry.now());
-    modify(registry, &resource, ("", name), Part::Status, |object| left.tell(object, &time));
+    modify(registry, &resource, ("", name), Part::Status, |object| {
+        left.tell(object, &time)
+    });
     if !left.resources.is_empty() {
         return false;
     }
@@ -94,7 +112,10 @@ impl Left {
         if objects.is_empty() {
             return;
         }
-        *self.resources.entry(format!("{}.{}", kind.resource, kind.group)).or_default() += objects.len();
+        *self
+            .resources
+            .entry(format!("{}.{}", kind.resource, kind.group))
+            .or_default() += objects.len();
         for finalizer in objects.iter().flat_map(|o| o.object().finalizers()) {
             *self.finalizers.entry(finalizer).or_default() += 1;
         }
@@ -103,14 +124,28 @@ impl Left {
     /// Sets the namespace's conditions; says whether they are new.
     fn tell(&self, namespace: &mut Object, now: &str) -> bool {
         let list = |counts: &BTreeMap<String, usize>, verb: &str| {
-            counts.iter().map(|(what, n)| format!("{what} {verb} {n} resource instances")).collect::<Vec<_>>().join(", ")
+            counts
+                .iter()
+                .map(|(what, n)| format!("{what} {verb} {n} resource instances"))
+                .collect::<Vec<_>>()
+                .join(", ")
         };
         let (resources, finalizers) = (list(&self.resources, "has"), list(&self.finalizers, "in"));
         let remaining = format!("Some resources are remaining: {resources}");
         let held = format!("Some content in the namespace has finalizers remaining: {finalizers}");
         let conditions = [
-            ("NamespaceDeletionDiscoveryFailure", false, "ResourcesDiscovered", "All resources successfully discovered"),
-            ("NamespaceDeletionGroupVersionParsingFailure", false, "ParsedGroupVersions", "All legacy kube types successfully parsed"),
+            (
+                "NamespaceDeletionDiscoveryFailure",
+                false,
+                "ResourcesDiscovered",
+                "All resources successfully discovered",
+            ),
+            (
+                "NamespaceDeletionGroupVersionParsingFailure",
+                false,
+                "ParsedGroupVersions",
+                "All legacy kube types successfully parsed",
+            ),
             (
                 "NamespaceDeletionContentFailure",
                 false,
@@ -118,18 +153,44 @@ impl Left {
                 "All content successfully deleted, may be waiting on finalization",
             ),
             match resources.is_empty() {
-                true => ("NamespaceContentRemaining", false, "ContentRemoved", "All content successfully removed"),
-                false => ("NamespaceContentRemaining", true, "SomeResourcesRemain", remaining.as_str()),
+                true => (
+                    "NamespaceContentRemaining",
+                    false,
+                    "ContentRemoved",
+                    "All content successfully removed",
+                ),
+                false => (
+                    "NamespaceContentRemaining",
+                    true,
+                    "SomeResourcesRemain",
+                    remaining.as_str(),
+                ),
             },
             match finalizers.is_empty() {
-                true => ("NamespaceFinalizersRemaining", false, "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
-                false => ("NamespaceFinalizersRemaining", true, "SomeFinalizersRemain", held.as_str()),
+                true => (
+                    "NamespaceFinalizersRemaining",
+                    false,
+                    "ContentHasNoFinalizers",
+                    "All content-preserving finalizers finished",
+                ),
+                false => (
+                    "NamespaceFinalizersRemaining",
+                    true,
+                    "SomeFinalizersRemain",
+                    held.as_str(),
+                ),
             },
         ];
-        let before = namespace.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+        let before = namespace
+            .pointer("/status/conditions")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
         let of = |(kind, status, reason, message): &(&str, bool, &str, &str)| {
             let status = if *status { "True" } else { "False" };
-            let old = before.iter().find(|c| c["type"] == *kind && c["status"] == status);
+            let old = before
+                .iter()
+                .find(|c| c["type"] == *kind && c["status"] == status);
             let since = old.map_or(now, |o| o["lastTransitionTime"].as_str().unwrap_or(now));
             json!({"type": kind, "status": status, "lastTransitionTime": since, "reason": reason, "message": message})
         };

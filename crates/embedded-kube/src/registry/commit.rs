@@ -24,20 +24,41 @@ impl Committer {
     /// The sender takes writes in revision order; dropping it ends the thread after the last batch.
     pub fn start(store: Arc<dyn Store>, revision: u64) -> (Self, Option<mpsc::Sender<Write>>) {
         if !store.is_durable() {
-            return (Self { progress: None, thread: Mutex::new(None) }, None);
+            return (
+                Self {
+                    progress: None,
+                    thread: Mutex::new(None),
+                },
+                None,
+            );
         }
         let (sender, receiver) = mpsc::channel();
-        let (done, progress) = watch::channel(Progress { revision, failure: None });
-        let thread = std::thread::Builder::new().name("store-commit".into()).spawn(move || run(store.as_ref(), &receiver, &done));
+        let (done, progress) = watch::channel(Progress {
+            revision,
+            failure: None,
+        });
+        let thread = std::thread::Builder::new()
+            .name("store-commit".into())
+            .spawn(move || run(store.as_ref(), &receiver, &done));
         let thread = thread.expect("the system can start a thread at start-up");
-        (Self { progress: Some(progress), thread: Mutex::new(Some(thread)) }, Some(sender))
+        (
+            Self {
+                progress: Some(progress),
+                thread: Mutex::new(Some(thread)),
+            },
+            Some(sender),
+        )
     }
 
     /// Returns when every write up to `revision` survives a crash.
     pub async fn durable(&self, revision: u64) -> Result<(), String> {
-        let Some(progress) = &self.progress else { return Ok(()) };
+        let Some(progress) = &self.progress else {
+            return Ok(());
+        };
         let mut progress = progress.clone();
-        let state = progress.wait_for(|p| p.revision >= revision || p.failure.is_some()).await;
+        let state = progress
+            .wait_for(|p| p.revision >= revision || p.failure.is_some())
+            .await;
         match state {
             Ok(p) if p.revision >= revision => Ok(()),
             Ok(p) => Err(p.failure.clone().unwrap_or_default()),
@@ -47,7 +68,11 @@ impl Committer {
 
     /// Waits for the thread after the sender was dropped; then the store is closed.
     pub fn join(&self) {
-        let thread = self.thread.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .take();
         if let Some(thread) = thread
             && thread.join().is_err()
         {

@@ -15,15 +15,26 @@ const KIND: &str = "ConversionReview";
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn webhook(resource: &Resource) -> Option<&Conversion> {
-    resource.custom.as_ref().and_then(|custom| custom.conversion.as_deref())
+    resource
+        .custom
+        .as_ref()
+        .and_then(|custom| custom.conversion.as_deref())
 }
 
 impl Registry {
     /// The object as it is kept, in its storage version; what a real server's store would hold of it, where that is less.
-    pub fn as_stored(&self, resource: &Resource, object: &mut Object) -> Result<Option<Object>, Status> {
+    pub fn as_stored(
+        &self,
+        resource: &Resource,
+        object: &mut Object,
+    ) -> Result<Option<Object>, Status> {
         let bare = match webhook(resource) {
             Some(conversion) => {
-                self.review(conversion, &resource.storage_api_version(), std::slice::from_mut(object))?;
+                self.review(
+                    conversion,
+                    &resource.storage_api_version(),
+                    std::slice::from_mut(object),
+                )?;
                 let node = resource.stored_as().and_then(|custom| custom.node.as_ref());
                 node.and_then(|node| convert::fit(object, node, true))
             }
@@ -41,7 +52,10 @@ impl Registry {
 
     /// A stored object in the resource's version: itself where it is of that.
     pub fn served(&self, resource: &Resource, stored: &Arc<Object>) -> Result<Arc<Object>, Status> {
-        if webhook(resource).is_none() && !convert::is_older(resource) && stored.api_version() == resource.api_version() {
+        if webhook(resource).is_none()
+            && !convert::is_older(resource)
+            && stored.api_version() == resource.api_version()
+        {
             return Ok(stored.clone());
         }
         let mut object = Object::clone(stored);
@@ -59,7 +73,12 @@ impl Registry {
     }
 
     /// From one version of a kind to another one.
-    pub fn between(&self, from: &Resource, to: &Resource, object: &mut Object) -> Result<(), Status> {
+    pub fn between(
+        &self,
+        from: &Resource,
+        to: &Resource,
+        object: &mut Object,
+    ) -> Result<(), Status> {
         if webhook(to).is_none() {
             convert::to_storage(from, object);
         }
@@ -67,9 +86,15 @@ impl Registry {
     }
 
     fn all_from_storage(&self, resource: &Resource, objects: &mut [Object]) -> Result<(), Status> {
-        let Some(conversion) = webhook(resource) else { return Ok(()) };
+        let Some(conversion) = webhook(resource) else {
+            return Ok(());
+        };
         self.review(conversion, &resource.api_version(), objects)?;
-        if let Some(node) = resource.custom.as_ref().and_then(|custom| custom.node.as_ref()) {
+        if let Some(node) = resource
+            .custom
+            .as_ref()
+            .and_then(|custom| custom.node.as_ref())
+        {
             for object in objects {
                 convert::fit(object, node, false);
             }
@@ -78,39 +103,82 @@ impl Registry {
     }
 
     /// Stored objects as the resource serves them. One call of the webhook is enough for all.
-    pub fn as_served(&self, resource: &Resource, stored: Vec<Arc<Stored>>) -> Result<Vec<Arc<Stored>>, Status> {
+    pub fn as_served(
+        &self,
+        resource: &Resource,
+        stored: Vec<Arc<Stored>>,
+    ) -> Result<Vec<Arc<Stored>>, Status> {
         let version = resource.api_version();
-        if webhook(resource).is_none() || stored.iter().all(|s| s.object().api_version() == version) {
+        if webhook(resource).is_none() || stored.iter().all(|s| s.object().api_version() == version)
+        {
             return Ok(stored);
         }
         let mut objects: Vec<Object> = stored.iter().map(|s| (*s.object()).clone()).collect();
         self.all_from_storage(resource, &mut objects)?;
-        let served = |(object, before): (Object, &Arc<Stored>)| Arc::new(Stored::new(&Arc::new(object), before.meta.revision));
+        let served = |(object, before): (Object, &Arc<Stored>)| {
+            Arc::new(Stored::new(&Arc::new(object), before.meta.revision))
+        };
         Ok(objects.into_iter().zip(&stored).map(served).collect())
     }
 
     /// Asks the webhook about those that are of another version.
-    fn review(&self, conversion: &Conversion, wanted: &str, objects: &mut [Object]) -> Result<(), Status> {
-        let others: Vec<&mut Object> = objects.iter_mut().filter(|o| o.api_version() != wanted).collect();
-        let Some(first) = others.first().map(|o| o.gvk()) else { return Ok(()) };
+    fn review(
+        &self,
+        conversion: &Conversion,
+        wanted: &str,
+        objects: &mut [Object],
+    ) -> Result<(), Status> {
+        let others: Vec<&mut Object> = objects
+            .iter_mut()
+            .filter(|o| o.api_version() != wanted)
+            .collect();
+        let Some(first) = others.first().map(|o| o.gvk()) else {
+            return Ok(());
+        };
         let failed = |why: String| {
-            let version = if first.group.is_empty() { first.version.clone() } else { format!("{}/{}", first.group, first.version) };
-            Status::new(500, "", format!("conversion webhook for {version}, Kind={} {why}", first.kind))
+            let version = if first.group.is_empty() {
+                first.version.clone()
+            } else {
+                format!("{}/{}", first.group, first.version)
+            };
+            Status::new(
+                500,
+                "",
+                format!(
+                    "conversion webhook for {version}, Kind={} {why}",
+                    first.kind
+                ),
+            )
         };
         let call = |why: String| failed(format!("failed: {why}"));
-        let known = conversion.versions.iter().find(|v| matches!(v.as_str(), "v1" | "v1beta1"));
-        let version = known.ok_or_else(|| Status::new(500, "", "no supported conversion review versions"))?;
+        let known = conversion
+            .versions
+            .iter()
+            .find(|v| matches!(v.as_str(), "v1" | "v1beta1"));
+        let version =
+            known.ok_or_else(|| Status::new(500, "", "no supported conversion review versions"))?;
         let uid = uuid::Uuid::new_v4().to_string();
         let sent: Vec<&Map<String, Value>> = others.iter().map(|o| &o.0).collect();
         let question = json!({"kind": KIND, "apiVersion": format!("{GROUP}/{version}"),
             "request": {"uid": uid, "desiredAPIVersion": wanted, "objects": sent}});
         let endpoint = Endpoint::read(self, &conversion.config).map_err(call)?;
         let body = serde_json::to_vec(&question).expect("a JSON tree serialises");
-        let answer = outbound::post_all(vec![Post { endpoint, timeout: TIMEOUT, body }]).pop();
-        let answer = answer.unwrap_or_else(|| Err("no answer".to_owned())).map_err(call)?;
+        let answer = outbound::post_all(vec![Post {
+            endpoint,
+            timeout: TIMEOUT,
+            body,
+        }])
+        .pop();
+        let answer = answer
+            .unwrap_or_else(|| Err("no answer".to_owned()))
+            .map_err(call)?;
         let converted = read(answer, &uid, version).map_err(call)?;
         if converted.len() != others.len() {
-            return Err(failed(format!("returned {} objects, expected {}", converted.len(), others.len())));
+            return Err(failed(format!(
+                "returned {} objects, expected {}",
+                converted.len(),
+                others.len()
+            )));
         }
         for (before, after) in others.into_iter().zip(converted) {
             *before = accepted(before, after, wanted).map_err(failed)?;
@@ -126,17 +194,27 @@ fn read((code, media, body): Answer, uid: &str, version: &str) -> Result<Vec<Val
         return Err(outbound::refused(code, &media, text.trim()));
     }
     if body.is_empty() {
-        return Err(format!("0-length response with status code: {code} and content type: {media}"));
+        return Err(format!(
+            "0-length response with status code: {code} and content type: {media}"
+        ));
     }
-    let answer: Value = serde_json::from_slice(&body).map_err(|e| format!("couldn't get version/kind; json parse error: {e}"))?;
-    let (api_version, kind) = (answer["apiVersion"].as_str().unwrap_or(""), answer["kind"].as_str().unwrap_or(""));
+    let answer: Value = serde_json::from_slice(&body)
+        .map_err(|e| format!("couldn't get version/kind; json parse error: {e}"))?;
+    let (api_version, kind) = (
+        answer["apiVersion"].as_str().unwrap_or(""),
+        answer["kind"].as_str().unwrap_or(""),
+    );
     if !kind.is_empty() && kind != KIND {
-        return Err(format!("no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\""));
+        return Err(format!(
+            "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\""
+        ));
     }
     let wanted = format!("{GROUP}/{version}");
     let strict = version == "v1";
     if strict && (api_version != wanted || kind != KIND) {
-        return Err(format!("expected webhook response of {wanted}, Kind={KIND}, got {api_version}, Kind={kind}"));
+        return Err(format!(
+            "expected webhook response of {wanted}, Kind={KIND}, got {api_version}, Kind={kind}"
+        ));
     }
     let response = &answer["response"];
     if response.is_null() {
@@ -153,7 +231,10 @@ fn read((code, media, body): Answer, uid: &str, version: &str) -> Result<Vec<Val
             message => message.to_owned(),
         });
     }
-    Ok(response["convertedObjects"].as_array().cloned().unwrap_or_default())
+    Ok(response["convertedObjects"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default())
 }
 
 /// The converted object, with the metadata that a webhook may not change taken from the original.
@@ -161,27 +242,45 @@ fn accepted(before: &Object, after: Value, wanted: &str) -> Result<Object, Strin
     let text = |field: &str| after[field].as_str().unwrap_or("").to_owned();
     let (version, kind) = (text("apiVersion"), text("kind"));
     if version != wanted {
-        return Err(format!("returned invalid object at index 0: invalid groupVersion (expected {wanted}, received {version})"));
+        return Err(format!(
+            "returned invalid object at index 0: invalid groupVersion (expected {wanted}, received {version})"
+        ));
     }
     if kind != before.kind() {
-        return Err(format!("returned invalid object at index 0: invalid kind (expected {}, received {kind})", before.kind()));
+        return Err(format!(
+            "returned invalid object at index 0: invalid kind (expected {}, received {kind})",
+            before.kind()
+        ));
     }
     let invalid = |why: String| format!("returned invalid object: {why}");
     for (field, word) in [("name", "name"), ("namespace", "namespace"), ("uid", "UID")] {
         let old = before.metadata(field).and_then(Value::as_str).unwrap_or("");
         let new = after["metadata"][field].as_str().unwrap_or("");
         if old != new {
-            return Err(invalid(format!("must have the same {word}: {old} != {new}")));
+            return Err(invalid(format!(
+                "must have the same {word}: {old} != {new}"
+            )));
         }
     }
     let given = after["metadata"].clone();
     let mut object = Object::from_value(after).map_err(|e| invalid(e.to_string()))?;
-    let mut metadata = before.0.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut metadata = before
+        .0
+        .get("metadata")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
     for field in ["labels", "annotations"] {
         match given.get(field).filter(|v| !v.is_null()) {
             None => metadata.remove(field),
-            Some(Value::Object(map)) if map.values().all(Value::is_string) => metadata.insert(field.into(), map.clone().into()),
-            Some(_) => return Err(format!("returned invalid metadata: invalid metadata.{field} in converted object")),
+            Some(Value::Object(map)) if map.values().all(Value::is_string) => {
+                metadata.insert(field.into(), map.clone().into())
+            }
+            Some(_) => {
+                return Err(format!(
+                    "returned invalid metadata: invalid metadata.{field} in converted object"
+                ));
+            }
         };
     }
     object.0.insert("metadata".into(), metadata.into());

@@ -22,7 +22,9 @@ pub fn to_storage(resource: &Resource, object: &mut Object) -> Option<Object> {
             bare = read_back(object, node);
         }
     } else {
-        object.0.insert("apiVersion".into(), resource.storage_api_version().into());
+        object
+            .0
+            .insert("apiVersion".into(), resource.storage_api_version().into());
         if let Some(node) = resource.stored_as().and_then(|custom| custom.node.as_ref()) {
             bare = fit(object, node, true);
         }
@@ -40,7 +42,13 @@ pub fn to_storage(resource: &Resource, object: &mut Object) -> Option<Object> {
 pub fn as_stored(resource: &Resource, object: &mut Object) -> Option<Object> {
     let bare = to_storage(resource, object);
     // Definitions are kept as JSON, all else that is built in as protobuf.
-    let kept_as = || gotypes::of_kind(&resource.storage_group, &resource.storage_version, &resource.kind);
+    let kept_as = || {
+        gotypes::of_kind(
+            &resource.storage_group,
+            &resource.storage_version,
+            &resource.kind,
+        )
+    };
     if resource.table == CRD_TABLE {
         crate::strategy::write_down_definition(object);
     } else if let Some(of) = resource.custom.is_none().then(kept_as).flatten() {
@@ -53,7 +61,9 @@ pub fn as_stored(resource: &Resource, object: &mut Object) -> Option<Object> {
 pub fn hollow(resource: &Resource) -> Object {
     let of = resource.go_type();
     let mut object = Object(of.map(gotypes::zero).unwrap_or_default());
-    object.0.insert("apiVersion".into(), resource.api_version().into());
+    object
+        .0
+        .insert("apiVersion".into(), resource.api_version().into());
     object.0.insert("kind".into(), resource.kind.clone().into());
     match resource.table.as_str() {
         // These are always there inside, and so they are written.
@@ -69,13 +79,21 @@ pub fn hollow(resource: &Resource) -> Object {
 /// Makes a stored object one of the resource's version, by the schemas as they are now.
 pub fn from_storage(resource: &Resource, object: &mut Object) {
     if is_older(resource)
-        && let Some(node) = resource.written_as(object).and_then(|custom| custom.node.as_ref())
+        && let Some(node) = resource
+            .written_as(object)
+            .and_then(|custom| custom.node.as_ref())
     {
         fit(object, node, true);
     }
     if object.api_version() != resource.api_version() {
-        object.0.insert("apiVersion".into(), resource.api_version().into());
-        if let Some(node) = resource.custom.as_ref().and_then(|custom| custom.node.as_ref()) {
+        object
+            .0
+            .insert("apiVersion".into(), resource.api_version().into());
+        if let Some(node) = resource
+            .custom
+            .as_ref()
+            .and_then(|custom| custom.node.as_ref())
+        {
             fit(object, node, false);
         }
         if resource.is("events.k8s.io", "events") {
@@ -90,12 +108,17 @@ pub fn from_storage(resource: &Resource, object: &mut Object) {
 /// Whether objects may be there that were written by other schemas than those of now. What these do not have is kept until it is
 /// written again.
 pub fn is_older(resource: &Resource) -> bool {
-    resource.custom.as_ref().is_some_and(|custom| custom.changed)
+    resource
+        .custom
+        .as_ref()
+        .is_some_and(|custom| custom.changed)
 }
 
 /// The same object for a manager of fields, which sees what the schemas would take away.
 pub fn rename_version(to: &Resource, object: &mut Object) {
-    object.0.insert("apiVersion".into(), to.api_version().into());
+    object
+        .0
+        .insert("apiVersion".into(), to.api_version().into());
 }
 
 /// Makes a custom object one of a schema. Defaults come when it is read from the store; if it gets any, gives it without them.
@@ -108,7 +131,9 @@ pub fn fit(object: &mut Object, node: &Node, with_defaults: bool) -> Option<Obje
     if with_defaults {
         shape::fill_in(&mut value, node);
     }
-    let bare = before.filter(|before| *before != value).and_then(|before| Object::from_value(before).ok());
+    let bare = before
+        .filter(|before| *before != value)
+        .and_then(|before| Object::from_value(before).ok());
     if let Value::Object(map) = value {
         object.0 = map;
     }
@@ -118,7 +143,13 @@ pub fn fit(object: &mut Object, node: &Node, with_defaults: bool) -> Option<Obje
 /// Reads an object back that is kept as it is, with the nulls and empty metadata that somebody applied. If that is not all of it, gives
 /// what is kept.
 fn read_back(object: &mut Object, node: &Node) -> Option<Object> {
-    if !object.0.iter().any(|(key, value)| if key == "metadata" { holds_nothing(value) } else { holds_null(value) }) {
+    if !object.0.iter().any(|(key, value)| {
+        if key == "metadata" {
+            holds_nothing(value)
+        } else {
+            holds_null(value)
+        }
+    }) {
         return None;
     }
     let kept = object.clone();
@@ -127,7 +158,9 @@ fn read_back(object: &mut Object, node: &Node) -> Option<Object> {
 }
 
 fn holds_nothing(metadata: &Value) -> bool {
-    metadata.as_object().is_some_and(|map| map.values().any(is_nothing))
+    metadata
+        .as_object()
+        .is_some_and(|map| map.values().any(is_nothing))
 }
 
 /// What Go leaves out of metadata.

@@ -23,7 +23,14 @@ const UNKNOWN: &str = "unknown";
 const INVALID_TARGET: &str = "request to convert CR to an invalid group/version";
 
 /// Records that `options.manager` changed what differs between `before` and `after`.
-pub fn track(registry: &Registry, resource: &Resource, before: Option<&Object>, after: &mut Object, part: Part, options: &WriteOptions) {
+pub fn track(
+    registry: &Registry,
+    resource: &Resource,
+    before: Option<&Object>,
+    after: &mut Object,
+    part: Part,
+    options: &WriteOptions,
+) {
     let now = meta::timestamp(registry.now());
     let options = ApplyOptions {
         manager: manager_of(options),
@@ -35,7 +42,12 @@ pub fn track(registry: &Registry, resource: &Resource, before: Option<&Object>, 
         reset_fields: reset_fields(resource, part),
     };
     // Go reads the empty list of an unstructured object as none at all.
-    if resource.custom.is_some() && after.metadata("managedFields").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+    if resource.custom.is_some()
+        && after
+            .metadata("managedFields")
+            .and_then(Value::as_array)
+            .is_some_and(Vec::is_empty)
+    {
         after.metadata_mut().remove("managedFields");
     }
     let versions = Served::of(registry, resource);
@@ -43,7 +55,11 @@ pub fn track(registry: &Registry, resource: &Resource, before: Option<&Object>, 
 }
 
 fn manager_of(options: &WriteOptions) -> &str {
-    if options.manager.is_empty() { UNKNOWN } else { &options.manager }
+    if options.manager.is_empty() {
+        UNKNOWN
+    } else {
+        &options.manager
+    }
 }
 
 /// The versions of a kind that are served now.
@@ -55,7 +71,11 @@ struct Served<'r> {
 
 impl<'r> Served<'r> {
     fn of(registry: &'r Registry, resource: &'r Resource) -> Self {
-        Self { registry, catalog: registry.catalog(), resource }
+        Self {
+            registry,
+            catalog: registry.catalog(),
+            resource,
+        }
     }
 
     fn find(&self, api_version: &str) -> Option<&Resource> {
@@ -64,15 +84,27 @@ impl<'r> Served<'r> {
         }
         let gvk = Gvk::from_api_version(api_version, &self.resource.kind);
         // Events of the other group are no other version.
-        let same = |found: &&Resource| found.table == self.resource.table && found.group == self.resource.group;
+        let same = |found: &&Resource| {
+            found.table == self.resource.table && found.group == self.resource.group
+        };
         let served = self.catalog.kind(&gvk).map(|found| &**found).filter(same);
-        served.or_else(|| self.resource.unserved.iter().find(|other| other.gvk() == gvk))
+        served.or_else(|| {
+            self.resource
+                .unserved
+                .iter()
+                .find(|other| other.gvk() == gvk)
+        })
     }
 }
 
 impl Versions for Served<'_> {
-    fn convert(&self, object: &Object, api_version: &str) -> Result<Option<(Object, Option<TypeRef<'_>>)>, String> {
-        let (Some(from), Some(to)) = (self.find(object.api_version()), self.find(api_version)) else {
+    fn convert(
+        &self,
+        object: &Object,
+        api_version: &str,
+    ) -> Result<Option<(Object, Option<TypeRef<'_>>)>, String> {
+        let (Some(from), Some(to)) = (self.find(object.api_version()), self.find(api_version))
+        else {
             return match self.resource.custom {
                 Some(_) => Err(format!("{INVALID_TARGET}: {api_version}")),
                 None => Ok(None),
@@ -80,12 +112,20 @@ impl Versions for Served<'_> {
         };
         let mut object = object.clone();
         if object.api_version() != api_version {
-            if to.custom.as_ref().is_some_and(|custom| custom.conversion.is_none()) {
+            if to
+                .custom
+                .as_ref()
+                .is_some_and(|custom| custom.conversion.is_none())
+            {
                 convert::rename_version(to, &mut object);
             } else {
-                self.registry.between(from, to, &mut object).map_err(|status| status.message)?;
+                self.registry
+                    .between(from, to, &mut object)
+                    .map_err(|status| status.message)?;
                 // What is not there is empty in a struct of Go, which is not the same as removed.
-                to.go_type().into_iter().for_each(|of| gotypes::drop_empty(&mut object.0, of));
+                to.go_type()
+                    .into_iter()
+                    .for_each(|of| gotypes::drop_empty(&mut object.0, of));
             }
         }
         Ok(Some((object, to.ty())))
@@ -103,10 +143,16 @@ impl Versions for Served<'_> {
 
 /// Kinds whose status endpoint leaves all of `metadata` alone, by group and resource.
 const STATUS_WITHOUT_METADATA: [(&str, &str); 11] = [
-    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
+    (
+        "admissionregistration.k8s.io",
+        "validatingadmissionpolicies",
+    ),
     ("apiregistration.k8s.io", "apiservices"),
     ("flowcontrol.apiserver.k8s.io", "flowschemas"),
-    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"),
+    (
+        "flowcontrol.apiserver.k8s.io",
+        "prioritylevelconfigurations",
+    ),
     ("internal.apiserver.k8s.io", "storageversions"),
     ("networking.k8s.io", "servicecidrs"),
     ("resource.k8s.io", "devicetaintrules"),
@@ -120,14 +166,24 @@ const STATUS_WITHOUT_METADATA: [(&str, &str); 11] = [
 fn reset_fields(resource: &Resource, part: Part) -> &'static [&'static str] {
     let is = |list: &[(&str, &str)]| list.iter().any(|(group, name)| resource.is(group, name));
     match part {
-        Part::Main | Part::Status if is(&[("certificates.k8s.io", "certificatesigningrequests")]) => match part {
-            Part::Main => &["spec", "status"],
-            _ => &["spec", "status.conditions"],
-        },
+        Part::Main | Part::Status
+            if is(&[("certificates.k8s.io", "certificatesigningrequests")]) =>
+        {
+            match part {
+                Part::Main => &["spec", "status"],
+                _ => &["spec", "status.conditions"],
+            }
+        }
         Part::Main if resource.has_status() => &["status"],
-        Part::Status if resource.custom.is_some() || is(&STATUS_WITHOUT_METADATA) => &["spec", "metadata"],
+        Part::Status if resource.custom.is_some() || is(&STATUS_WITHOUT_METADATA) => {
+            &["spec", "metadata"]
+        }
         Part::Status if is(&[("apps", "deployments")]) => &["spec", "metadata.labels"],
-        Part::Status if is(&[("", "pods")]) => &["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"],
+        Part::Status if is(&[("", "pods")]) => &[
+            "spec",
+            "metadata.deletionTimestamp",
+            "metadata.ownerReferences",
+        ],
         Part::Status => &["spec"],
         Part::Finalize => &["status"],
         Part::Approval => &["spec", "status.certificate"],
@@ -168,12 +224,31 @@ fn refused(error: ApplyError) -> Status {
 
 fn of_scale<'o>(options: &'o WriteOptions, now: &'o str) -> ApplyOptions<'o> {
     let (manager, force, kind) = (manager_of(options), options.force, Some("Scale"));
-    ApplyOptions { manager, force, now, api_version: "autoscaling/v1", kind, subresource: "scale", reset_fields: &[] }
+    ApplyOptions {
+        manager,
+        force,
+        now,
+        api_version: "autoscaling/v1",
+        kind,
+        subresource: "scale",
+        reset_fields: &[],
+    }
 }
 
 /// The same as [`track`] for the Scale of an object.
-pub fn track_scale(registry: &Registry, before: &Object, after: &mut Object, options: &WriteOptions) {
-    apply::track_update_in(Some(before), after, &of_scale(options, &meta::timestamp(registry.now())), scale_type(), None);
+pub fn track_scale(
+    registry: &Registry,
+    before: &Object,
+    after: &mut Object,
+    options: &WriteOptions,
+) {
+    apply::track_update_in(
+        Some(before),
+        after,
+        &of_scale(options, &meta::timestamp(registry.now())),
+        scale_type(),
+        None,
+    );
 }
 
 /// The same as [`apply`] for the Scale of an object. That of a custom one is read as a custom object once it has changed, which it is not.
@@ -185,18 +260,33 @@ pub fn apply_scale(
     options: &WriteOptions,
 ) -> Result<Object, Status> {
     let now = meta::timestamp(registry.now());
-    let new = apply::apply_in(Some(live), config, &of_scale(options, &now), scale_type(), None).map_err(refused)?;
+    let new = apply::apply_in(
+        Some(live),
+        config,
+        &of_scale(options, &now),
+        scale_type(),
+        None,
+    )
+    .map_err(refused)?;
     if resource.custom.is_some() && !same_but_managers(live, &new) {
         let who = format!("{}/{}; {}", config.namespace(), config.name(), config.gvk());
         let why = format!("{INVALID_TARGET}: {}", config.api_version());
-        return Err(Status::new(500, "", format!("failed to convert new object ({who}) to proper version: {why}")));
+        return Err(Status::new(
+            500,
+            "",
+            format!("failed to convert new object ({who}) to proper version: {why}"),
+        ));
     }
     Ok(new)
 }
 
 /// A conflict of managers has one cause for each field.
 fn conflicts(message: &str, list: &[Conflict]) -> Status {
-    let cause = |c: &Conflict| Cause { reason: "FieldManagerConflict", message: c.cause_message(), field: c.field.clone() };
+    let cause = |c: &Conflict| Cause {
+        reason: "FieldManagerConflict",
+        message: c.cause_message(),
+        field: c.field.clone(),
+    };
     Status::new(409, "Conflict", message).with_causes(list.iter().map(cause).collect())
 }
 
@@ -211,32 +301,47 @@ pub fn sets_managers(old: &Object, new: &Object) -> bool {
 /// more than a write leaves.
 pub fn may_change_managers(resource: &Resource, object: &Object) -> bool {
     let version = resource.api_version();
-    let managers = object.metadata("managedFields").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    convert::is_older(resource) || managers.iter().any(|entry| entry["apiVersion"] != version) || apply::merges_managers(managers)
+    let managers = object
+        .metadata("managedFields")
+        .and_then(Value::as_array)
+        .map_or(&[][..], Vec::as_slice);
+    convert::is_older(resource)
+        || managers.iter().any(|entry| entry["apiVersion"] != version)
+        || apply::merges_managers(managers)
 }
 
 /// A built-in object as Go compares it with what it was, if that is not what Go writes: lists that are owned as a whole are compared to
 /// the letter, so that a list or map in them counts although there is nothing in it.
 pub fn as_compared(resource: &Resource, object: &Object) -> Option<Object> {
     let (ty, of) = (resource.builtin_type()?, resource.go_type()?);
-    let parts = object.0.iter().filter_map(|(key, value)| Some((key, value, ty.field(key)?)));
-    if !parts.into_iter().any(|(key, value, ty)| key != "metadata" && lists_empty(value, ty)) {
+    let parts = object
+        .0
+        .iter()
+        .filter_map(|(key, value)| Some((key, value, ty.field(key)?)));
+    if !parts
+        .into_iter()
+        .any(|(key, value, ty)| key != "metadata" && lists_empty(value, ty))
+    {
         return None;
     }
     let (mut whole, mut written) = (object.clone(), object.clone());
     gotypes::drop_zero(&mut whole.0, of);
     strategy::drop_empty(resource, &mut written);
     let (from, mut to) = (whole.into_value(), written.into_value());
-    keep_in_lists(&from, &mut to, ty).then(|| Object::from_value(to).ok()).flatten()
+    keep_in_lists(&from, &mut to, ty)
+        .then(|| Object::from_value(to).ok())
+        .flatten()
 }
 
 /// Whether a list that is owned as a whole holds something without anything in it.
 fn lists_empty(value: &Value, ty: TypeRef<'_>) -> bool {
     match value {
-        Value::Object(map) => map.iter().any(|(key, value)| ty.field(key).is_some_and(|ty| lists_empty(value, ty))),
-        Value::Array(list) if matches!(ty.list_type(), Some(ListType::Map | ListType::Set)) => {
-            ty.items().is_some_and(|ty| list.iter().any(|item| lists_empty(item, ty)))
-        }
+        Value::Object(map) => map
+            .iter()
+            .any(|(key, value)| ty.field(key).is_some_and(|ty| lists_empty(value, ty))),
+        Value::Array(list) if matches!(ty.list_type(), Some(ListType::Map | ListType::Set)) => ty
+            .items()
+            .is_some_and(|ty| list.iter().any(|item| lists_empty(item, ty))),
         Value::Array(list) => list.iter().any(holds_empty),
         _ => false,
     }
@@ -254,13 +359,23 @@ fn holds_empty(value: &Value) -> bool {
 fn keep_in_lists(from: &Value, to: &mut Value, ty: TypeRef<'_>) -> bool {
     match (from, to) {
         (Value::Object(from), Value::Object(to)) => {
-            let below =
-                |(key, to): (&String, &mut Value)| from.get(key).zip(ty.field(key)).is_some_and(|(from, ty)| keep_in_lists(from, to, ty));
-            to.iter_mut().map(below).fold(false, |some, changed| some | changed)
+            let below = |(key, to): (&String, &mut Value)| {
+                from.get(key)
+                    .zip(ty.field(key))
+                    .is_some_and(|(from, ty)| keep_in_lists(from, to, ty))
+            };
+            to.iter_mut()
+                .map(below)
+                .fold(false, |some, changed| some | changed)
         }
-        (Value::Array(from), Value::Array(to)) if matches!(ty.list_type(), Some(ListType::Map | ListType::Set)) => {
+        (Value::Array(from), Value::Array(to))
+            if matches!(ty.list_type(), Some(ListType::Map | ListType::Set)) =>
+        {
             let Some(ty) = ty.items() else { return false };
-            from.iter().zip(to).map(|(from, to)| keep_in_lists(from, to, ty)).fold(false, |some, changed| some | changed)
+            from.iter()
+                .zip(to)
+                .map(|(from, to)| keep_in_lists(from, to, ty))
+                .fold(false, |some, changed| some | changed)
         }
         (Value::Array(list), to) if !list.is_empty() && from != to => {
             *to = from.clone();
@@ -273,7 +388,9 @@ fn keep_in_lists(from: &Value, to: &mut Value, ty: TypeRef<'_>) -> bool {
 /// Gives `to` the managers of `from`.
 pub fn copy_managers(from: &Object, to: &mut Object) {
     match from.metadata("managedFields") {
-        Some(managers) => to.metadata_mut().insert("managedFields".into(), managers.clone()),
+        Some(managers) => to
+            .metadata_mut()
+            .insert("managedFields".into(), managers.clone()),
         None => to.metadata_mut().remove("managedFields"),
     };
 }
@@ -282,7 +399,10 @@ pub fn copy_managers(from: &Object, to: &mut Object) {
 pub fn same_but_managers(a: &Object, b: &Object) -> bool {
     let others = |o: &Object| o.0.iter().filter(|(key, _)| *key != "metadata").count();
     others(a) == others(b)
-        && a.0.iter().filter(|(key, _)| *key != "metadata").all(|(key, value)| b.0.get(key) == Some(value))
+        && a.0
+            .iter()
+            .filter(|(key, _)| *key != "metadata")
+            .all(|(key, value)| b.0.get(key) == Some(value))
         && same_metadata(a, b)
 }
 
@@ -292,8 +412,16 @@ fn same_metadata(a: &Object, b: &Object) -> bool {
 }
 
 fn metadata_but_managers(object: &Object) -> HashMap<&str, &Value> {
-    let metadata = object.0.get("metadata").and_then(Value::as_object).into_iter().flatten();
-    metadata.filter(|(key, _)| *key != "managedFields").map(|(key, value)| (key.as_str(), value)).collect()
+    let metadata = object
+        .0
+        .get("metadata")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
+    metadata
+        .filter(|(key, _)| *key != "managedFields")
+        .map(|(key, value)| (key.as_str(), value))
+        .collect()
 }
 
 /// Whether the objects are the same except for the times of their managers.
@@ -302,7 +430,11 @@ pub fn same_but_times(a: &Object, b: &Object) -> bool {
 }
 
 fn managers_without_times(object: &Object) -> Vec<Value> {
-    let mut list = object.metadata("managedFields").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut list = object
+        .metadata("managedFields")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
     for entry in &mut list {
         if let Some(map) = entry.as_object_mut() {
             map.remove("time");

@@ -11,7 +11,13 @@ use serde_json::Value;
 use tiphys_apimachinery::{Gvk, Object};
 
 /// Fields of `metadata` that clients cannot set on new objects.
-const SYSTEM: [&str; 5] = ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
+const SYSTEM: [&str; 5] = [
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+];
 
 /// As Kubernetes prints a time: whole seconds, UTC.
 pub fn timestamp(now: Timestamp) -> String {
@@ -26,24 +32,38 @@ pub fn check_type(resource: &Resource, object: &mut Object) -> Result<(), Status
         let fits = is_version(&want, &got) && (got.kind.is_empty() || got.kind == want.kind);
         // A decoder that knows the type fills in what was not said; validation looks at the kind of a custom object.
         if resource.custom.is_some() && !nothing {
-            let null = ["apiVersion", "kind"].into_iter().find(|field| object.0.get(*field).is_some_and(serde_json::Value::is_null));
+            let null = ["apiVersion", "kind"]
+                .into_iter()
+                .find(|field| object.0.get(*field).is_some_and(serde_json::Value::is_null));
             if let Some(field) = null {
                 let kind = &resource.kind;
                 let version = object.api_version();
                 let why = format!("{kind} in version {version:?} cannot be handled as a {kind}: ");
-                return Err(Status::bad_request(format!("{why}.{field} accessor error: <nil> is of the type <nil>, expected string")));
+                return Err(Status::bad_request(format!(
+                    "{why}.{field} accessor error: <nil> is of the type <nil>, expected string"
+                )));
             }
         } else if nothing || fits {
-            object.0.insert("apiVersion".into(), want.api_version().into());
+            object
+                .0
+                .insert("apiVersion".into(), want.api_version().into());
             object.0.insert("kind".into(), want.kind.into());
         } else {
             return Err(wrong_type(resource, &filled_in(got, want)));
         }
     }
-    if let Some(other) = object.0.get("metadata").filter(|m| !m.is_object() && !m.is_null()) {
+    if let Some(other) = object
+        .0
+        .get("metadata")
+        .filter(|m| !m.is_object() && !m.is_null())
+    {
         let word = tiphys_gocompat::json::kind(other);
         let (kind, version) = (&resource.kind, &resource.version);
-        let place = if resource.custom.is_some() { "value".to_owned() } else { format!("struct field {kind}.metadata") };
+        let place = if resource.custom.is_some() {
+            "value".to_owned()
+        } else {
+            format!("struct field {kind}.metadata")
+        };
         return Err(Status::bad_request(format!(
             "{kind} in version \"{version}\" cannot be handled as a {kind}: json: cannot unmarshal {word} into Go {place} of type \
              v1.ObjectMeta"
@@ -62,10 +82,22 @@ pub fn group_version(text: &str) -> Result<(), String> {
 
 /// The type that an object says, and what is wanted where it says nothing.
 fn filled_in(said: Gvk, want: Gvk) -> Gvk {
-    let kind = if said.kind.is_empty() { want.kind } else { said.kind };
+    let kind = if said.kind.is_empty() {
+        want.kind
+    } else {
+        said.kind
+    };
     let nothing = said.version.is_empty() && (said.group.is_empty() || said.group == want.group);
-    let (group, version) = if nothing { (want.group, want.version) } else { (said.group, said.version) };
-    Gvk { group, version, kind }
+    let (group, version) = if nothing {
+        (want.group, want.version)
+    } else {
+        (said.group, said.version)
+    };
+    Gvk {
+        group,
+        version,
+        kind,
+    }
 }
 
 /// Whether a version that an object says is the one that is wanted, or none, or none of the wanted group.
@@ -83,13 +115,24 @@ pub fn check_version(resource: &Resource, object: &Object) -> Result<(), Status>
     if got == want {
         return Ok(());
     }
-    Err(Status::bad_request(format!("the API version in the data ({got}) does not match the expected API version ({want})")))
+    Err(Status::bad_request(format!(
+        "the API version in the data ({got}) does not match the expected API version ({want})"
+    )))
 }
 
 /// The object's namespace is that of the URL; nothing in the object stands for it.
-pub fn check_namespace(resource: &Resource, namespace: &str, object: &mut Object) -> Result<(), Status> {
-    if resource.namespaced && !["", namespace].contains(&object.namespace()) && !namespace.is_empty() {
-        return Err(Status::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+pub fn check_namespace(
+    resource: &Resource,
+    namespace: &str,
+    object: &mut Object,
+) -> Result<(), Status> {
+    if resource.namespaced
+        && !["", namespace].contains(&object.namespace())
+        && !namespace.is_empty()
+    {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
     }
     object.set_namespace(namespace);
     Ok(())
@@ -98,23 +141,42 @@ pub fn check_namespace(resource: &Resource, namespace: &str, object: &mut Object
 /// The object is of another type than the URL. What Go says depends on whether it knows that type.
 fn wrong_type(resource: &Resource, got: &Gvk) -> Status {
     let why = not_of_type(resource, got);
-    Status::bad_request(format!("{} in version {:?} cannot be handled as a {}: {why}", got.kind, got.version, resource.kind))
+    Status::bad_request(format!(
+        "{} in version {:?} cannot be handled as a {}: {why}",
+        got.kind, got.version, resource.kind
+    ))
 }
 
 /// Why an object of this kind is none of the resource's.
 pub fn not_of_type(resource: &Resource, got: &Gvk) -> String {
     let want = resource.gvk();
     let all = tiphys_apimachinery::schema::resources();
-    let known = all.iter().any(|r| r.group == got.group && r.version == got.version && r.kind == got.kind);
+    let known = all
+        .iter()
+        .any(|r| r.group == got.group && r.version == got.version && r.kind == got.kind);
     if known && got.group == want.group && got.kind == want.kind {
         let (got, want) = (got.api_version(), want.api_version());
-        format!("the API version in the data ({got}) does not match the expected API version ({want})")
+        format!(
+            "the API version in the data ({got}) does not match the expected API version ({want})"
+        )
     } else if known {
         // The package of the internal type.
-        let package = want.group.split('.').next().filter(|word| !word.is_empty()).unwrap_or("core");
-        format!("converting ({}.{}) to ({package}.{}): unknown conversion", got.version, got.kind, want.kind)
+        let package = want
+            .group
+            .split('.')
+            .next()
+            .filter(|word| !word.is_empty())
+            .unwrap_or("core");
+        format!(
+            "converting ({}.{}) to ({package}.{}): unknown conversion",
+            got.version, got.kind, want.kind
+        )
     } else {
-        format!("no kind {:?} is registered for version {:?} in scheme \"pkg/runtime/scheme.go:111\"", got.kind, got.api_version())
+        format!(
+            "no kind {:?} is registered for version {:?} in scheme \"pkg/runtime/scheme.go:111\"",
+            got.kind,
+            got.api_version()
+        )
     }
 }
 
@@ -122,7 +184,9 @@ pub fn not_of_type(resource: &Resource, got: &Gvk) -> String {
 pub fn random_suffix() -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let mut rng = rand::rng();
-    (0..5).map(|_| char::from(LETTERS[rng.random_range(0..LETTERS.len())])).collect()
+    (0..5)
+        .map(|_| char::from(LETTERS[rng.random_range(0..LETTERS.len())]))
+        .collect()
 }
 
 /// Takes away what the server decides about an object that is sent to be created. One that is put or applied keeps what is not
@@ -165,9 +229,10 @@ pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Obj
 fn drop_empty(resource: &Resource, object: &mut Object) {
     const EMPTY: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
     if resource.custom.is_none() {
-        object
-            .metadata_mut()
-            .retain(|key, value| !(value.is_null() || (EMPTY.contains(&key.as_str()) && super::convert::is_nothing(value))));
+        object.metadata_mut().retain(|key, value| {
+            !(value.is_null()
+                || (EMPTY.contains(&key.as_str()) && super::convert::is_nothing(value)))
+        });
     }
 }
 
@@ -180,8 +245,16 @@ pub fn asked_revision(object: &Object) -> Result<Option<u64>, Status> {
             Ok(revision) => Ok(Some(revision)),
             Err(_) => {
                 let digits = text.bytes().all(|b| b.is_ascii_digit());
-                let why = if digits { "value out of range" } else { "invalid syntax" };
-                Err(Status::new(500, "", format!("strconv.ParseUint: parsing {text:?}: {why}")))
+                let why = if digits {
+                    "value out of range"
+                } else {
+                    "invalid syntax"
+                };
+                Err(Status::new(
+                    500,
+                    "",
+                    format!("strconv.ParseUint: parsing {text:?}: {why}"),
+                ))
             }
         },
     }
@@ -191,18 +264,36 @@ pub fn asked_revision(object: &Object) -> Result<Option<u64>, Status> {
 pub fn replaces(resource: &Resource, object: &Object, current: u64) -> Result<Option<u64>, Status> {
     let asked = asked_revision(object)?;
     if asked.is_none() && !crate::strategy::allows_blind_update(resource) {
-        let cause = Cause::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update");
+        let cause = Cause::invalid(
+            "metadata.resourceVersion",
+            &0.into(),
+            "must be specified for an update",
+        );
         // The resource stands where other errors have the kind.
-        return Err(Status::invalid(&resource.group, &resource.resource, object.name(), vec![cause]));
+        return Err(Status::invalid(
+            &resource.group,
+            &resource.resource,
+            object.name(),
+            vec![cause],
+        ));
     }
     if asked.is_some_and(|revision| revision != current) {
-        return Err(Status::modified(&resource.group, &resource.resource, object.name()));
+        return Err(Status::modified(
+            &resource.group,
+            &resource.resource,
+            object.name(),
+        ));
     }
     Ok(asked)
 }
 
 /// The uid that an update says it replaces must be the one that is there (nothing, when there is no such object).
-pub fn check_uid(resource: &Resource, object: &Object, found: &str, dry_run: bool) -> Result<(), Status> {
+pub fn check_uid(
+    resource: &Resource,
+    object: &Object,
+    found: &str,
+    dry_run: bool,
+) -> Result<(), Status> {
     check_precondition(resource, object, ("UID", object.uid(), found), dry_run)
 }
 
@@ -223,11 +314,19 @@ pub fn check_precondition(
          precondition: {asked}, {field} in object meta: {found}",
         storage_key(resource, object.namespace(), object.name()),
     );
-    Err(Status::conflict(&resource.group, &resource.resource, object.name(), &why))
+    Err(Status::conflict(
+        &resource.group,
+        &resource.resource,
+        object.name(),
+        &why,
+    ))
 }
 
 /// Tables that lie in a folder of their group.
-const OWN_FOLDER: [&str; 2] = [crate::catalog::CRD_TABLE, "apiregistration.k8s.io/apiservices"];
+const OWN_FOLDER: [&str; 2] = [
+    crate::catalog::CRD_TABLE,
+    "apiregistration.k8s.io/apiservices",
+];
 
 /// Where the real server keeps an object, as some messages show it.
 fn storage_key(resource: &Resource, namespace: &str, name: &str) -> String {
@@ -237,7 +336,9 @@ fn storage_key(resource: &Resource, namespace: &str, name: &str) -> String {
         ("", "nodes") => "minions",
         ("", "replicationcontrollers") => "controllers",
         ("networking.k8s.io", "ingresses") => "ingress",
-        _ if OWN_FOLDER.contains(&resource.table.as_str()) || resource.custom.is_some() => &resource.table,
+        _ if OWN_FOLDER.contains(&resource.table.as_str()) || resource.custom.is_some() => {
+            &resource.table
+        }
         (_, other) => other,
     };
     match namespace {
@@ -249,14 +350,22 @@ fn storage_key(resource: &Resource, namespace: &str, name: &str) -> String {
 /// The object is the one that the URL names.
 pub fn check_name(asked: &str, object: &Object) -> Result<(), Status> {
     match object.name() {
-        "" => Err(Status::bad_request(format!("the name of the object ({asked} based on URL) was undeterminable: name must be provided"))),
+        "" => Err(Status::bad_request(format!(
+            "the name of the object ({asked} based on URL) was undeterminable: name must be provided"
+        ))),
         sent if sent == asked => Ok(()),
-        sent => Err(Status::bad_request(format!("the name of the object ({sent}) does not match the name on the URL ({asked})"))),
+        sent => Err(Status::bad_request(format!(
+            "the name of the object ({sent}) does not match the name on the URL ({asked})"
+        ))),
     }
 }
 
 /// A patch may not make another object of it.
-pub fn check_patched_identity(resource: &Resource, old: &Object, new: &mut Object) -> Result<(), Status> {
+pub fn check_patched_identity(
+    resource: &Resource,
+    old: &Object,
+    new: &mut Object,
+) -> Result<(), Status> {
     if new.namespace().is_empty() {
         new.set_namespace(old.namespace());
     }
@@ -266,10 +375,14 @@ pub fn check_patched_identity(resource: &Resource, old: &Object, new: &mut Objec
         }
     }
     if old.namespace() != new.namespace() {
-        return Err(Status::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
     }
     check_name(old.name(), new)?;
-    if resource.custom.is_none() && (old.api_version() != new.api_version() || old.kind() != new.kind()) {
+    if resource.custom.is_none()
+        && (old.api_version() != new.api_version() || old.kind() != new.kind())
+    {
         return Err(Status::bad_request(format!(
             "the API version in the data ({},{}) does not match the expected API version ({},{})",
             new.api_version(),
@@ -282,13 +395,20 @@ pub fn check_patched_identity(resource: &Resource, old: &Object, new: &mut Objec
 }
 
 /// Takes over from `old` what the written part may not change.
-pub fn prepare_update(resource: &Resource, old: &Object, new: &mut Object, part: Part) -> Result<(), Status> {
+pub fn prepare_update(
+    resource: &Resource,
+    old: &Object,
+    new: &mut Object,
+    part: Part,
+) -> Result<(), Status> {
     match part {
         Part::Status => keep_all_but_status(resource, old, new),
         Part::Finalize => {
             set_or_remove(&mut new.0, "status", old.0.get("status").cloned());
         }
-        Part::Ephemeral | Part::Resize | Part::Approval => crate::strategy::parts::take(part, old, new),
+        Part::Ephemeral | Part::Resize | Part::Approval => {
+            crate::strategy::parts::take(part, old, new)
+        }
         Part::Binding => {}
         Part::Main | Part::Scale | Part::Token => {
             if resource.has_status() {
@@ -304,9 +424,10 @@ pub fn prepare_update(resource: &Resource, old: &Object, new: &mut Object, part:
         metadata.insert("deletionTimestamp".into(), before.clone());
     }
     // Who sends another one is told that it cannot be changed.
-    if let (Some(before), None | Some(Value::Null)) =
-        (old.metadata("deletionGracePeriodSeconds"), metadata.get("deletionGracePeriodSeconds"))
-    {
+    if let (Some(before), None | Some(Value::Null)) = (
+        old.metadata("deletionGracePeriodSeconds"),
+        metadata.get("deletionGracePeriodSeconds"),
+    ) {
         metadata.insert("deletionGracePeriodSeconds".into(), before.clone());
     }
     drop_empty(resource, new);
@@ -324,9 +445,14 @@ pub struct TakenBack {
 impl TakenBack {
     pub fn of(resource: &Resource, old: &Object, new: &Object, part: Part) -> Self {
         let fields = ["deletionTimestamp", "deletionGracePeriodSeconds"];
-        let differs = fields.iter().any(|field| old.metadata(field).is_some_and(|was| new.metadata(field) != Some(was)));
-        let replaced =
-            resource.custom.is_some() && resource.has_status() && part == Part::Main && old.0.get("status") != new.0.get("status");
+        let differs = fields.iter().any(|field| {
+            old.metadata(field)
+                .is_some_and(|was| new.metadata(field) != Some(was))
+        });
+        let replaced = resource.custom.is_some()
+            && resource.has_status()
+            && part == Part::Main
+            && old.0.get("status") != new.0.get("status");
         Self {
             end: differs.then(|| fields.map(|field| (field, new.metadata(field).cloned()))),
             status: replaced.then(|| new.0.get("status").cloned()),
@@ -339,8 +465,13 @@ impl TakenBack {
 
     /// Puts it back where it was sent.
     pub fn put(&self, sent: &mut Object) {
-        self.end.iter().flatten().for_each(|(field, value)| set_or_remove(sent.metadata_mut(), field, value.clone()));
-        self.status.iter().for_each(|status| set_or_remove(&mut sent.0, "status", status.clone()));
+        self.end
+            .iter()
+            .flatten()
+            .for_each(|(field, value)| set_or_remove(sent.metadata_mut(), field, value.clone()));
+        self.status
+            .iter()
+            .for_each(|status| set_or_remove(&mut sent.0, "status", status.clone()));
     }
 }
 
@@ -374,7 +505,11 @@ fn keep_all_but_status(resource: &Resource, old: &Object, new: &mut Object) {
     *new = old.clone();
     set_or_remove(&mut new.0, "status", status);
     let metadata = new.metadata_mut();
-    set_or_remove(metadata, "managedFields", sent.get("managedFields").cloned());
+    set_or_remove(
+        metadata,
+        "managedFields",
+        sent.get("managedFields").cloned(),
+    );
     if resource.custom.is_some() || resource.group == "flowcontrol.apiserver.k8s.io" {
         return;
     }
@@ -386,7 +521,14 @@ fn keep_all_but_status(resource: &Resource, old: &Object, new: &mut Object) {
     }
     let keeps_labels = resource.is("apps", "deployments");
     let keeps_owners = resource.is("", "pods");
-    for field in ["annotations", "finalizers", "labels", "ownerReferences", "deletionTimestamp", "selfLink"] {
+    for field in [
+        "annotations",
+        "finalizers",
+        "labels",
+        "ownerReferences",
+        "deletionTimestamp",
+        "selfLink",
+    ] {
         if !(keeps_labels && field == "labels" || keeps_owners && field == "ownerReferences") {
             set_or_remove(metadata, field, sent.get(field).cloned());
         }
@@ -395,7 +537,10 @@ fn keep_all_but_status(resource: &Resource, old: &Object, new: &mut Object) {
 
 /// Owners that are named twice are kept once; says so. A patch makes of the object what a plugin might have made of it.
 pub fn distinct_owners(object: &mut Object, patched: bool) -> Option<String> {
-    let owners = object.metadata_mut().get_mut("ownerReferences").and_then(Value::as_array_mut)?;
+    let owners = object
+        .metadata_mut()
+        .get_mut("ownerReferences")
+        .and_then(Value::as_array_mut)?;
     let (mut seen, mut twice): (Vec<Value>, Vec<String>) = (Vec::new(), Vec::new());
     for owner in std::mem::take(owners) {
         match seen.contains(&owner) {
@@ -404,19 +549,27 @@ pub fn distinct_owners(object: &mut Object, patched: bool) -> Option<String> {
         }
     }
     *owners = seen;
-    let when = if patched { " after mutating admission happens" } else { "" };
+    let when = if patched {
+        " after mutating admission happens"
+    } else {
+        ""
+    };
     let explained = "API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; \
                      duplicate UID(s) observed: ";
-    (!twice.is_empty()).then(|| format!(".metadata.ownerReferences contains duplicate entries{when}; {explained}{}", twice.join(", ")))
+    (!twice.is_empty()).then(|| {
+        format!(
+            ".metadata.ownerReferences contains duplicate entries{when}; {explained}{}",
+            twice.join(", ")
+        )
+    })
 }
 
 /// Whether an object is another one because there is an empty list or map in it where none was, which only some kinds look at.
 pub fn counts_empty(resource: &Resource, old: &Object, new: &Object) -> bool {
     let field = match resource.table.as_str() {
         "networking.k8s.io/networkpolicies" => "spec",
-        "admissionregistration.k8s.io/mutatingwebhookconfigurations" | "admissionregistration.k8s.io/validatingwebhookconfigurations" => {
-            "webhooks"
-        }
+        "admissionregistration.k8s.io/mutatingwebhookconfigurations"
+        | "admissionregistration.k8s.io/validatingwebhookconfigurations" => "webhooks",
         _ => return false,
     };
     old.0.get(field) != new.0.get(field)
@@ -433,13 +586,22 @@ pub fn bump_generation(resource: &Resource, old: &Object, new: &mut Object, empt
         "status" => resource.custom.is_none() || resource.has_status(),
         _ => false,
     };
-    let differ = |old: &Object, new: &Object| old.0.keys().chain(new.0.keys()).any(|key| !skipped(key) && old.0.get(key) != new.0.get(key));
+    let differ = |old: &Object, new: &Object| {
+        old.0
+            .keys()
+            .chain(new.0.keys())
+            .any(|key| !skipped(key) && old.0.get(key) != new.0.get(key))
+    };
     // A list without anything in it is none, also where Go writes it, and an amount is the same however it is written.
     let of = resource.go_type();
     let changed = differ(old, new)
         && of.is_none_or(|of| {
             let counted = new.0.iter().filter(|(key, _)| !skipped(key));
-            let mut kept = Object(counted.map(|(key, value)| (key.clone(), value.clone())).collect());
+            let mut kept = Object(
+                counted
+                    .map(|(key, value)| (key.clone(), value.clone()))
+                    .collect(),
+            );
             gotypes::forget_empty(&mut kept.0, of);
             let mut before = old.clone();
             gotypes::share_equal(&kept.0, &mut before.0, of);
@@ -464,12 +626,21 @@ pub fn bump_generation(resource: &Resource, old: &Object, new: &mut Object, empt
 
 /// Nothing holds an object back that was asked to go.
 pub fn is_finished(resource: &Resource, object: &Object) -> bool {
-    let grace = object.metadata("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
+    let grace = object
+        .metadata("deletionGracePeriodSeconds")
+        .and_then(Value::as_i64)
+        .unwrap_or(0);
     let has_content = resource.is("", "namespaces") && holds_content(object);
-    object.deletion_timestamp().is_some() && object.finalizers().is_empty() && grace == 0 && !has_content
+    object.deletion_timestamp().is_some()
+        && object.finalizers().is_empty()
+        && grace == 0
+        && !has_content
 }
 
 /// A namespace that has not been emptied.
 pub fn holds_content(namespace: &Object) -> bool {
-    namespace.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty())
+    namespace
+        .pointer("/spec/finalizers")
+        .and_then(Value::as_array)
+        .is_some_and(|list| !list.is_empty())
 }

@@ -18,8 +18,13 @@ pub mod stored;
 mod write;
 
 pub(crate) use fields::{apply_scale, track_scale};
-pub use options::{DeleteOptions, Deleted, FieldValidation, Guard, Part, Patch, Propagation, Sender, Spelling, WriteOptions, Written};
-pub(crate) use patches::{TYPE_META, not_an_object, patch_refused, patched_scale, settle_said_type, unreadable};
+pub use options::{
+    DeleteOptions, Deleted, FieldValidation, Guard, Part, Patch, Propagation, Sender, Spelling,
+    WriteOptions, Written,
+};
+pub(crate) use patches::{
+    TYPE_META, not_an_object, patch_refused, patched_scale, settle_said_type, unreadable,
+};
 pub use remove::{FOREGROUND, ORPHAN, check_preconditions};
 pub use state::{Change, Event, EventType, TooOld};
 pub use stored::{Meta, Stored};
@@ -72,18 +77,28 @@ impl Registry {
     /// Loads the store.
     pub fn open(store: Arc<dyn Store>, now: Now) -> Result<Self, StoreError> {
         let loaded = store.load()?;
-        let revision = if loaded.revision > 0 { loaded.revision + REVISION_GAP } else { 0 };
+        let revision = if loaded.revision > 0 {
+            loaded.revision + REVISION_GAP
+        } else {
+            0
+        };
         let (committer, outbox) = Committer::start(store, revision);
         let mut state = State::new(revision, outbox);
         for (key, bytes) in loaded.entries {
             let table = key.splitn(3, '/').take(2).collect::<Vec<_>>().join("/");
             match Stored::from_bytes(bytes) {
                 Ok(stored) => state.load(&table, stored),
-                Err(error) => tracing::error!(%key, %error, "an object in the store is not JSON; it is left out"),
+                Err(error) => {
+                    tracing::error!(%key, %error, "an object in the store is not JSON; it is left out")
+                }
             }
         }
         let catalog = Catalog::with_definitions(&state.list(crate::catalog::CRD_TABLE, None));
-        let (state, catalog, allocations) = (RwLock::new(state), RwLock::new(Arc::new(catalog)), Default::default());
+        let (state, catalog, allocations) = (
+            RwLock::new(state),
+            RwLock::new(Arc::new(catalog)),
+            Default::default(),
+        );
         let inner = Inner {
             state,
             catalog,
@@ -95,10 +110,14 @@ impl Registry {
             without_controllers: AtomicBool::new(false),
             now,
         };
-        let registry = Self { inner: Arc::new(inner) };
+        let registry = Self {
+            inner: Arc::new(inner),
+        };
         registry.reload_hooks();
         let services = registry.read().list("/services", None);
-        services.iter().for_each(|s| registry.allocations().note(&s.object(), false));
+        services
+            .iter()
+            .for_each(|s| registry.allocations().note(&s.object(), false));
         Ok(registry)
     }
 
@@ -111,16 +130,26 @@ impl Registry {
     }
 
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, State> {
-        self.inner.state.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.inner
+            .state
+            .read()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     pub(crate) fn lock(&self) -> RwLockWriteGuard<'_, State> {
-        self.inner.state.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.inner
+            .state
+            .write()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// What is served now.
     pub fn catalog(&self) -> Arc<Catalog> {
-        self.inner.catalog.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        self.inner
+            .catalog
+            .read()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .clone()
     }
 
     /// Whether somebody does what a controller manager does.
@@ -130,7 +159,9 @@ impl Registry {
 
     /// Nobody does.
     pub(crate) fn leave_alone(&self) {
-        self.inner.without_controllers.store(true, Ordering::Relaxed);
+        self.inner
+            .without_controllers
+            .store(true, Ordering::Relaxed);
     }
 
     /// Grows with every change of a role or binding.
@@ -145,20 +176,30 @@ impl Registry {
 
     /// Returns when every write up to `revision` survives a crash.
     pub async fn durable(&self, revision: u64) -> Result<(), Status> {
-        self.inner.committer.durable(revision).await.map_err(Status::internal)
+        self.inner
+            .committer
+            .durable(revision)
+            .await
+            .map_err(Status::internal)
     }
 
     /// Commits what is left and closes the store. Later writes are never acknowledged as durable.
     pub async fn close(&self) {
         self.lock().close();
         let inner = self.inner.clone();
-        if tokio::task::spawn_blocking(move || inner.committer.join()).await.is_err() {
+        if tokio::task::spawn_blocking(move || inner.committer.join())
+            .await
+            .is_err()
+        {
             tracing::error!("the store was not closed in order");
         }
     }
 
     pub fn resource(&self, gvr: &Gvr) -> Result<Arc<Resource>, Status> {
-        self.catalog().resource(&gvr.group, &gvr.version, &gvr.resource).cloned().ok_or_else(Status::no_such_path)
+        self.catalog()
+            .resource(&gvr.group, &gvr.version, &gvr.resource)
+            .cloned()
+            .ok_or_else(Status::no_such_path)
     }
 
     pub fn resource_of_kind(&self, gvk: &Gvk) -> Option<Arc<Resource>> {
@@ -171,11 +212,19 @@ impl Registry {
         Ok(self.get_stored(&resource, namespace, name)?.object())
     }
 
-    pub fn get_stored(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Arc<Stored>, Status> {
+    pub fn get_stored(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Arc<Stored>, Status> {
         let found = self.read().get(&resource.table, namespace, name).cloned();
         found.ok_or_else(|| match &formats::path_segment(name)[..] {
             [] => Status::not_found(&resource.group, &resource.resource, name),
-            problems => Status::bad_request(format!("Name parameter invalid: {name:?}: {}", problems.join(";"))),
+            problems => Status::bad_request(format!(
+                "Name parameter invalid: {name:?}: {}",
+                problems.join(";")
+            )),
         })
     }
 
@@ -187,13 +236,22 @@ impl Registry {
     }
 
     /// A consistent list and its revision.
-    pub fn list_stored(&self, resource: &Resource, namespace: Option<&str>) -> (u64, Vec<Arc<Stored>>) {
+    pub fn list_stored(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+    ) -> (u64, Vec<Arc<Stored>>) {
         let state = self.read();
         (state.revision, state.list(&resource.table, namespace))
     }
 
     /// The same as of a revision.
-    pub fn list_stored_at(&self, resource: &Resource, namespace: Option<&str>, revision: u64) -> Result<Vec<Arc<Stored>>, TooOld> {
+    pub fn list_stored_at(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        revision: u64,
+    ) -> Result<Vec<Arc<Stored>>, TooOld> {
         self.read().list_at(&resource.table, namespace, revision)
     }
 
@@ -205,7 +263,13 @@ impl Registry {
 
 impl Registry {
     /// Notes who set what in an object that is answered and not kept.
-    pub(crate) fn track_new(&self, resource: &Resource, object: &mut Object, part: Part, options: &WriteOptions) {
+    pub(crate) fn track_new(
+        &self,
+        resource: &Resource,
+        object: &mut Object,
+        part: Part,
+        options: &WriteOptions,
+    ) {
         fields::track(self, resource, None, object, part, options);
     }
 
@@ -214,7 +278,10 @@ impl Registry {
         if resource.is_storage() {
             return resource.clone();
         }
-        self.catalog().stored_in(&resource.table).cloned().unwrap_or_else(|| resource.clone())
+        self.catalog()
+            .stored_in(&resource.table)
+            .cloned()
+            .unwrap_or_else(|| resource.clone())
     }
 
     /// What a write changes beyond the object itself.
@@ -224,7 +291,12 @@ impl Registry {
             if removed {
                 // A service of the same name must not find the endpoints of this one; mostly there are none any more.
                 let endpoints = Gvr::new("", "v1", "endpoints");
-                drop(self.delete(&endpoints, object.namespace(), object.name(), &DeleteOptions::default()));
+                drop(self.delete(
+                    &endpoints,
+                    object.namespace(),
+                    object.name(),
+                    &DeleteOptions::default(),
+                ));
             }
         }
         if resource.group == crate::auth::RBAC_GROUP {
@@ -242,25 +314,49 @@ impl Registry {
     /// Accepts names and establishes, as the real server's own controllers do: for this definition, and for those of its group that
     /// waited for its names.
     fn settle_definitions(&self, resource: &Resource, object: &Object, removed: bool) {
-        let Ok(resource) = self.resource(&resource.gvr()) else { return };
+        let Ok(resource) = self.resource(&resource.gvr()) else {
+            return;
+        };
         let group = object.str_at("/spec/group").to_owned();
         let others = || -> Vec<String> {
-            let (all, catalog) = (self.read().list(crate::catalog::CRD_TABLE, None), self.catalog());
+            let (all, catalog) = (
+                self.read().list(crate::catalog::CRD_TABLE, None),
+                self.catalog(),
+            );
             // A definition is named after its resource and its group.
-            let same_group = |name: &str| name.strip_suffix(&group).is_some_and(|rest| rest.ends_with('.'));
-            let waiting = all.iter().filter(|s| same_group(&s.meta.name) && s.meta.name != object.name() && catalog.waits(s));
+            let same_group = |name: &str| {
+                name.strip_suffix(&group)
+                    .is_some_and(|rest| rest.ends_with('.'))
+            };
+            let waiting = all.iter().filter(|s| {
+                same_group(&s.meta.name) && s.meta.name != object.name() && catalog.waits(s)
+            });
             waiting.map(|s| s.meta.name.clone()).collect()
         };
         let own = (!removed).then(|| object.name().to_owned());
         for name in own.into_iter().chain(others()) {
             // Names first, then the rest; more steps than these there are not.
             for _ in 0..3 {
-                let Ok(current) = self.get_stored(&resource, "", &name) else { break };
+                let Ok(current) = self.get_stored(&resource, "", &name) else {
+                    break;
+                };
                 let old = current.object();
-                let Some(mut new) = crate::strategy::settle_definition(self, &old) else { break };
-                fields::track(self, &resource, Some(&old), &mut new, Part::Status, &WriteOptions::manager("kube-apiserver"));
+                let Some(mut new) = crate::strategy::settle_definition(self, &old) else {
+                    break;
+                };
+                fields::track(
+                    self,
+                    &resource,
+                    Some(&old),
+                    &mut new,
+                    Part::Status,
+                    &WriteOptions::manager("kube-apiserver"),
+                );
                 let mut state = self.lock();
-                if state.get(&resource.table, "", &name).is_some_and(|now| Arc::ptr_eq(now, &current)) {
+                if state
+                    .get(&resource.table, "", &name)
+                    .is_some_and(|now| Arc::ptr_eq(now, &current))
+                {
                     state.put(&resource, new);
                 }
             }
@@ -269,26 +365,50 @@ impl Registry {
 
     /// The policies and webhooks as they are now.
     pub(crate) fn hooks(&self) -> Arc<Hooks> {
-        self.inner.hooks.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        self.inner
+            .hooks
+            .read()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .clone()
     }
 
     fn reload_hooks(&self) {
         // Held while the objects are read, as below.
-        let mut slot = self.inner.hooks.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut slot = self
+            .inner
+            .hooks
+            .write()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         *slot = Arc::new(Hooks::read(self));
     }
 
     /// Serves what the CustomResourceDefinitions say now.
     fn reload_catalog(&self) {
         // Two reloads must not finish in the wrong order. Readers are not kept waiting: they have the catalog of before meanwhile.
-        let _one = self.inner.reloading.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let _one = self
+            .inner
+            .reloading
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         let before = self.catalog();
         let definitions = self.read().list(crate::catalog::CRD_TABLE, None);
         let next = Arc::new(before.followed_by(&definitions));
-        let gone: Vec<String> = before.order.iter().filter(|r| next.stored_in(&r.table).is_none()).map(|r| r.table.clone()).collect();
-        let changed = next.order.iter().filter(|r| convert::is_older(r) && !before.serves(r));
+        let gone: Vec<String> = before
+            .order
+            .iter()
+            .filter(|r| next.stored_in(&r.table).is_none())
+            .map(|r| r.table.clone())
+            .collect();
+        let changed = next
+            .order
+            .iter()
+            .filter(|r| convert::is_older(r) && !before.serves(r));
         let changed: Vec<String> = changed.map(|r| r.table.clone()).collect();
-        *self.inner.catalog.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = next;
+        *self
+            .inner
+            .catalog
+            .write()
+            .unwrap_or_else(|poisoned| poisoned.into_inner()) = next;
         let mut state = self.lock();
         gone.iter().for_each(|table| state.drop_watchers(table));
         changed.iter().for_each(|table| state.lay_bare(table));

@@ -24,7 +24,9 @@ type Check = dyn Fn(&Object, Option<&Object>) -> Result<(), Status> + Send + Syn
 pub struct Guard(Option<Arc<Check>>);
 
 impl Guard {
-    pub fn new(check: impl Fn(&Object, Option<&Object>) -> Result<(), Status> + Send + Sync + 'static) -> Self {
+    pub fn new(
+        check: impl Fn(&Object, Option<&Object>) -> Result<(), Status> + Send + Sync + 'static,
+    ) -> Self {
         Self(Some(Arc::new(check)))
     }
 
@@ -35,7 +37,11 @@ impl Guard {
 
 impl std::fmt::Debug for Guard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.0.is_some() { "Guard" } else { "no guard" })
+        f.write_str(if self.0.is_some() {
+            "Guard"
+        } else {
+            "no guard"
+        })
     }
 }
 
@@ -50,7 +56,13 @@ pub struct Sender {
 impl Default for Sender {
     /// This server itself.
     fn default() -> Self {
-        Self { user: Arc::new(UserInfo::new("system:apiserver", &["system:authenticated", "system:masters"])), options: Map::new() }
+        Self {
+            user: Arc::new(UserInfo::new(
+                "system:apiserver",
+                &["system:authenticated", "system:masters"],
+            )),
+            options: Map::new(),
+        }
     }
 }
 
@@ -79,7 +91,10 @@ pub struct WriteOptions {
 
 impl WriteOptions {
     pub fn manager(name: &str) -> Self {
-        Self { manager: name.to_owned(), ..Self::default() }
+        Self {
+            manager: name.to_owned(),
+            ..Self::default()
+        }
     }
 }
 

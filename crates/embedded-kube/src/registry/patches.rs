@@ -16,11 +16,20 @@ use tiphys_apimachinery::{Gvk, Object};
 use tiphys_gocompat::json;
 
 /// The refusal of a patch whose result cannot be read as the kind it should be. `result` is the patched object.
-pub fn unreadable(gvk: &Gvk, builtin: bool, how: &Patch, old: &Object, result: &Object, why: &Unreadable) -> Status {
+pub fn unreadable(
+    gvk: &Gvk,
+    builtin: bool,
+    how: &Patch,
+    old: &Object,
+    result: &Object,
+    why: &Unreadable,
+) -> Status {
     match how {
         Patch::Strategic(_) if why.inside => Status::new(500, "", why.reading.clone()),
         Patch::Strategic(sent) => {
-            let rest = schema::builtin().type_for(gvk).map(|ty| patch::strategic::rest(&Value::Object(old.0.clone()), sent, ty));
+            let rest = schema::builtin()
+                .type_for(gvk)
+                .map(|ty| patch::strategic::rest(&Value::Object(old.0.clone()), sent, ty));
             refused(gofmt::plain(rest.as_ref().unwrap_or(sent)), &why.converting)
         }
         Patch::Apply(_) if !builtin => Status::new(500, "", why.reading.clone()),
@@ -35,18 +44,27 @@ pub fn unreadable(gvk: &Gvk, builtin: bool, how: &Patch, old: &Object, result: &
             };
             Status::new(500, "", text)
         }
-        Patch::Merge(_) | Patch::Json(..) => refused(patched_text(gvk, builtin, how, old, result), &why.reading),
+        Patch::Merge(_) | Patch::Json(..) => {
+            refused(patched_text(gvk, builtin, how, old, result), &why.reading)
+        }
     }
 }
 
 /// What a patch is refused for that makes this of an object.
 fn refused(shown: String, why: &str) -> Status {
-    Status::invalid("", "", "", vec![Cause::invalid("patch", &shown.into(), why)])
+    Status::invalid(
+        "",
+        "",
+        "",
+        vec![Cause::invalid("patch", &shown.into(), why)],
+    )
 }
 
 /// The text of a patched object.
 fn patched_text(gvk: &Gvk, builtin: bool, how: &Patch, old: &Object, result: &Object) -> String {
-    let written = gotypes::of(gvk).filter(|_| builtin).map(|of| AsWritten::new(&old.0, of));
+    let written = gotypes::of(gvk)
+        .filter(|_| builtin)
+        .map(|of| AsWritten::new(&old.0, of));
     match (written, how) {
         (Some(written), Patch::Json(operations, _)) => written.json_patched(operations),
         (Some(written), Patch::Merge(patch)) => written.merge_patched(patch),
@@ -56,7 +74,12 @@ fn patched_text(gvk: &Gvk, builtin: bool, how: &Patch, old: &Object, result: &Ob
 
 /// The refusal of a patch that makes a list of an object.
 pub fn not_an_object(text: String) -> Status {
-    refused(text, &format!("couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type {TYPE_META}"))
+    refused(
+        text,
+        &format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type {TYPE_META}"
+        ),
+    )
 }
 
 /// Decides what a patch does that makes what is built in something else, or of no version.
@@ -75,12 +98,22 @@ pub fn settle_said_type(
 
 /// Decides what a patch does that makes an object of another kind: strategic patches have no say in it, and of the text that the
 /// others make something else is read.
-pub fn settle_type(resource: &Resource, how: &Patch, old: &Object, result: &mut Object) -> Result<(), Status> {
+pub fn settle_type(
+    resource: &Resource,
+    how: &Patch,
+    old: &Object,
+    result: &mut Object,
+) -> Result<(), Status> {
     if result.api_version() == old.api_version() && result.kind() == old.kind() {
         return Ok(());
     }
-    let (builtin, is_text) = (resource.custom.is_none(), matches!(how, Patch::Merge(_) | Patch::Json(..)));
-    let refused = |result: &Object, why: Unreadable| Err(unreadable(&resource.gvk(), builtin, how, old, result, &why));
+    let (builtin, is_text) = (
+        resource.custom.is_none(),
+        matches!(how, Patch::Merge(_) | Patch::Json(..)),
+    );
+    let refused = |result: &Object, why: Unreadable| {
+        Err(unreadable(&resource.gvk(), builtin, how, old, result, &why))
+    };
     if (builtin || is_text)
         && let Some(why) = unreadable_type(result)
     {
@@ -90,15 +123,21 @@ pub fn settle_type(resource: &Resource, how: &Patch, old: &Object, result: &mut 
         return refused(result, why.into());
     }
     let missing = |field: &str, result: &Object| {
-        format!("Object '{field}' is missing in '{}'", patched_text(&resource.gvk(), builtin, how, old, result))
+        format!(
+            "Object '{field}' is missing in '{}'",
+            patched_text(&resource.gvk(), builtin, how, old, result)
+        )
     };
     if !builtin {
         return match result.0.get("apiVersion") {
             _ if !is_text => Ok(()),
             _ if result.kind().is_empty() => refused(result, missing("Kind", result).into()),
-            Some(Value::Null) => {
-                refused(result, ".apiVersion accessor error: <nil> is of the type <nil>, expected string".to_owned().into())
-            }
+            Some(Value::Null) => refused(
+                result,
+                ".apiVersion accessor error: <nil> is of the type <nil>, expected string"
+                    .to_owned()
+                    .into(),
+            ),
             _ => Ok(()),
         };
     }
@@ -108,7 +147,9 @@ pub fn settle_type(resource: &Resource, how: &Patch, old: &Object, result: &mut 
             let (group, kind) = (&resource.group, result.kind());
             if kind.is_empty()
                 || kind == resource.kind
-                || schema::resources().iter().any(|known| known.group == *group && known.kind == kind)
+                || schema::resources()
+                    .iter()
+                    .any(|known| known.group == *group && known.kind == kind)
             {
                 return Ok(());
             }
@@ -117,17 +158,26 @@ pub fn settle_type(resource: &Resource, how: &Patch, old: &Object, result: &mut 
         }
         _ if is_text && !result.kind().is_empty() => {
             let got = result.gvk();
-            if got.group == resource.group && got.kind == resource.kind && is_version(&resource.gvk(), &got) {
-                result.0.insert("apiVersion".into(), old.api_version().into());
+            if got.group == resource.group
+                && got.kind == resource.kind
+                && is_version(&resource.gvk(), &got)
+            {
+                result
+                    .0
+                    .insert("apiVersion".into(), old.api_version().into());
                 return Ok(());
             }
-            if got.group == resource.group && got.kind == resource.kind && schema::builtin().type_for(&got).is_some() {
+            if got.group == resource.group
+                && got.kind == resource.kind
+                && schema::builtin().type_for(&got).is_some()
+            {
                 return Ok(());
             }
             if got.version.is_empty() {
                 return refused(result, missing("apiVersion", result).into());
             }
-            let read = gotypes::of(&got).map(|of| gotypes::read_into(&mut result.0.clone(), of, false));
+            let read =
+                gotypes::of(&got).map(|of| gotypes::read_into(&mut result.0.clone(), of, false));
             return match read {
                 Some(Err(wrong)) => refused(result, wrong.into()),
                 _ => refused(result, super::meta::not_of_type(resource, &got).into()),
@@ -135,14 +185,24 @@ pub fn settle_type(resource: &Resource, how: &Patch, old: &Object, result: &mut 
         }
         _ => {}
     }
-    result.0.insert("apiVersion".into(), old.api_version().into());
+    result
+        .0
+        .insert("apiVersion".into(), old.api_version().into());
     result.0.insert("kind".into(), old.kind().into());
     Ok(())
 }
 
 /// What is said of a kind or a version that is no text.
 fn unreadable_type(result: &Object) -> Option<Unreadable> {
-    let wrong = |field| Some((field, result.0.get(field).filter(|v| !v.is_string() && !v.is_null())?));
+    let wrong = |field| {
+        Some((
+            field,
+            result
+                .0
+                .get(field)
+                .filter(|v| !v.is_string() && !v.is_null())?,
+        ))
+    };
     let (field, value) = ["kind", "apiVersion"].into_iter().find_map(wrong)?;
     let kind = json::kind(value);
     Some(Unreadable {
@@ -160,14 +220,26 @@ fn unreadable_type(result: &Object) -> Option<Unreadable> {
 /// Whether a patched object does not say its version. One that says something else cannot be read.
 pub fn says_no_version(resource: &Resource, result: &Object) -> bool {
     let said = result.gvk();
-    said.version.is_empty() && (said.group.is_empty() || said.group == resource.group || resource.custom.is_some())
+    said.version.is_empty()
+        && (said.group.is_empty() || said.group == resource.group || resource.custom.is_some())
 }
 
 /// The refusal of a patch that takes the version of what is built in away: it is read as the struct inside then, in which nothing is found.
-fn without_version(resource: &Resource, (old, result): (&Object, &Object), how: &Patch, options: &WriteOptions) -> Status {
-    let unknown = result.0.keys().filter(|key| !matches!(key.as_str(), "apiVersion" | "kind"));
+fn without_version(
+    resource: &Resource,
+    (old, result): (&Object, &Object),
+    how: &Patch,
+    options: &WriteOptions,
+) -> Status {
+    let unknown = result
+        .0
+        .keys()
+        .filter(|key| !matches!(key.as_str(), "apiVersion" | "kind"));
     let unknown = unknown.map(|key| format!("unknown field {}", gofmt::quoted(key)));
-    match judge(options.findings.iter().cloned().chain(unknown).collect(), options) {
+    match judge(
+        options.findings.iter().cloned().chain(unknown).collect(),
+        options,
+    ) {
         Err(why) => unreadable(&resource.gvk(), true, how, old, result, &why),
         Ok(warnings) => {
             let name = old.name();
@@ -182,7 +254,10 @@ pub const TYPE_META: &str = r#"struct { APIVersion string "json:\"apiVersion,omi
 
 /// A patch that does not even have the right JSON type; requests say so whether fields are validated or not.
 fn wrong_patch(found: &Value, wanted: &str) -> Status {
-    Status::bad_request(format!("error decoding patch: json: cannot unmarshal {} into Go value of type {wanted}", json::kind(found)))
+    Status::bad_request(format!(
+        "error decoding patch: json: cannot unmarshal {} into Go value of type {wanted}",
+        json::kind(found)
+    ))
 }
 
 /// What the server's decoder says of the first operation that has a field of a wrong type.
@@ -193,7 +268,11 @@ fn wrong_operation(operations: &[Value]) -> Option<Status> {
             Value::Null => None,
             Value::Object(map) => ["from", "op", "path"].iter().find_map(|field| {
                 let value = map.get(*field).filter(|v| !v.is_string() && !v.is_null())?;
-                Some(wrong_patch(value, "string").message.replace("Go value", &format!("Go struct field jsonPatchOp.{field}")))
+                Some(
+                    wrong_patch(value, "string")
+                        .message
+                        .replace("Go value", &format!("Go struct field jsonPatchOp.{field}")),
+                )
             }),
             other => Some(wrong_patch(other, "handlers.jsonPatchOp").message),
         })
@@ -201,24 +280,50 @@ fn wrong_operation(operations: &[Value]) -> Option<Status> {
 }
 
 fn compares(operations: &Value) -> bool {
-    operations.as_array().is_some_and(|list| list.iter().any(|operation| operation["op"] == "test"))
+    operations
+        .as_array()
+        .is_some_and(|list| list.iter().any(|operation| operation["op"] == "test"))
 }
 
 /// What Go's encoder writes as an escape, and a backslash to tell escapes from text.
-const ESCAPES: [(&str, &str); 6] =
-    [("\\", "\\\\"), ("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"), ("\u{2028}", "\\u2028"), ("\u{2029}", "\\u2029")];
+const ESCAPES: [(&str, &str); 6] = [
+    ("\\", "\\\\"),
+    ("<", "\\u003c"),
+    (">", "\\u003e"),
+    ("&", "\\u0026"),
+    ("\u{2028}", "\\u2028"),
+    ("\u{2029}", "\\u2029"),
+];
 
 /// Patches the document as the text that it is to the server, with its escapes.
 fn as_texts(document: &Value, operations: &Value) -> Result<Value, PatchError> {
     let (mut document, mut operations) = (document.clone(), operations.clone());
-    respell(&mut document, &|text| ESCAPES.iter().fold(text.to_owned(), |text, (plain, escaped)| text.replace(plain, escaped)));
+    respell(&mut document, &|text| {
+        ESCAPES
+            .iter()
+            .fold(text.to_owned(), |text, (plain, escaped)| {
+                text.replace(plain, escaped)
+            })
+    });
     for operation in operations.as_array_mut().into_iter().flatten() {
-        operation.get_mut("value").into_iter().for_each(|value| respell(value, &|text| text.replace(ESCAPES[0].0, ESCAPES[0].1)));
+        operation
+            .get_mut("value")
+            .into_iter()
+            .for_each(|value| respell(value, &|text| text.replace(ESCAPES[0].0, ESCAPES[0].1)));
     }
     let mut result = patch::json::apply(&document, &operations)?;
     respell(&mut result, &|text| {
-        let part = |part: &str| ESCAPES[1..].iter().fold(part.to_owned(), |text, (plain, escaped)| text.replace(escaped, plain));
-        text.split(ESCAPES[0].1).map(part).collect::<Vec<_>>().join(ESCAPES[0].0)
+        let part = |part: &str| {
+            ESCAPES[1..]
+                .iter()
+                .fold(part.to_owned(), |text, (plain, escaped)| {
+                    text.replace(escaped, plain)
+                })
+        };
+        text.split(ESCAPES[0].1)
+            .map(part)
+            .collect::<Vec<_>>()
+            .join(ESCAPES[0].0)
     });
     Ok(result)
 }
@@ -237,15 +342,26 @@ fn respell(value: &mut Value, spell: &dyn Fn(&str) -> String) {
 pub fn patch_refused(error: &PatchError) -> Status {
     match error {
         // No more is said of what the document does not allow.
-        PatchError::Operation { .. } | PatchError::ListOfLists => {
-            Status::new(422, "Invalid", "the server rejected our request due to an error in our request").with_causes(Vec::new())
-        }
-        PatchError::TooManyOperations { .. } => Status::new(413, "RequestEntityTooLarge", format!("Request entity too large: {error}")),
+        PatchError::Operation { .. } | PatchError::ListOfLists => Status::new(
+            422,
+            "Invalid",
+            "the server rejected our request due to an error in our request",
+        )
+        .with_causes(Vec::new()),
+        PatchError::TooManyOperations { .. } => Status::new(
+            413,
+            "RequestEntityTooLarge",
+            format!("Request entity too large: {error}"),
+        ),
         PatchError::Format(_) => Status::bad_request(error.to_string()),
         // The server looks at Go structs, which are called like the last word of the type's name.
         PatchError::UnknownField { type_name, field } => {
             let name = type_name.rsplit('.').next().unwrap_or(type_name);
-            Status::new(500, "", format!("unable to find api field in struct {name} for the json field {field:?}"))
+            Status::new(
+                500,
+                "",
+                format!("unable to find api field in struct {name} for the json field {field:?}"),
+            )
         }
         _ => Status::new(500, "", error.to_string()),
     }
@@ -299,7 +415,9 @@ fn patched_as(ty: Option<TypeRef<'static>>, old: &Object, how: &Patch) -> Result
     };
     let value = result.map_err(|e| patch_refused(&e))?;
     if is_deeper_than(&value, MAX_DEPTH) {
-        return Err(Status::bad_request(format!("exceeded max depth: the object would have more than {MAX_DEPTH} levels")));
+        return Err(Status::bad_request(format!(
+            "exceeded max depth: the object would have more than {MAX_DEPTH} levels"
+        )));
     }
     match value {
         Value::Object(map) => Ok(Object(map)),
@@ -319,6 +437,9 @@ mod tests {
         assert!(as_texts(&document, &patch("x < y")).is_err());
         let added = json!([{"op": "add", "path": "/d", "value": r"<\u003c"}, {"op": "test", "path": "/d", "value": r"<\u003c"}]);
         let patched = as_texts(&document, &added).expect("applies");
-        assert_eq!(patched, json!({"a": "x < y", "b": r"\u003c", "c": "z", "d": r"<\u003c"}));
+        assert_eq!(
+            patched,
+            json!({"a": "x < y", "b": r"\u003c", "c": "z", "d": r"<\u003c"})
+        );
     }
 }

@@ -18,20 +18,38 @@ pub const ORPHAN: &str = "orphan";
 
 impl Registry {
     /// A pod that runs on a node is only marked: whoever plays the kubelet deletes it again with a grace period of 0.
-    pub fn delete(&self, gvr: &Gvr, namespace: &str, name: &str, options: &DeleteOptions) -> Result<Deleted, Status> {
+    pub fn delete(
+        &self,
+        gvr: &Gvr,
+        namespace: &str,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, Status> {
         let resource = self.resource(gvr)?;
         loop {
             let current = self.get_stored(&resource, namespace, name)?;
             let old = current.object();
             if !options.of_many && validate::is_system_class(&resource, name) {
                 let why = "this is a system priority class and cannot be deleted";
-                return Err(Status::forbidden(&resource.group, &resource.resource, name, why));
+                return Err(Status::forbidden(
+                    &resource.group,
+                    &resource.resource,
+                    name,
+                    why,
+                ));
             }
             check_preconditions(&resource, &old, options)?;
             let warnings = self.admit_delete(&resource, &old, options)?;
             let is_namespace = resource.is("", "namespaces");
             if is_namespace && old.deletion_timestamp().is_some() && meta::holds_content(&old) {
-                return Ok(Deleted { object: old, stored: current, revision: 0, removed: false, hollow: false, warnings });
+                return Ok(Deleted {
+                    object: old,
+                    stored: current,
+                    revision: 0,
+                    removed: false,
+                    hollow: false,
+                    warnings,
+                });
             }
             let mut new = (*old).clone();
             mark(self, &resource, &mut new, options);
@@ -48,73 +66,145 @@ impl Registry {
             // Looked up before the lock is taken: the catalog is never waited for while the objects are held.
             let storage = self.storage_resource(&resource);
             let mut state = self.lock();
-            if !state.get(&resource.table, namespace, name).is_some_and(|now| Arc::ptr_eq(now, &current)) {
+            if !state
+                .get(&resource.table, namespace, name)
+                .is_some_and(|now| Arc::ptr_eq(now, &current))
+            {
                 continue;
             }
             if options.dry_run && (!removed || is_graceful(&resource)) {
                 drop(state);
                 let (object, revision) = (Arc::new(new), current.meta.revision);
                 let stored = Arc::new(Stored::new(&object, revision));
-                return Ok(Deleted { object, stored, revision: 0, removed, hollow: false, warnings });
+                return Ok(Deleted {
+                    object,
+                    stored,
+                    revision: 0,
+                    removed,
+                    hollow: false,
+                    warnings,
+                });
             }
             if options.dry_run && !old.finalizers().is_empty() {
                 drop(state);
                 return Ok(hollow(&resource, warnings));
             }
             if options.dry_run || (!removed && new == *old && current.is_as_bare(bare.as_ref())) {
-                return Ok(Deleted { object: old, stored: current, revision: 0, removed, hollow: false, warnings });
+                return Ok(Deleted {
+                    object: old,
+                    stored: current,
+                    revision: 0,
+                    removed,
+                    hollow: false,
+                    warnings,
+                });
             }
             let (object, stored) = if removed {
                 // An object that goes at once is reported as it was.
-                let last = if is_graceful(&resource) { new } else { (*old).clone() };
+                let last = if is_graceful(&resource) {
+                    new
+                } else {
+                    (*old).clone()
+                };
                 // What may have a grace period is marked before it goes, even if it has none.
-                let last = if is_graceful(&resource) && last != *old { (*state.put(&storage, last).0).clone() } else { last };
+                let last = if is_graceful(&resource) && last != *old {
+                    (*state.put(&storage, last).0).clone()
+                } else {
+                    last
+                };
                 state.remove(&storage, last)
             } else {
                 state.put_completed(&storage, new, bare)
             };
             drop(state);
             self.after_write(&storage, &object, removed);
-            return Ok(Deleted { object, revision: stored.meta.revision, stored, removed, hollow: false, warnings });
+            return Ok(Deleted {
+                object,
+                revision: stored.meta.revision,
+                stored,
+                removed,
+                hollow: false,
+                warnings,
+            });
         }
     }
 }
 
 impl Registry {
     /// What policies have to say about a delete. The collectors of this server are not asked twice.
-    fn admit_delete(&self, resource: &Arc<Resource>, old: &Object, options: &DeleteOptions) -> Result<Vec<String>, Status> {
+    fn admit_delete(
+        &self,
+        resource: &Arc<Resource>,
+        old: &Object,
+        options: &DeleteOptions,
+    ) -> Result<Vec<String>, Status> {
         let mut seen = old.clone();
         self.from_storage(resource, &mut seen)?;
-        let at = (old.namespace(), if options.of_many { "" } else { old.name() });
-        let request = Request::new(self, resource, Operation::Delete, at, (options.dry_run, &options.sender));
+        let at = (
+            old.namespace(),
+            if options.of_many { "" } else { old.name() },
+        );
+        let request = Request::new(
+            self,
+            resource,
+            Operation::Delete,
+            at,
+            (options.dry_run, &options.sender),
+        );
         let mut answers = Answers::default();
         admission::admit_delete(&request, &seen, &mut answers)?;
-        admission::check(&request, Objects { new: None, old: Some(&seen) }, answers)
+        admission::check(
+            &request,
+            Objects {
+                new: None,
+                old: Some(&seen),
+            },
+            answers,
+        )
     }
 }
 
 /// The object is the one that the request wants to go.
-pub fn check_preconditions(resource: &Resource, object: &Object, options: &DeleteOptions) -> Result<(), Status> {
+pub fn check_preconditions(
+    resource: &Resource,
+    object: &Object,
+    options: &DeleteOptions,
+) -> Result<(), Status> {
     // Namespaces and definitions look at the preconditions themselves, and say it in their own way.
     let own_way = resource.is("", "namespaces") || resource.table == crate::catalog::CRD_TABLE;
     let refused = |field: &str, asked: &str, found: &str, happened: &str| {
         Err(if own_way {
-            let why = format!("Precondition failed: {field} in precondition: {asked}, {field} in object meta: {found}");
+            let why = format!(
+                "Precondition failed: {field} in precondition: {asked}, {field} in object meta: {found}"
+            );
             Status::conflict(&resource.group, &resource.resource, object.name(), &why)
         } else {
             let why = format!(
                 "the {field} in the precondition ({asked}) does not match the {field} in record ({found}). The object might have been {happened}"
             );
             // Events are of the core group, whatever they are asked for as.
-            let group = if resource.table == "/events" { "" } else { &resource.group };
+            let group = if resource.table == "/events" {
+                ""
+            } else {
+                &resource.group
+            };
             Status::conflict(group, &resource.kind, object.name(), &why)
         })
     };
     if let Some(uid) = options.uid.as_ref().filter(|uid| *uid != object.uid()) {
         return refused("UID", uid, object.uid(), "deleted and then recreated");
     }
-    if let Some(version) = options.resource_version.as_ref().filter(|v| *v != object.resource_version()) {
-        return refused("ResourceVersion", version, object.resource_version(), "modified");
+    if let Some(version) = options
+        .resource_version
+        .as_ref()
+        .filter(|v| *v != object.resource_version())
+    {
+        return refused(
+            "ResourceVersion",
+            version,
+            object.resource_version(),
+            "modified",
+        );
     }
     Ok(())
 }
@@ -122,7 +212,14 @@ pub fn check_preconditions(resource: &Resource, object: &Object, options: &Delet
 /// What seems to go with its last finalizers is not read again for the answer, in which there is nothing.
 fn hollow(resource: &Resource, warnings: Vec<String>) -> Deleted {
     let object = Arc::new(convert::hollow(resource));
-    Deleted { stored: Arc::new(Stored::new(&object, 0)), object, revision: 0, removed: true, hollow: true, warnings }
+    Deleted {
+        stored: Arc::new(Stored::new(&object, 0)),
+        object,
+        revision: 0,
+        removed: true,
+        hollow: true,
+        warnings,
+    }
 }
 
 fn is_graceful(resource: &Resource) -> bool {
@@ -133,7 +230,9 @@ fn is_graceful(resource: &Resource) -> bool {
 fn mark(registry: &Registry, resource: &Resource, object: &mut Object, options: &DeleteOptions) {
     if resource.table == crate::catalog::CRD_TABLE && object.deletion_timestamp().is_none() {
         let now = meta::timestamp(registry.now());
-        object.metadata_mut().insert("deletionTimestamp".into(), now.clone().into());
+        object
+            .metadata_mut()
+            .insert("deletionTimestamp".into(), now.clone().into());
         crate::strategy::mark_definition_deleted(object, &now);
         return;
     }
@@ -141,9 +240,17 @@ fn mark(registry: &Registry, resource: &Resource, object: &mut Object, options: 
         return;
     }
     // Nobody depends on events, so that nobody is waited for.
-    let propagation = if resource.table == "/events" { Some(Propagation::Background) } else { options.propagation };
+    let propagation = if resource.table == "/events" {
+        Some(Propagation::Background)
+    } else {
+        options.propagation
+    };
     let before = object.finalizers();
-    let mut finalizers: Vec<String> = before.iter().filter(|f| !matches!(f.as_str(), FOREGROUND | ORPHAN)).cloned().collect();
+    let mut finalizers: Vec<String> = before
+        .iter()
+        .filter(|f| !matches!(f.as_str(), FOREGROUND | ORPHAN))
+        .cloned()
+        .collect();
     match propagation.unwrap_or_else(|| default_propagation(resource, &before)) {
         Propagation::Foreground => finalizers.push(FOREGROUND.to_owned()),
         Propagation::Orphan => finalizers.push(ORPHAN.to_owned()),
@@ -159,8 +266,15 @@ fn mark(registry: &Registry, resource: &Resource, object: &mut Object, options: 
 
 /// Whether the object is going already, and no sooner than is asked for: nothing of it can be changed by a delete then.
 fn is_pending(object: &Object, options: &DeleteOptions) -> bool {
-    let before = object.metadata("deletionGracePeriodSeconds").and_then(serde_json::Value::as_i64);
-    let later = |before| before > 0 && options.grace_period_seconds.is_none_or(|seconds| positive(seconds) >= before);
+    let before = object
+        .metadata("deletionGracePeriodSeconds")
+        .and_then(serde_json::Value::as_i64);
+    let later = |before| {
+        before > 0
+            && options
+                .grace_period_seconds
+                .is_none_or(|seconds| positive(seconds) >= before)
+    };
     object.deletion_timestamp().is_some() && before.is_some_and(later)
 }
 
@@ -169,16 +283,30 @@ fn positive(seconds: i64) -> i64 {
     if seconds < 0 { 1 } else { seconds }
 }
 
-fn mark_time(registry: &Registry, resource: &Resource, object: &mut Object, options: &DeleteOptions) {
+fn mark_time(
+    registry: &Registry,
+    resource: &Resource,
+    object: &mut Object,
+    options: &DeleteOptions,
+) {
     let grace = grace_seconds(resource, object, options);
     let already = object.deletion_timestamp().is_some();
-    let before = object.metadata("deletionGracePeriodSeconds").and_then(serde_json::Value::as_i64).unwrap_or(0);
+    let before = object
+        .metadata("deletionGracePeriodSeconds")
+        .and_then(serde_json::Value::as_i64)
+        .unwrap_or(0);
     if !already || grace < before {
-        let until = registry.now().saturating_add(SignedDuration::from_secs(grace)).unwrap_or(jiff::Timestamp::MAX);
+        let until = registry
+            .now()
+            .saturating_add(SignedDuration::from_secs(grace))
+            .unwrap_or(jiff::Timestamp::MAX);
         let until = meta::timestamp(until);
         let generation = object.generation();
         // An object may have been put with a time, which only what ends gracefully does not keep.
-        let keeps = !is_graceful(resource) && object.deletion_timestamp().is_some_and(|time| time <= until.as_str());
+        let keeps = !is_graceful(resource)
+            && object
+                .deletion_timestamp()
+                .is_some_and(|time| time <= until.as_str());
         let metadata = object.metadata_mut();
         if !keeps {
             metadata.insert("deletionTimestamp".into(), until.into());
@@ -192,18 +320,26 @@ fn mark_time(registry: &Registry, resource: &Resource, object: &mut Object, opti
     }
     if already && !is_graceful(resource) {
         // What was first marked in another way goes as everything else does from the second time on.
-        object.metadata_mut().insert("deletionGracePeriodSeconds".into(), 0.into());
+        object
+            .metadata_mut()
+            .insert("deletionGracePeriodSeconds".into(), 0.into());
     } else if resource.is("", "namespaces") {
-        tiphys_apimachinery::object::map_entry(&mut object.0, "status").insert("phase".into(), "Terminating".into());
+        tiphys_apimachinery::object::map_entry(&mut object.0, "status")
+            .insert("phase".into(), "Terminating".into());
     }
 }
 
 /// Jobs and replication controllers keep their pods unless told otherwise, for old clients' sake.
 fn default_propagation(resource: &Resource, finalizers: &[String]) -> Propagation {
-    match finalizers.iter().find(|f| matches!(f.as_str(), FOREGROUND | ORPHAN)) {
+    match finalizers
+        .iter()
+        .find(|f| matches!(f.as_str(), FOREGROUND | ORPHAN))
+    {
         Some(first) if first == FOREGROUND => Propagation::Foreground,
         Some(_) => Propagation::Orphan,
-        None if resource.is("batch", "jobs") || resource.is("", "replicationcontrollers") => Propagation::Orphan,
+        None if resource.is("batch", "jobs") || resource.is("", "replicationcontrollers") => {
+            Propagation::Orphan
+        }
         None => Propagation::Background,
     }
 }
@@ -214,6 +350,8 @@ fn grace_seconds(resource: &Resource, object: &Object, options: &DeleteOptions) 
     if !is_graceful(resource) || object.str_at("/spec/nodeName").is_empty() || ended {
         return 0;
     }
-    let asked = options.grace_period_seconds.or_else(|| object.i64_at("/spec/terminationGracePeriodSeconds"));
+    let asked = options
+        .grace_period_seconds
+        .or_else(|| object.i64_at("/spec/terminationGracePeriodSeconds"));
     positive(asked.unwrap_or(30))
 }

@@ -26,7 +26,12 @@ impl From<Status> for Refused {
 }
 
 impl Registry {
-    pub(super) fn commit_new(&self, resource: &Arc<Resource>, mut object: Object, dry_run: bool) -> Result<Written, Status> {
+    pub(super) fn commit_new(
+        &self,
+        resource: &Arc<Resource>,
+        mut object: Object,
+        dry_run: bool,
+    ) -> Result<Written, Status> {
         if !dry_run {
             // Never kept, but only the store takes it away.
             object.metadata_mut().remove("selfLink");
@@ -39,16 +44,27 @@ impl Registry {
         // Only the real store looks at it, so that a dry run does not.
         if !dry_run && !object.resource_version().is_empty() {
             // What is no number is taken for none.
-            if object.resource_version().parse::<u64>().is_ok_and(|revision| revision != 0) {
-                return Err(Status::new(500, "", "resourceVersion should not be set on objects to be created"));
+            if object
+                .resource_version()
+                .parse::<u64>()
+                .is_ok_and(|revision| revision != 0)
+            {
+                return Err(Status::new(
+                    500,
+                    "",
+                    "resourceVersion should not be set on objects to be created",
+                ));
             }
         }
         let mut state = self.lock();
         if let Some(existing) = state.get(&resource.table, object.namespace(), object.name()) {
-            let mut status = Status::already_exists(&resource.group, &resource.resource, object.name());
+            let mut status =
+                Status::already_exists(&resource.group, &resource.resource, object.name());
             if !object.generate_name().is_empty() {
                 // Nobody asks whether the name was made up.
-                status.message.push_str(", the server was not able to generate a unique name for the object");
+                status
+                    .message
+                    .push_str(", the server was not able to generate a unique name for the object");
                 status.details.get_or_insert_default().retry_after_seconds = 1;
             }
             if existing.meta.deleting {
@@ -68,7 +84,13 @@ impl Registry {
         let revision = stored.meta.revision;
         drop(state);
         self.after_write(&storage, &object, false);
-        Ok(Written { object, stored, revision, created: true, warnings: Vec::new() })
+        Ok(Written {
+            object,
+            stored,
+            revision,
+            created: true,
+            warnings: Vec::new(),
+        })
     }
 
     /// The last part of every update and patch: what may change is taken over, the rest comes from the old object. `applied`: it
@@ -84,26 +106,43 @@ impl Registry {
     ) -> Result<Written, Refused> {
         options.guard.check(&new, Some(old))?;
         let at = (old.namespace(), old.name());
-        let request = Request::new(self, resource, Operation::Update, at, (options.dry_run, &options.sender)).of(part.word());
+        let request = Request::new(
+            self,
+            resource,
+            Operation::Update,
+            at,
+            (options.dry_run, &options.sender),
+        )
+        .of(part.word());
         // A placement and a number of replicas are admitted as what they were sent as.
         let whole = !matches!(part, Part::Binding | Part::Scale);
         // Who writes a part owns what else was sent, although it is not taken over.
         let is_piece = matches!(part, Part::Ephemeral | Part::Resize);
-        let may_change = is_piece || self.hooks().may_change() || admission::fills_in_updates(resource);
+        let may_change =
+            is_piece || self.hooks().may_change() || admission::fills_in_updates(resource);
         let before = (whole && !applied && may_change).then(|| new.clone());
         let mut answers = Answers::default();
         let mutated = whole && admission::admit(&request, &mut new, Some(old), &mut answers)?;
-        let mutated = mutated || before.as_ref().is_some_and(|before| before.0.get("spec") != new.0.get("spec"));
+        let mutated = mutated
+            || before
+                .as_ref()
+                .is_some_and(|before| before.0.get("spec") != new.0.get("spec"));
         let taken_back = meta::TakenBack::of(resource, old, before.as_ref().unwrap_or(&new), part);
         meta::prepare_update(resource, old, &mut new, part)?;
         // What the server decides is not owned by who sent the object.
         let mut sent = match before.filter(|_| mutated || is_piece) {
             Some(mut before) => {
-                meta::prepare_update(resource, old, &mut before, if is_piece { Part::Main } else { part })?;
+                meta::prepare_update(
+                    resource,
+                    old,
+                    &mut before,
+                    if is_piece { Part::Main } else { part },
+                )?;
                 Some(before)
             }
             None => {
-                let decides = strategy::decides_on_update(resource, part) || strategy::forgets(resource, &new);
+                let decides = strategy::decides_on_update(resource, part)
+                    || strategy::forgets(resource, &new);
                 (!applied && (decides || !taken_back.is_empty())).then(|| new.clone())
             }
         };
@@ -114,12 +153,24 @@ impl Registry {
         strategy::prepare_update(self, resource, old, &mut new, (part, options.dry_run))?;
         let mut warnings = strategy::validate(self, resource, &new, Some(old), part)?;
         let emptied = meta::counts_empty(resource, old, &new);
-        let compared = if applied { None } else { fields::as_compared(resource, sent.as_ref().unwrap_or(&new)) };
+        let compared = if applied {
+            None
+        } else {
+            fields::as_compared(resource, sent.as_ref().unwrap_or(&new))
+        };
         strategy::drop_empty(resource, &mut new);
-        sent.iter_mut().for_each(|sent| strategy::drop_empty(resource, sent));
+        sent.iter_mut()
+            .for_each(|sent| strategy::drop_empty(resource, sent));
         sent = compared.or(sent);
         if whole {
-            let said = admission::check(&request, Objects { new: Some(&new), old: Some(old) }, answers);
+            let said = admission::check(
+                &request,
+                Objects {
+                    new: Some(&new),
+                    old: Some(old),
+                },
+                answers,
+            );
             warnings.extend(said.map_err(|status| status.warned(&warnings))?);
         }
         if part != Part::Status {
@@ -131,18 +182,35 @@ impl Registry {
                 || !fields::same_but_managers(old, sent.as_ref().unwrap_or(&new))
         };
         if !applied && tracks() {
-            fields::track(self, resource, Some(old), sent.as_mut().unwrap_or(&mut new), part, options);
+            fields::track(
+                self,
+                resource,
+                Some(old),
+                sent.as_mut().unwrap_or(&mut new),
+                part,
+                options,
+            );
             if let Some(sent) = &sent {
                 fields::copy_managers(sent, &mut new);
             }
         } else if !applied {
             fields::copy_managers(old, &mut new);
         }
-        self.keep(resource, current, new, options.dry_run).map(|written| Written { warnings, ..written })
+        self.keep(resource, current, new, options.dry_run)
+            .map(|written| Written {
+                warnings,
+                ..written
+            })
     }
 
     /// Puts an object in the place of the current one if that changes something, or takes it away with its last finalizer.
-    fn keep(&self, resource: &Arc<Resource>, current: &Arc<Stored>, mut new: Object, dry_run: bool) -> Result<Written, Refused> {
+    fn keep(
+        &self,
+        resource: &Arc<Resource>,
+        current: &Arc<Stored>,
+        mut new: Object,
+        dry_run: bool,
+    ) -> Result<Written, Refused> {
         write_down(resource, &mut new);
         // What goes is answered as it is at hand, not as it would be kept.
         let last = meta::is_finished(resource, &new).then(|| new.clone());
@@ -153,15 +221,24 @@ impl Registry {
         let mut bare = self.as_stored(resource, &mut new)?;
         // A later time alone is no change, nor is an empty list where nothing was kept.
         if fields::same_but_times(&current.object(), &new) {
-            bare.iter_mut().chain([&mut new]).for_each(|object| fields::copy_managers(&current.object(), object));
+            bare.iter_mut()
+                .chain([&mut new])
+                .for_each(|object| fields::copy_managers(&current.object(), object));
         }
         if new == *current.object() && current.is_as_bare(bare.as_ref()) && last.is_none() {
-            return Ok(Written { object: current.object(), stored: current.clone(), revision: 0, created: false, warnings: Vec::new() });
+            return Ok(Written {
+                object: current.object(),
+                stored: current.clone(),
+                revision: 0,
+                created: false,
+                warnings: Vec::new(),
+            });
         }
         let storage = self.storage_resource(resource);
         let mut state = self.lock();
-        let unchanged =
-            state.get(&resource.table, &current.meta.namespace, &current.meta.name).is_some_and(|now| Arc::ptr_eq(now, current));
+        let unchanged = state
+            .get(&resource.table, &current.meta.namespace, &current.meta.name)
+            .is_some_and(|now| Arc::ptr_eq(now, current));
         if !unchanged {
             return Err(Refused::Race);
         }
@@ -174,20 +251,33 @@ impl Registry {
             let (object, stored) = state.remove(&storage, (*current.object()).clone());
             drop(state);
             self.after_write(&storage, &object, true);
-            return Ok(Written { revision: stored.meta.revision, ..not_written(last, false) });
+            return Ok(Written {
+                revision: stored.meta.revision,
+                ..not_written(last, false)
+            });
         }
         let (object, stored) = state.put_completed(&storage, new, bare);
         drop(state);
         self.after_write(&storage, &object, false);
         let revision = stored.meta.revision;
-        Ok(Written { object, stored, revision, created: false, warnings: Vec::new() })
+        Ok(Written {
+            object,
+            stored,
+            revision,
+            created: false,
+            warnings: Vec::new(),
+        })
     }
 }
 
 /// A custom object as it is once it has been written down.
 fn write_down(resource: &Resource, object: &mut Object) {
     if resource.custom.is_some() {
-        object.0.iter_mut().filter(|(key, _)| *key != "metadata").for_each(|(_, value)| gofmt::make_whole(value));
+        object
+            .0
+            .iter_mut()
+            .filter(|(key, _)| *key != "metadata")
+            .for_each(|(_, value)| gofmt::make_whole(value));
     }
 }
 
@@ -196,5 +286,11 @@ fn not_written(object: Object, created: bool) -> Written {
     let revision = object.resource_version().parse().unwrap_or(0);
     let object = Arc::new(object);
     let stored = Arc::new(Stored::new(&object, revision));
-    Written { object, stored, revision: 0, created, warnings: Vec::new() }
+    Written {
+        object,
+        stored,
+        revision: 0,
+        created,
+        warnings: Vec::new(),
+    }
 }

@@ -37,31 +37,49 @@ pub struct Stored {
 impl Stored {
     /// Serialises `object`, whose resourceVersion has been set to `revision`.
     pub fn new(object: &Arc<Object>, revision: u64) -> Self {
-        Self { meta: Meta::of(object, revision), bytes: bytes_of(object), bare: None, parsed: Mutex::new(Arc::downgrade(object)) }
+        Self {
+            meta: Meta::of(object, revision),
+            bytes: bytes_of(object),
+            bare: None,
+            parsed: Mutex::new(Arc::downgrade(object)),
+        }
     }
 
     /// From bytes that were stored earlier.
     pub fn from_bytes(bytes: Bytes) -> Result<Self, serde_json::Error> {
         let object: Object = serde_json::from_slice(&bytes)?;
         let revision = object.resource_version().parse().unwrap_or(0);
-        Ok(Self { meta: Meta::of(&object, revision), bytes, bare: None, parsed: Mutex::new(Weak::new()) })
+        Ok(Self {
+            meta: Meta::of(&object, revision),
+            bytes,
+            bare: None,
+            parsed: Mutex::new(Weak::new()),
+        })
     }
 
     /// Whether a real server's store holds this of it; none where it holds all.
     pub fn is_as_bare(&self, bare: Option<&Object>) -> bool {
         match (&self.bare, bare) {
             (None, None) => true,
-            (Some(kept), Some(bare)) => serde_json::from_slice::<Object>(kept).is_ok_and(|kept| kept == *bare),
+            (Some(kept), Some(bare)) => {
+                serde_json::from_slice::<Object>(kept).is_ok_and(|kept| kept == *bare)
+            }
             _ => false,
         }
     }
 
     pub fn object(&self) -> Arc<Object> {
-        let mut slot = self.parsed.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut slot = self
+            .parsed
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(object) = slot.upgrade() {
             return object;
         }
-        let object: Arc<Object> = Arc::new(serde_json::from_slice(&self.bytes).expect("these bytes were made by serialising an object"));
+        let object: Arc<Object> = Arc::new(
+            serde_json::from_slice(&self.bytes)
+                .expect("these bytes were made by serialising an object"),
+        );
         *slot = Arc::downgrade(&object);
         object
     }
@@ -69,13 +87,20 @@ impl Stored {
 
 /// Boxed, because a grown vector has up to twice the size it needs, for as long as the object lives.
 pub fn bytes_of(object: &Object) -> Bytes {
-    serde_json::to_vec(object).expect("a JSON tree serialises").into_boxed_slice().into()
+    serde_json::to_vec(object)
+        .expect("a JSON tree serialises")
+        .into_boxed_slice()
+        .into()
 }
 
 impl Meta {
     pub fn of(object: &Object, revision: u64) -> Self {
         let owners = object.metadata("ownerReferences").and_then(Value::as_array);
-        let uids = owners.map(|list| list.iter().filter_map(|o| o["uid"].as_str().map(str::to_owned)).collect());
+        let uids = owners.map(|list| {
+            list.iter()
+                .filter_map(|o| o["uid"].as_str().map(str::to_owned))
+                .collect()
+        });
         Self {
             namespace: object.namespace().to_owned(),
             name: object.name().to_owned(),
@@ -90,5 +115,9 @@ impl Meta {
 
 /// The key of an object inside its table. It sorts as etcd's keys do, so lists have the order of a real server.
 pub fn table_key(namespace: &str, name: &str) -> String {
-    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
+    if namespace.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{namespace}/{name}")
+    }
 }

@@ -43,9 +43,21 @@ fn read(
 
 impl Registry {
     /// `namespace` is that of the URL; the object's own must be empty or the same.
-    pub fn create(&self, gvr: &Gvr, namespace: &str, object: Object, options: &WriteOptions) -> Result<Written, Status> {
+    pub fn create(
+        &self,
+        gvr: &Gvr,
+        namespace: &str,
+        object: Object,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
         let resource = self.resource(gvr)?;
-        self.create_in(&resource, namespace, object, (Origin::Posted, Part::Main), options)
+        self.create_in(
+            &resource,
+            namespace,
+            object,
+            (Origin::Posted, Part::Main),
+            options,
+        )
     }
 
     fn create_in(
@@ -57,7 +69,14 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Written, Status> {
         let warnings = read(resource, namespace, &mut object, None, options)?;
-        self.create_read(resource, namespace, object, options, (origin, part, &warnings)).map_err(|status| status.warned(&warnings))
+        self.create_read(
+            resource,
+            namespace,
+            object,
+            options,
+            (origin, part, &warnings),
+        )
+        .map_err(|status| status.warned(&warnings))
     }
 
     /// The rest of a create, after the object has been read.
@@ -70,7 +89,10 @@ impl Registry {
         (origin, part, warnings): (Origin, Part, &[String]),
     ) -> Result<Written, Status> {
         self.check_namespace(resource, namespace, &object)?;
-        let shares = object.labels().is_empty() && object.pointer("/spec/template/metadata/labels").is_some_and(Value::is_object);
+        let shares = object.labels().is_empty()
+            && object
+                .pointer("/spec/template/metadata/labels")
+                .is_some_and(Value::is_object);
         strategy::fill_in(self, resource, &mut object);
         options.guard.check(&object, None)?;
         for attempt in 0..8 {
@@ -90,7 +112,8 @@ impl Registry {
                 fields::copy_managers(&sent, &mut object);
             }
             let by = (options.dry_run, &options.sender);
-            let request = Request::new(self, resource, Operation::Create, (namespace, &name), by).of(part.word());
+            let request = Request::new(self, resource, Operation::Create, (namespace, &name), by)
+                .of(part.word());
             let mut answers = Answers::default();
             admission::admit(&request, &mut object, None, &mut answers)?;
             strategy::asked_by(resource, &mut object, &options.sender.user);
@@ -101,37 +124,70 @@ impl Registry {
                     object.metadata_mut().remove("resourceVersion");
                 }
             }
-            let mut notes = strategy::prepare_create(self, resource, &mut object, (part, options.dry_run))?;
+            let mut notes =
+                strategy::prepare_create(self, resource, &mut object, (part, options.dry_run))?;
             if shares {
                 strategy::share_labels(resource, &mut object);
             }
-            notes.extend(strategy::validate(self, resource, &object, None, Part::Main).map_err(|status| status.warned(&notes))?);
+            notes.extend(
+                strategy::validate(self, resource, &object, None, Part::Main)
+                    .map_err(|status| status.warned(&notes))?,
+            );
             strategy::drop_empty(resource, &mut object);
-            let request = Request::new(self, resource, Operation::Create, (namespace, object.name()), by).of(part.word());
-            let said =
-                admission::check(&request, Objects { new: Some(&object), old: None }, answers).map_err(|status| status.warned(&notes))?;
+            let request = Request::new(
+                self,
+                resource,
+                Operation::Create,
+                (namespace, object.name()),
+                by,
+            )
+            .of(part.word());
+            let said = admission::check(
+                &request,
+                Objects {
+                    new: Some(&object),
+                    old: None,
+                },
+                answers,
+            )
+            .map_err(|status| status.warned(&notes))?;
             let notes: Vec<String> = notes.into_iter().chain(said).collect();
             match self.commit_new(resource, object, options.dry_run) {
                 Err(status) if status.is_already_exists() && attempt < 7 && generates => {}
                 Err(status) => return Err(status.warned(&notes)),
-                Ok(written) => return Ok(Written { warnings: warnings.iter().cloned().chain(notes).collect(), ..written }),
+                Ok(written) => {
+                    return Ok(Written {
+                        warnings: warnings.iter().cloned().chain(notes).collect(),
+                        ..written
+                    });
+                }
             }
         }
         Err(Status::internal("no free name was found"))
     }
 
     /// New objects need an existing namespace that is not being deleted.
-    fn check_namespace(&self, resource: &Resource, namespace: &str, object: &Object) -> Result<(), Status> {
+    fn check_namespace(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        object: &Object,
+    ) -> Result<(), Status> {
         if !resource.namespaced {
             return Ok(());
         }
         match self.read().get("/namespaces", "", namespace) {
-            None if namespace.is_empty() => {
-                Err(Status::invalid(&resource.group, &resource.kind, object.name(), vec![Cause::required("metadata.namespace", "")]))
-            }
+            None if namespace.is_empty() => Err(Status::invalid(
+                &resource.group,
+                &resource.kind,
+                object.name(),
+                vec![Cause::required("metadata.namespace", "")],
+            )),
             None => Err(Status::not_found("", "namespaces", namespace)),
             Some(ns) if ns.meta.deleting => {
-                let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+                let why = format!(
+                    "unable to create new content in namespace {namespace} because it is being terminated"
+                );
                 let cause = Cause {
                     reason: "NamespaceTerminating",
                     message: format!("namespace {namespace} is being terminated"),
@@ -144,16 +200,31 @@ impl Registry {
     }
 
     /// Replaces an object; a `resourceVersion` in it must be the current one. The status stays as it is.
-    pub fn update(&self, gvr: &Gvr, namespace: &str, object: Object, options: &WriteOptions) -> Result<Written, Status> {
+    pub fn update(
+        &self,
+        gvr: &Gvr,
+        namespace: &str,
+        object: Object,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
         self.update_part(gvr, namespace, object, Part::Main, options)
     }
 
     /// Replaces the status and nothing else, except that a Deployment says with it which revision it is (over HTTP a status write of any
     /// built-in kind may also change annotations).
-    pub fn update_status(&self, gvr: &Gvr, namespace: &str, mut object: Object, options: &WriteOptions) -> Result<Written, Status> {
+    pub fn update_status(
+        &self,
+        gvr: &Gvr,
+        namespace: &str,
+        mut object: Object,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
         let live = self.get(gvr, namespace, object.name())?;
         let annotations = (gvr.resource != "deployments").then_some("annotations");
-        for field in annotations.into_iter().chain(["finalizers", "labels", "ownerReferences"]) {
+        for field in annotations
+            .into_iter()
+            .chain(["finalizers", "labels", "ownerReferences"])
+        {
             match live.metadata(field) {
                 Some(value) => object.metadata_mut().insert(field.into(), value.clone()),
                 None => object.metadata_mut().remove(field),
@@ -173,8 +244,20 @@ impl Registry {
         let resource = self.resource(gvr)?;
         // What a Scale changes was read from the store, where a null may stand that a schema would replace.
         let as_kept = part == Part::Scale && resource.custom.is_some();
-        let warnings = if as_kept { Vec::new() } else { read(&resource, namespace, &mut object, options.named.as_deref(), options)? };
-        let mut written = self.update_read(&resource, namespace, object, part, options).map_err(|status| status.warned(&warnings))?;
+        let warnings = if as_kept {
+            Vec::new()
+        } else {
+            read(
+                &resource,
+                namespace,
+                &mut object,
+                options.named.as_deref(),
+                options,
+            )?
+        };
+        let mut written = self
+            .update_read(&resource, namespace, object, part, options)
+            .map_err(|status| status.warned(&warnings))?;
         written.warnings.splice(0..0, warnings);
         Ok(written)
     }
@@ -191,10 +274,18 @@ impl Registry {
         for _ in 0..ATTEMPTS {
             let current = match self.get_stored(resource, namespace, object.name()) {
                 Err(status)
-                    if status.is_not_found() && matches!(part, Part::Main | Part::Status) && strategy::creates_on_update(resource) =>
+                    if status.is_not_found()
+                        && matches!(part, Part::Main | Part::Status)
+                        && strategy::creates_on_update(resource) =>
                 {
                     meta::check_uid(resource, &object, "", options.dry_run)?;
-                    return self.create_in(resource, namespace, object, (Origin::Put, part), options);
+                    return self.create_in(
+                        resource,
+                        namespace,
+                        object,
+                        (Origin::Put, part),
+                        options,
+                    );
                 }
                 other => other?,
             };
@@ -205,18 +296,42 @@ impl Registry {
             let old = self.served(resource, &kept)?;
             // The handler of Scales says who owns what, and nobody owns where a pod is placed.
             let known = matches!(part, Part::Scale | Part::Binding);
-            match self.settle(resource, &current, (&old, object.clone()), part, options, known) {
+            match self.settle(
+                resource,
+                &current,
+                (&old, object.clone()),
+                part,
+                options,
+                known,
+            ) {
                 Err(Refused::Race) if asked.is_none() => {}
-                Err(Refused::Race) => return Err(Status::modified(&resource.group, &resource.resource, object.name())),
+                Err(Refused::Race) => {
+                    return Err(Status::modified(
+                        &resource.group,
+                        &resource.resource,
+                        object.name(),
+                    ));
+                }
                 Err(Refused::Status(status)) => return Err(status),
                 Ok(written) => return Ok(written),
             }
         }
-        Err(Status::modified(&resource.group, &resource.resource, object.name()))
+        Err(Status::modified(
+            &resource.group,
+            &resource.resource,
+            object.name(),
+        ))
     }
 
     /// `at` is namespace and name.
-    pub fn patch(&self, gvr: &Gvr, at: (&str, &str), part: Part, patch: &Patch, options: &WriteOptions) -> Result<Written, Status> {
+    pub fn patch(
+        &self,
+        gvr: &Gvr,
+        at: (&str, &str),
+        part: Part,
+        patch: &Patch,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
         let resource = self.resource(gvr)?;
         if let (Patch::Apply(config), Part::Main) = (patch, part)
             && let Some(refused) = strategy::refused_by_store(&resource, config)
@@ -228,10 +343,12 @@ impl Registry {
             let current = match self.get_stored(&resource, namespace, name) {
                 Ok(current) => current,
                 Err(status) => match patch {
-                    Patch::Apply(config) if part == Part::Main => match self.create_applied(&resource, at, config, options) {
-                        Err(status) if status.is_already_exists() => continue,
-                        other => return other,
-                    },
+                    Patch::Apply(config) if part == Part::Main => {
+                        match self.create_applied(&resource, at, config, options) {
+                            Err(status) if status.is_already_exists() => continue,
+                            other => return other,
+                        }
+                    }
                     _ => return Err(status),
                 },
             };
@@ -239,10 +356,17 @@ impl Registry {
             let kept = current.object();
             let old = self.served(&resource, &kept)?;
             let (mut new, applied) = match patch {
-                Patch::Apply(config) => (self.apply_to(&resource, Some(&old), config, part, options)?, true),
+                Patch::Apply(config) => (
+                    self.apply_to(&resource, Some(&old), config, part, options)?,
+                    true,
+                ),
                 other => (patches::patched(&resource, &old, other)?, false),
             };
-            let reading = WriteOptions { from_tree: applied || matches!(patch, Patch::Strategic(_)), applied, ..options.clone() };
+            let reading = WriteOptions {
+                from_tree: applied || matches!(patch, Patch::Strategic(_)),
+                applied,
+                ..options.clone()
+            };
             let mut no_version = false;
             match resource.custom {
                 None => patches::settle_said_type(&resource, (patch, options), &old, &mut new)?,
@@ -253,23 +377,37 @@ impl Registry {
             }
             // What is built in is quoted as its text was patched.
             let result = resource.custom.is_some().then(|| new.clone());
-            let mut warnings = strategy::read_fields(&resource, &mut new, &reading).map_err(|unreadable| {
-                let result = result.as_ref().unwrap_or(&old);
-                patches::unreadable(&resource.gvk(), resource.custom.is_none(), patch, &old, result, &unreadable)
-            })?;
+            let mut warnings =
+                strategy::read_fields(&resource, &mut new, &reading).map_err(|unreadable| {
+                    let result = result.as_ref().unwrap_or(&old);
+                    patches::unreadable(
+                        &resource.gvk(),
+                        resource.custom.is_none(),
+                        patch,
+                        &old,
+                        result,
+                        &unreadable,
+                    )
+                })?;
             if no_version {
                 return Err(Status::internal(strategy::WITHOUT_VERSION).warned(&warnings));
             }
-            if let Some(result) = result.filter(|result| applied && fields::same_but_managers(&old, result)) {
+            if let Some(result) =
+                result.filter(|result| applied && fields::same_but_managers(&old, result))
+            {
                 // What applies nothing new is not read again, and so gets no defaults.
                 new = result;
             }
-            meta::check_patched_identity(&resource, &old, &mut new).map_err(|status| status.warned(&warnings))?;
+            meta::check_patched_identity(&resource, &old, &mut new)
+                .map_err(|status| status.warned(&warnings))?;
             if !new.uid().is_empty() && new.uid() != old.uid() {
-                return Err(self.other_uid(&resource, &current, (&old, new), part, options, applied).warned(&warnings));
+                return Err(self
+                    .other_uid(&resource, &current, (&old, new), part, options, applied)
+                    .warned(&warnings));
             }
             warnings.extend(meta::distinct_owners(&mut new, true));
-            meta::replaces(&resource, &new, current.meta.revision).map_err(|status| status.warned(&warnings))?;
+            meta::replaces(&resource, &new, current.meta.revision)
+                .map_err(|status| status.warned(&warnings))?;
             match self.settle(&resource, &current, (&old, new), part, options, applied) {
                 Err(Refused::Race) => {}
                 Err(Refused::Status(status)) => return Err(status.warned(&warnings)),
@@ -283,11 +421,26 @@ impl Registry {
     }
 
     /// The refusal of an object that only the store cannot take: all else that is wrong is found before.
-    fn refused_late(&self, gvr: &Gvr, at: (&str, &str), (config, refused): (&Object, Status), options: &WriteOptions) -> Status {
+    fn refused_late(
+        &self,
+        gvr: &Gvr,
+        at: (&str, &str),
+        (config, refused): (&Object, Status),
+        options: &WriteOptions,
+    ) -> Status {
         let mut readable = config.clone();
         readable.metadata_mut().remove("deletionTimestamp");
-        let only_looked_at = WriteOptions { dry_run: true, ..options.clone() };
-        match self.patch(gvr, at, Part::Main, &Patch::Apply(readable), &only_looked_at) {
+        let only_looked_at = WriteOptions {
+            dry_run: true,
+            ..options.clone()
+        };
+        match self.patch(
+            gvr,
+            at,
+            Part::Main,
+            &Patch::Apply(readable),
+            &only_looked_at,
+        ) {
             Err(status) => status,
             Ok(written) => refused.warned(&written.warnings),
         }
@@ -304,20 +457,44 @@ impl Registry {
         let new = self.apply_to(resource, None, config, Part::Main, options)?;
         let mut object = new.clone();
         meta::check_type(resource, &mut object)?;
-        let reading = WriteOptions { from_tree: true, applied: true, ..options.clone() };
+        let reading = WriteOptions {
+            from_tree: true,
+            applied: true,
+            ..options.clone()
+        };
         let how = Patch::Apply(config.clone());
-        let mut warnings = strategy::read_fields(resource, &mut object, &reading)
-            .map_err(|why| patches::unreadable(&resource.gvk(), resource.custom.is_none(), &how, &new, &new, &why))?;
+        let mut warnings =
+            strategy::read_fields(resource, &mut object, &reading).map_err(|why| {
+                patches::unreadable(
+                    &resource.gvk(),
+                    resource.custom.is_none(),
+                    &how,
+                    &new,
+                    &new,
+                    &why,
+                )
+            })?;
         if !config.uid().is_empty() {
-            let why = format!("uid mismatch: the provided object specified uid {}, and no existing object was found", config.uid());
-            return Err(Status::conflict(&resource.group, &resource.resource, at.1, &why).warned(&warnings));
+            let why = format!(
+                "uid mismatch: the provided object specified uid {}, and no existing object was found",
+                config.uid()
+            );
+            return Err(
+                Status::conflict(&resource.group, &resource.resource, at.1, &why).warned(&warnings),
+            );
         }
         meta::check_namespace(resource, at.0, &mut object)
             .and_then(|()| meta::check_name(at.1, config))
             .map_err(|status| status.warned(&warnings))?;
         warnings.extend(meta::distinct_owners(&mut object, true));
-        self.create_read(resource, at.0, object, options, (Origin::Applied, Part::Main, &warnings))
-            .map_err(|status| status.warned(&warnings))
+        self.create_read(
+            resource,
+            at.0,
+            object,
+            options,
+            (Origin::Applied, Part::Main, &warnings),
+        )
+        .map_err(|status| status.warned(&warnings))
     }
 
     fn apply_to(
@@ -329,7 +506,11 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Object, Status> {
         let applied = fields::apply(self, resource, live, config, part, options)?;
-        match options.findings.first().filter(|_| options.validation == FieldValidation::Strict) {
+        match options
+            .findings
+            .first()
+            .filter(|_| options.validation == FieldValidation::Strict)
+        {
             Some(twice) => Err(Status::bad_request(format!(
                 "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {twice}"
             ))),
@@ -352,15 +533,36 @@ impl Registry {
         let twice = strategy::validate::looks_at_updates(resource, part);
         let (mut causes, mut warnings) = (vec![cause; 1 + usize::from(twice)], Vec::new());
         new.metadata_mut().insert("uid".into(), old.uid().into());
-        let only_looked_at = WriteOptions { dry_run: true, ..options.clone() };
-        match self.settle(resource, current, (old, new), part, &only_looked_at, applied) {
+        let only_looked_at = WriteOptions {
+            dry_run: true,
+            ..options.clone()
+        };
+        match self.settle(
+            resource,
+            current,
+            (old, new),
+            part,
+            &only_looked_at,
+            applied,
+        ) {
             Err(Refused::Status(status)) if status.code == 422 => {
                 warnings = status.warnings;
-                causes.extend(status.details.into_iter().flat_map(|details| details.causes));
+                causes.extend(
+                    status
+                        .details
+                        .into_iter()
+                        .flat_map(|details| details.causes),
+                );
             }
             Ok(written) => warnings = strategy::let_pass(resource, &written.object, old, part),
             Err(_) => {}
         }
-        Status::invalid(&resource.group, &resource.kind, current.object().name(), causes).warned(&warnings)
+        Status::invalid(
+            &resource.group,
+            &resource.kind,
+            current.object().name(),
+            causes,
+        )
+        .warned(&warnings)
     }
 }

@@ -38,14 +38,24 @@ impl Cache {
     }
 
     /// All objects of a kind in a namespace.
-    pub fn in_namespace<'a>(&'a self, kind: Kind, namespace: &'a str) -> impl Iterator<Item = &'a Arc<Object>> + 'a {
+    pub fn in_namespace<'a>(
+        &'a self,
+        kind: Kind,
+        namespace: &'a str,
+    ) -> impl Iterator<Item = &'a Arc<Object>> + 'a {
         let from = Key::new(kind, namespace, "");
-        self.objects.range(from..).take_while(move |(k, _)| k.kind == kind && k.namespace == namespace).map(|(_, o)| o)
+        self.objects
+            .range(from..)
+            .take_while(move |(k, _)| k.kind == kind && k.namespace == namespace)
+            .map(|(_, o)| o)
     }
 
     /// All objects of a kind.
     pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Arc<Object>> {
-        self.objects.range(Key::new(kind, "", "")..).take_while(move |(k, _)| k.kind == kind).map(|(_, o)| o)
+        self.objects
+            .range(Key::new(kind, "", "")..)
+            .take_while(move |(k, _)| k.kind == kind)
+            .map(|(_, o)| o)
     }
 
     pub fn keys(&self) -> impl Iterator<Item = &Key> {
@@ -54,13 +64,21 @@ impl Cache {
 
     /// The objects of a kind that the object with this uid controls.
     pub fn owned(&self, uid: &str, kind: Kind) -> Vec<Arc<Object>> {
-        let keys = self.owned.get(uid).into_iter().flatten().filter(|k| k.kind == kind);
+        let keys = self
+            .owned
+            .get(uid)
+            .into_iter()
+            .flatten()
+            .filter(|k| k.kind == kind);
         keys.filter_map(|k| self.objects.get(k).cloned()).collect()
     }
 
     /// The objects of a kind in a namespace that nobody controls.
     pub fn orphans(&self, kind: Kind, namespace: &str) -> Vec<Arc<Object>> {
-        let keys = self.orphans.range(Key::new(kind, namespace, "")..).take_while(|k| k.kind == kind && k.namespace == namespace);
+        let keys = self
+            .orphans
+            .range(Key::new(kind, namespace, "")..)
+            .take_while(|k| k.kind == kind && k.namespace == namespace);
         keys.filter_map(|k| self.objects.get(k).cloned()).collect()
     }
 
@@ -155,7 +173,8 @@ fn lower(counts: &mut HashMap<String, usize>, key: &str) {
 /// The node a pod that has not ended is on.
 fn occupied(pod: &Object) -> Option<&str> {
     let node = pod.str_at("/spec/nodeName");
-    (!node.is_empty() && !matches!(pod.str_at("/status/phase"), "Succeeded" | "Failed")).then_some(node)
+    (!node.is_empty() && !matches!(pod.str_at("/status/phase"), "Succeeded" | "Failed"))
+        .then_some(node)
 }
 
 fn pod_address(pod: &Object) -> Option<&str> {
@@ -187,11 +206,32 @@ mod tests {
         let mut cache = Cache::default();
         assert!(cache.put(&key, pod(1, "", "")).is_some());
         assert_eq!(cache.orphans(Kind::Pod, "d").len(), 1);
-        assert!(cache.put(&key, pod(3, "o", "n")).is_some_and(|old| old.is_some()));
-        assert!(cache.put(&key, pod(2, "", "")).is_none(), "an older state changes nothing");
-        assert_eq!((cache.orphans(Kind::Pod, "d").len(), cache.owned("o", Kind::Pod).len(), cache.pods_on("n")), (0, 1, 1));
+        assert!(
+            cache
+                .put(&key, pod(3, "o", "n"))
+                .is_some_and(|old| old.is_some())
+        );
+        assert!(
+            cache.put(&key, pod(2, "", "")).is_none(),
+            "an older state changes nothing"
+        );
+        assert_eq!(
+            (
+                cache.orphans(Kind::Pod, "d").len(),
+                cache.owned("o", Kind::Pod).len(),
+                cache.pods_on("n")
+            ),
+            (0, 1, 1)
+        );
         assert!(cache.remove(&key, "another").is_none());
         assert!(cache.remove(&key, "u").is_some());
-        assert_eq!((cache.owned("o", Kind::Pod).len(), cache.pods_on("n"), cache.address_used("10.0.0.1")), (0, 0, false));
+        assert_eq!(
+            (
+                cache.owned("o", Kind::Pod).len(),
+                cache.pods_on("n"),
+                cache.address_used("10.0.0.1")
+            ),
+            (0, 0, false)
+        );
     }
 }

@@ -45,12 +45,15 @@ pub struct VirtualClock {
 
 impl VirtualClock {
     pub fn starting_at(time: Timestamp) -> Self {
-        Self { time: watch::Sender::new(time) }
+        Self {
+            time: watch::Sender::new(time),
+        }
     }
 
     /// Moves the time forward and wakes those who waited for it.
     pub fn advance(&self, by: Duration) {
-        self.time.send_modify(|t| *t = t.saturating_add(by).unwrap_or(Timestamp::MAX));
+        self.time
+            .send_modify(|t| *t = t.saturating_add(by).unwrap_or(Timestamp::MAX));
     }
 
     /// Moves the time forward to `time`; never backward.

@@ -8,14 +8,24 @@ use serde_json::json;
 use tiphys_apimachinery::Object;
 
 /// What a namespace always has.
-pub fn reconcile_namespace(namespace: &Object, account: Option<&Object>, root_ca: Option<&Object>, ca: &str) -> Plan {
+pub fn reconcile_namespace(
+    namespace: &Object,
+    account: Option<&Object>,
+    root_ca: Option<&Object>,
+    ca: &str,
+) -> Plan {
     let mut plan = Plan::default();
-    if namespace.deletion_timestamp().is_some() || namespace.str_at("/status/phase") == "Terminating" {
+    if namespace.deletion_timestamp().is_some()
+        || namespace.str_at("/status/phase") == "Terminating"
+    {
         return plan;
     }
     let name = namespace.name();
     if account.is_none() {
-        plan.create(Object::skeleton(&Kind::ServiceAccount.gvk(), name, "default"), None);
+        plan.create(
+            Object::skeleton(&Kind::ServiceAccount.gvk(), name, "default"),
+            None,
+        );
     }
     if root_ca.is_none() {
         let mut map = Object::skeleton(&Kind::ConfigMap.gvk(), name, ROOT_CA);

@@ -26,7 +26,11 @@ const QUARANTINE: i64 = 40;
 
 /// The claims that a pod mounts.
 fn claim_names(pod: &Object) -> impl Iterator<Item = &str> {
-    let volumes = pod.pointer("/spec/volumes").and_then(Value::as_array).into_iter().flatten();
+    let volumes = pod
+        .pointer("/spec/volumes")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     volumes.filter_map(|v| Some(text(v.get("persistentVolumeClaim")?, "claimName")))
 }
 
@@ -35,23 +39,46 @@ impl<S: SimStore> Engine<S> {
     pub(super) fn plan(&mut self, key: &Key, object: &Object, now: Timestamp) -> Plan {
         match key.kind {
             Kind::Pod => self.plan_pod(key, object, now),
-            Kind::ReplicaSet | Kind::ReplicationController => self
-                .with_members(object, Kind::Pod, |engine, members| replicaset::reconcile(object, members, engine.failures.get(key), now)),
+            Kind::ReplicaSet | Kind::ReplicationController => {
+                self.with_members(object, Kind::Pod, |engine, members| {
+                    replicaset::reconcile(object, members, engine.failures.get(key), now)
+                })
+            }
             Kind::Deployment => self.with_members(object, Kind::ReplicaSet, |engine, sets| {
                 deployment::reconcile(object, sets, &|uid| engine.cache.owned(uid, Kind::Pod), now)
             }),
             Kind::StatefulSet => self.with_members(object, Kind::Pod, |engine, pods| {
                 let revisions = engine.cache.owned(object.uid(), Kind::ControllerRevision);
-                let claim = |name: &str| engine.cache.find(Kind::PersistentVolumeClaim, object.namespace(), name).cloned();
-                statefulset::reconcile(object, &statefulset::Members { pods, revisions: &revisions, claim: &claim }, now)
+                let claim = |name: &str| {
+                    engine
+                        .cache
+                        .find(Kind::PersistentVolumeClaim, object.namespace(), name)
+                        .cloned()
+                };
+                statefulset::reconcile(
+                    object,
+                    &statefulset::Members {
+                        pods,
+                        revisions: &revisions,
+                        claim: &claim,
+                    },
+                    now,
+                )
             }),
             Kind::DaemonSet => self.with_members(object, Kind::Pod, |engine, pods| {
                 let revisions = engine.cache.owned(object.uid(), Kind::ControllerRevision);
                 let nodes: Vec<&Object> = engine.cache.of_kind(Kind::Node).map(|n| &**n).collect();
                 daemonset::reconcile(object, pods, &revisions, &nodes, now)
             }),
-            Kind::Job => job::reconcile(object, &self.cache.owned(object.uid(), Kind::Pod), self.failures.get(key), now),
-            Kind::CronJob => cronjob::reconcile(object, &self.cache.owned(object.uid(), Kind::Job), now),
+            Kind::Job => job::reconcile(
+                object,
+                &self.cache.owned(object.uid(), Kind::Pod),
+                self.failures.get(key),
+                now,
+            ),
+            Kind::CronJob => {
+                cronjob::reconcile(object, &self.cache.owned(object.uid(), Kind::Job), now)
+            }
             Kind::Service => self.plan_service(key, object, now),
             Kind::Ingress => {
                 let due = self.address_due(key, object, now);
@@ -65,12 +92,21 @@ impl<S: SimStore> Engine<S> {
             }
             Kind::ResourceQuota => self.plan_quota(object),
             Kind::Endpoints => {
-                let service = self.cache.find(Kind::Service, object.namespace(), object.name());
-                mirror::reconcile(object, service.map(|s| &**s), &self.cache.owned(object.uid(), Kind::EndpointSlice))
+                let service = self
+                    .cache
+                    .find(Kind::Service, object.namespace(), object.name());
+                mirror::reconcile(
+                    object,
+                    service.map(|s| &**s),
+                    &self.cache.owned(object.uid(), Kind::EndpointSlice),
+                )
             }
             Kind::Namespace => {
                 let find = |kind, name| self.cache.find(kind, object.name(), name).map(|o| &**o);
-                let (account, ca) = (find(Kind::ServiceAccount, "default"), find(Kind::ConfigMap, ROOT_CA));
+                let (account, ca) = (
+                    find(Kind::ServiceAccount, "default"),
+                    find(Kind::ConfigMap, ROOT_CA),
+                );
                 cluster::reconcile_namespace(object, account, ca, &self.options.ca_certificate)
             }
             Kind::HorizontalPodAutoscaler => self.plan_autoscaler(key, object, now),
@@ -86,9 +122,19 @@ impl<S: SimStore> Engine<S> {
     }
 
     /// Claims what belongs to `owner`, then plans with it.
-    fn with_members(&self, owner: &Object, kind: Kind, reconcile: impl FnOnce(&Self, &[Arc<Object>]) -> Plan) -> Plan {
+    fn with_members(
+        &self,
+        owner: &Object,
+        kind: Kind,
+        reconcile: impl FnOnce(&Self, &[Arc<Object>]) -> Plan,
+    ) -> Plan {
         let mut claims = Plan::default();
-        let members = claim(&mut claims, owner, self.cache.owned(owner.uid(), kind), self.cache.orphans(kind, owner.namespace()));
+        let members = claim(
+            &mut claims,
+            owner,
+            self.cache.owned(owner.uid(), kind),
+            self.cache.orphans(kind, owner.namespace()),
+        );
         if !claims.writes.is_empty() {
             // What is adopted or released changes, and leads back here.
             return claims;
@@ -110,12 +156,35 @@ impl<S: SimStore> Engine<S> {
         } else {
             String::new()
         };
-        let needs_nodes = matches!(stage, Stage::Bind | Stage::Init { .. } | Stage::Start | Stage::BadImage);
+        let needs_nodes = matches!(
+            stage,
+            Stage::Bind | Stage::Init { .. } | Stage::Start | Stage::BadImage
+        );
         let load = |node: &'_ Arc<Object>| self.cache.pods_on(node.name());
-        let nodes: Vec<NodeLoad<'_>> =
-            if needs_nodes { self.cache.of_kind(Kind::Node).map(|node| NodeLoad { node, pods: load(node) }).collect() } else { Vec::new() };
-        let storage = if stage == Stage::Bind { self.storage_of(object) } else { Storage::Ready };
-        let world = PodWorld { options: &self.options, nodes: &nodes, storage: &storage, since, free_ip: &free_ip, now };
+        let nodes: Vec<NodeLoad<'_>> = if needs_nodes {
+            self.cache
+                .of_kind(Kind::Node)
+                .map(|node| NodeLoad {
+                    node,
+                    pods: load(node),
+                })
+                .collect()
+        } else {
+            Vec::new()
+        };
+        let storage = if stage == Stage::Bind {
+            self.storage_of(object)
+        } else {
+            Storage::Ready
+        };
+        let world = PodWorld {
+            options: &self.options,
+            nodes: &nodes,
+            storage: &storage,
+            since,
+            free_ip: &free_ip,
+            now,
+        };
         let mut steps = pod::reconcile(object, &world);
         if let Some(wake) = plan.wake {
             steps.wake_at(wake);
@@ -124,7 +193,13 @@ impl<S: SimStore> Engine<S> {
     }
 
     /// A pod that its node no longer takes: gives what is done now, or notes in `plan` when to look again.
-    fn plan_leaving(&mut self, plan: &mut Plan, key: &Key, object: &Object, now: Timestamp) -> Option<Plan> {
+    fn plan_leaving(
+        &mut self,
+        plan: &mut Plan,
+        key: &Key,
+        object: &Object,
+        now: Timestamp,
+    ) -> Option<Plan> {
         let node = object.str_at("/spec/nodeName");
         if node.is_empty() || object.deletion_timestamp().is_some() {
             return None;
@@ -157,13 +232,20 @@ impl<S: SimStore> Engine<S> {
     fn storage_of(&self, object: &Object) -> Storage {
         let mut storage = Storage::Ready;
         for name in claim_names(object) {
-            let Some(claim) = self.cache.find(Kind::PersistentVolumeClaim, object.namespace(), name) else {
+            let Some(claim) =
+                self.cache
+                    .find(Kind::PersistentVolumeClaim, object.namespace(), name)
+            else {
                 return Storage::Lacking(format!("persistentvolumeclaim \"{name}\" not found"));
             };
             if storage::is_bound(claim) {
                 continue;
             }
-            let class = self.cache.find(Kind::StorageClass, "", claim.str_at("/spec/storageClassName"));
+            let class = self.cache.find(
+                Kind::StorageClass,
+                "",
+                claim.str_at("/spec/storageClassName"),
+            );
             if !class.is_some_and(|c| storage::waits_for_consumer(c)) {
                 return Storage::Lacking("pod has unbound immediate PersistentVolumeClaims".into());
             }
@@ -174,7 +256,11 @@ impl<S: SimStore> Engine<S> {
 
     /// An address of a node's network that no pod has.
     fn free_address(&mut self, node: &str) -> String {
-        let network = self.cache.find(Kind::Node, "", node).map(|n| n.str_at("/spec/podCIDR").to_owned()).unwrap_or_default();
+        let network = self
+            .cache
+            .find(Kind::Node, "", node)
+            .map(|n| n.str_at("/spec/podCIDR").to_owned())
+            .unwrap_or_default();
         let prefix = match network.split('.').collect::<Vec<_>>().as_slice() {
             [a, b, ..] if !a.is_empty() => format!("{a}.{b}"),
             _ => "10.244".to_owned(),
@@ -193,32 +279,51 @@ impl<S: SimStore> Engine<S> {
 
     fn address_due(&mut self, key: &Key, object: &Object, now: Timestamp) -> Timestamp {
         let since = self.since(key, object.uid(), Marker::Address, now);
-        since.saturating_add(self.options.balancer_delay).unwrap_or(Timestamp::MAX)
+        since
+            .saturating_add(self.options.balancer_delay)
+            .unwrap_or(Timestamp::MAX)
     }
 
     fn plan_service(&mut self, key: &Key, object: &Object, now: Timestamp) -> Plan {
         let mut plan = Plan::default();
         if service::wants_balancer(object) && service::given_address(object).is_empty() {
             let due = self.address_due(key, object, now);
-            let used: HashSet<&str> = self.cache.of_kind(Kind::Service).map(|s| service::given_address(s)).collect();
-            let free = (0..762).map(service::address).find(|a| !used.contains(a.as_str())).unwrap_or_else(|| service::address(0));
+            let used: HashSet<&str> = self
+                .cache
+                .of_kind(Kind::Service)
+                .map(|s| service::given_address(s))
+                .collect();
+            let free = (0..762)
+                .map(service::address)
+                .find(|a| !used.contains(a.as_str()))
+                .unwrap_or_else(|| service::address(0));
             service::balance(&mut plan, object, due, &free, now);
         } else {
             service::balance(&mut plan, object, now, "", now);
         }
         let selector = object.pointer("/spec/selector");
-        let selected: Vec<Arc<Object>> =
-            self.cache.in_namespace(Kind::Pod, object.namespace()).filter(|p| selects_map(selector, p)).cloned().collect();
+        let selected: Vec<Arc<Object>> = self
+            .cache
+            .in_namespace(Kind::Pod, object.namespace())
+            .filter(|p| selects_map(selector, p))
+            .cloned()
+            .collect();
         let slices = self.cache.owned(object.uid(), Kind::EndpointSlice);
-        let classic = self.cache.find(Kind::Endpoints, object.namespace(), object.name());
+        let classic = self
+            .cache
+            .find(Kind::Endpoints, object.namespace(), object.name());
         endpoints::reconcile(&mut plan, object, &selected, &slices, classic.map(|e| &**e));
         plan
     }
 
     fn plan_budget(&self, budget: &Object, now: Timestamp) -> Plan {
         let selector = budget.pointer("/spec/selector");
-        let selected: Vec<Arc<Object>> =
-            self.cache.in_namespace(Kind::Pod, budget.namespace()).filter(|p| selects(selector, p)).cloned().collect();
+        let selected: Vec<Arc<Object>> = self
+            .cache
+            .in_namespace(Kind::Pod, budget.namespace())
+            .filter(|p| selects(selector, p))
+            .cloned()
+            .collect();
         // What the controllers of the pods want in all; a ReplicaSet of a Deployment wants what the Deployment wants.
         let mut owners = std::collections::BTreeMap::new();
         for pod in &selected {
@@ -236,7 +341,11 @@ impl<S: SimStore> Engine<S> {
 
     fn owner_of(&self, object: &Object) -> Option<&Arc<Object>> {
         let owner = object.controller_of()?;
-        self.cache.find(Kind::of_api_version(&owner.api_version, &owner.kind)?, object.namespace(), &owner.name)
+        self.cache.find(
+            Kind::of_api_version(&owner.api_version, &owner.kind)?,
+            object.namespace(),
+            &owner.name,
+        )
     }
 
     /// What is left to do when an object is gone: a Service's Endpoints go with it.
@@ -251,25 +360,50 @@ impl<S: SimStore> Engine<S> {
     }
 
     fn plan_claim(&self, claim: &Object) -> Plan {
-        let volumes: Vec<Arc<Object>> = self.cache.of_kind(Kind::PersistentVolume).cloned().collect();
+        let volumes: Vec<Arc<Object>> = self
+            .cache
+            .of_kind(Kind::PersistentVolume)
+            .cloned()
+            .collect();
         let name = claim.str_at("/spec/storageClassName");
         let defined = self.cache.find(Kind::StorageClass, "", name).cloned();
         let any = defined.is_none() && self.options.any_storage_class && !name.is_empty();
         let class = defined.or_else(|| any.then(|| Arc::new(storage::class_named(name))));
-        let default_class = self.cache.of_kind(Kind::StorageClass).find(|c| storage::is_default(c));
+        let default_class = self
+            .cache
+            .of_kind(Kind::StorageClass)
+            .find(|c| storage::is_default(c));
         let mut pods = self.cache.in_namespace(Kind::Pod, claim.namespace());
         let has_consumer = pods.any(|p| claim_names(p).any(|name| name == claim.name()));
-        let world =
-            storage::ClaimWorld { volumes: &volumes, class: class.as_deref(), default_class: default_class.map(|c| &**c), has_consumer };
+        let world = storage::ClaimWorld {
+            volumes: &volumes,
+            class: class.as_deref(),
+            default_class: default_class.map(|c| &**c),
+            has_consumer,
+        };
         storage::reconcile_claim(claim, &world)
     }
 
     fn plan_quota(&self, object: &Object) -> Plan {
         let namespace = object.namespace();
-        let all = |kind: Kind| -> Vec<Arc<Object>> { self.cache.in_namespace(kind, namespace).cloned().collect() };
-        let (pods, services, claims) = (all(Kind::Pod), all(Kind::Service), all(Kind::PersistentVolumeClaim));
+        let all = |kind: Kind| -> Vec<Arc<Object>> {
+            self.cache.in_namespace(kind, namespace).cloned().collect()
+        };
+        let (pods, services, claims) = (
+            all(Kind::Pod),
+            all(Kind::Service),
+            all(Kind::PersistentVolumeClaim),
+        );
         let count = |group: &str, resource: &str| self.store.count(group, resource, namespace);
-        quota::reconcile(object, &quota::Usage { pods: &pods, services: &services, claims: &claims, count: &count })
+        quota::reconcile(
+            object,
+            &quota::Usage {
+                pods: &pods,
+                services: &services,
+                claims: &claims,
+                count: &count,
+            },
+        )
     }
 
     /// In rounds: between them nothing is done, whatever changes.
@@ -280,7 +414,13 @@ impl<S: SimStore> Engine<S> {
             return plan;
         }
         let kind = autoscaler::target_kind(object);
-        let target = kind.and_then(|kind| self.cache.find(kind, object.namespace(), object.str_at("/spec/scaleTargetRef/name")));
+        let target = kind.and_then(|kind| {
+            self.cache.find(
+                kind,
+                object.namespace(),
+                object.str_at("/spec/scaleTargetRef/name"),
+            )
+        });
         plan = autoscaler::reconcile(object, target.map(|t| &**t), now);
         let next = after(now, autoscaler::PERIOD);
         self.rounds.insert(key.clone(), next);
@@ -289,8 +429,17 @@ impl<S: SimStore> Engine<S> {
     }
 
     fn plan_volume(&self, volume: &Object, now: Timestamp) -> Plan {
-        let reference = |field: &str| volume.pointer("/spec/claimRef").map_or("", |r| text(r, field)).to_owned();
-        let claim = self.cache.find(Kind::PersistentVolumeClaim, &reference("namespace"), &reference("name"));
+        let reference = |field: &str| {
+            volume
+                .pointer("/spec/claimRef")
+                .map_or("", |r| text(r, field))
+                .to_owned()
+        };
+        let claim = self.cache.find(
+            Kind::PersistentVolumeClaim,
+            &reference("namespace"),
+            &reference("name"),
+        );
         let uid = reference("uid");
         let claim = claim.filter(|c| uid.is_empty() || c.uid() == uid);
         storage::reconcile_volume(volume, claim.map(|c| &**c), now)

@@ -87,16 +87,36 @@ impl<S: SimStore> Engine<S> {
         self.resume(now);
         match self.store.list(Kind::Event) {
             Ok(events) => self.recorder.adopt(&events),
-            Err(error) => tracing::warn!(%error, "the events of an earlier run cannot be listed and will stay"),
+            Err(error) => {
+                tracing::warn!(%error, "the events of an earlier run cannot be listed and will stay")
+            }
         }
         if self.cache.of_kind(Kind::StorageClass).next().is_none() {
-            let write = Write { change: Planned::Create(storage::standard_class()), notes: Vec::new() };
-            self.carry_out(&Key::new(Kind::StorageClass, "", storage::STANDARD), None, write, &mut HashMap::new(), now);
+            let write = Write {
+                change: Planned::Create(storage::standard_class()),
+                notes: Vec::new(),
+            };
+            self.carry_out(
+                &Key::new(Kind::StorageClass, "", storage::STANDARD),
+                None,
+                write,
+                &mut HashMap::new(),
+                now,
+            );
         }
         for name in node::NODES {
             if self.cache.find(Kind::Node, "", name).is_none() {
-                let write = Write { change: Planned::Create(node::node(name)), notes: Vec::new() };
-                self.carry_out(&Key::new(Kind::Node, "", name), None, write, &mut HashMap::new(), now);
+                let write = Write {
+                    change: Planned::Create(node::node(name)),
+                    notes: Vec::new(),
+                };
+                self.carry_out(
+                    &Key::new(Kind::Node, "", name),
+                    None,
+                    write,
+                    &mut HashMap::new(),
+                    now,
+                );
             }
         }
     }
@@ -107,7 +127,10 @@ impl<S: SimStore> Engine<S> {
         for pod in pods {
             let (stage, _) = pod::stage(&pod, &self.options);
             if let (Some(key), Some(since)) = (Key::of(&pod), pod::entered(&pod, stage)) {
-                self.since.insert(key, (pod.uid().to_owned(), Marker::Pod(stage), since.min(now)));
+                self.since.insert(
+                    key,
+                    (pod.uid().to_owned(), Marker::Pod(stage), since.min(now)),
+                );
             }
         }
     }
@@ -134,7 +157,9 @@ impl<S: SimStore> Engine<S> {
                 self.notice(change);
             }
             self.fire(now);
-            let Some(key) = self.queue.pop_front() else { return false };
+            let Some(key) = self.queue.pop_front() else {
+                return false;
+            };
             self.queued.remove(&key);
             self.reconcile(&key, now);
         }
@@ -168,11 +193,18 @@ impl<S: SimStore> Engine<S> {
     }
 
     /// Since when the object with this key and uid is in the state `marker`; from now on if that is new.
-    pub(super) fn since(&mut self, key: &Key, uid: &str, marker: Marker, now: Timestamp) -> Timestamp {
+    pub(super) fn since(
+        &mut self,
+        key: &Key,
+        uid: &str,
+        marker: Marker,
+        now: Timestamp,
+    ) -> Timestamp {
         match self.since.get(key) {
             Some((known, state, since)) if known == uid && *state == marker => *since,
             _ => {
-                self.since.insert(key.clone(), (uid.to_owned(), marker, now));
+                self.since
+                    .insert(key.clone(), (uid.to_owned(), marker, now));
                 now
             }
         }
@@ -237,12 +269,18 @@ impl<S: SimStore> Engine<S> {
     }
 
     fn reconcile(&mut self, key: &Key, now: Timestamp) {
-        let Some(object) = self.cache.get(key).cloned() else { return self.after_gone(key, now) };
+        let Some(object) = self.cache.get(key).cloned() else {
+            return self.after_gone(key, now);
+        };
         if self.too_often(key, now) {
             self.set_wake(key, Some(after(now, 1)));
             return;
         }
-        let Plan { writes, remarks, wake } = self.plan(key, &object, now);
+        let Plan {
+            writes,
+            remarks,
+            wake,
+        } = self.plan(key, &object, now);
         self.set_wake(key, wake);
         for remark in remarks {
             self.recorder.remark(&self.store, &object, &remark, now);
@@ -277,7 +315,14 @@ impl<S: SimStore> Engine<S> {
 
     /// Does one write for the object with `key`. `versions` remembers what this plan wrote, so that its own earlier writes do not
     /// make its later ones look outdated.
-    fn carry_out(&mut self, key: &Key, object: Option<&Object>, write: Write, versions: &mut HashMap<Key, String>, now: Timestamp) -> bool {
+    fn carry_out(
+        &mut self,
+        key: &Key,
+        object: Option<&Object>,
+        write: Write,
+        versions: &mut HashMap<Key, String>,
+        now: Timestamp,
+    ) -> bool {
         let target = match &write.change {
             Planned::Create(o) | Planned::Update(o) | Planned::Status(o) => Key::of(o),
             Planned::Delete { key, .. } => Some(key.clone()),
@@ -286,14 +331,27 @@ impl<S: SimStore> Engine<S> {
             Planned::Create(o) => self.store.create(o).map(Some),
             Planned::Update(o) => self.store.update(rebased(o, versions)).map(Some),
             Planned::Status(o) => self.store.update_status(rebased(o, versions)).map(Some),
-            Planned::Delete { key, uid, grace_seconds, propagation } => {
-                let request = DeleteRequest { uid: Some(uid), grace_seconds, propagation };
-                self.store.delete(key.kind, &key.namespace, &key.name, request)
+            Planned::Delete {
+                key,
+                uid,
+                grace_seconds,
+                propagation,
+            } => {
+                let request = DeleteRequest {
+                    uid: Some(uid),
+                    grace_seconds,
+                    propagation,
+                };
+                self.store
+                    .delete(key.kind, &key.namespace, &key.name, request)
             }
         };
         match result {
             Ok(written) => {
-                let name = written.as_ref().map(|o| o.name().to_owned()).unwrap_or_default();
+                let name = written
+                    .as_ref()
+                    .map(|o| o.name().to_owned())
+                    .unwrap_or_default();
                 if let Some(written) = written {
                     if let Some(target) = Key::of(&written) {
                         versions.insert(target, written.resource_version().to_owned());
@@ -316,7 +374,14 @@ impl<S: SimStore> Engine<S> {
         }
     }
 
-    fn refused(&mut self, key: &Key, object: Option<&Object>, target: Option<Key>, error: StoreError, now: Timestamp) {
+    fn refused(
+        &mut self,
+        key: &Key,
+        object: Option<&Object>,
+        target: Option<Key>,
+        error: StoreError,
+        now: Timestamp,
+    ) {
         tracing::debug!(%key, %error, "a simulated controller's write was refused");
         match error {
             StoreError::Conflict(_) | StoreError::NotFound(_) => {
@@ -333,23 +398,44 @@ impl<S: SimStore> Engine<S> {
             }
             // Its owner is being deleted too.
             StoreError::NamespaceTerminating(_) => {}
-            StoreError::Refused(message) | StoreError::Unavailable(message) => self.fail(key, object, message, now),
+            StoreError::Refused(message) | StoreError::Unavailable(message) => {
+                self.fail(key, object, message, now)
+            }
         }
     }
 
     /// At once, unless the object was looked at very often.
     fn soon(&self, key: &Key, now: Timestamp) -> Timestamp {
-        if self.turns.get(key).is_some_and(|(_, n)| *n > TURNS_PER_SECOND / 2) { after(now, 1) } else { now }
+        if self
+            .turns
+            .get(key)
+            .is_some_and(|(_, n)| *n > TURNS_PER_SECOND / 2)
+        {
+            after(now, 1)
+        } else {
+            now
+        }
     }
 
     fn fail(&mut self, key: &Key, object: Option<&Object>, message: String, now: Timestamp) {
-        let attempts = self.failures.get(key).map_or(1, |f| f.attempts.saturating_add(1));
+        let attempts = self
+            .failures
+            .get(key)
+            .map_or(1, |f| f.attempts.saturating_add(1));
         let until = after(now, 1 << attempts.min(6));
         if let Some(object) = object {
-            let note = super::plan::Note::warning("FailedCreate", format!("Error creating: {message}"));
+            let note =
+                super::plan::Note::warning("FailedCreate", format!("Error creating: {message}"));
             self.recorder.record(&self.store, object, &note, now);
         }
-        self.failures.insert(key.clone(), Failure { message, until, attempts });
+        self.failures.insert(
+            key.clone(),
+            Failure {
+                message,
+                until,
+                attempts,
+            },
+        );
         self.set_wake(key, Some(until));
         if attempts == 1 {
             // Its status should tell.
@@ -373,7 +459,9 @@ impl<S: SimStore> Engine<S> {
 /// The object with the resourceVersion that this plan's own writes left.
 fn rebased(mut object: Object, versions: &HashMap<Key, String>) -> Object {
     if let Some(version) = Key::of(&object).and_then(|k| versions.get(&k)) {
-        object.metadata_mut().insert("resourceVersion".into(), version.clone().into());
+        object
+            .metadata_mut()
+            .insert("resourceVersion".into(), version.clone().into());
     }
     object
 }

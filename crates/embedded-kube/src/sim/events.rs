@@ -35,16 +35,29 @@ pub struct Recorder {
 impl Recorder {
     /// At most `limit` events are kept; 0 writes none.
     pub fn new(limit: usize) -> Self {
-        Self { limit, written: VecDeque::new(), recent: HashMap::new(), serial: 0 }
+        Self {
+            limit,
+            written: VecDeque::new(),
+            recent: HashMap::new(),
+            serial: 0,
+        }
     }
 
     /// Counts events of an earlier process, so that they are forgotten too.
     pub fn adopt(&mut self, events: &[Arc<Object>]) {
-        let mut own: Vec<&Arc<Object>> = events.iter().filter(|e| e.str_at("/reportingInstance") == INSTANCE).collect();
+        let mut own: Vec<&Arc<Object>> = events
+            .iter()
+            .filter(|e| e.str_at("/reportingInstance") == INSTANCE)
+            .collect();
         own.sort_by(|a, b| a.creation_timestamp().cmp(b.creation_timestamp()));
         for event in own {
             let time = parse_time(event.creation_timestamp()).unwrap_or(Timestamp::UNIX_EPOCH);
-            self.written.push_back((time, event.namespace().to_owned(), event.name().to_owned(), None));
+            self.written.push_back((
+                time,
+                event.namespace().to_owned(),
+                event.name().to_owned(),
+                None,
+            ));
         }
     }
 
@@ -57,7 +70,11 @@ impl Recorder {
         let same = (object.uid().to_owned(), note.reason, note.message.clone());
         if let Some(event) = self.recent.get(&same) {
             let mut again = Object::clone(event);
-            let count = again.0.get("count").and_then(serde_json::Value::as_i64).unwrap_or(1);
+            let count = again
+                .0
+                .get("count")
+                .and_then(serde_json::Value::as_i64)
+                .unwrap_or(1);
             again.0.insert("count".into(), (count + 1).into());
             again.0.insert("lastTimestamp".into(), rfc3339(now).into());
             if let Ok(written) = store.update(again) {
@@ -68,14 +85,22 @@ impl Recorder {
         self.serial += 1;
         let event = new_event(object, note, now, self.serial);
         if let Ok(written) = store.create(event) {
-            self.written.push_back((now, written.namespace().to_owned(), written.name().to_owned(), Some(same.clone())));
+            self.written.push_back((
+                now,
+                written.namespace().to_owned(),
+                written.name().to_owned(),
+                Some(same.clone()),
+            ));
             self.recent.insert(same, written);
         }
     }
 
     /// Records a note unless it was recorded before.
     pub fn remark<S: SimStore>(&mut self, store: &S, object: &Object, note: &Note, now: Timestamp) {
-        if !self.recent.contains_key(&(object.uid().to_owned(), note.reason, note.message.clone())) {
+        if !self
+            .recent
+            .contains_key(&(object.uid().to_owned(), note.reason, note.message.clone()))
+        {
             self.record(store, object, note, now);
         }
     }
@@ -84,11 +109,17 @@ impl Recorder {
         while let Some((time, ..)) = self.written.front()
             && (self.written.len() >= self.limit || now.duration_since(*time) > LIFETIME)
         {
-            let Some((_, namespace, name, same)) = self.written.pop_front() else { return };
+            let Some((_, namespace, name, same)) = self.written.pop_front() else {
+                return;
+            };
             if let Some(same) = same {
                 self.recent.remove(&same);
             }
-            let request = DeleteRequest { uid: None, grace_seconds: Some(0), propagation: Propagation::Background };
+            let request = DeleteRequest {
+                uid: None,
+                grace_seconds: Some(0),
+                propagation: Propagation::Background,
+            };
             // Gone already is as good.
             let _ = store.delete(Kind::Event, &namespace, &name, request);
         }
@@ -120,9 +151,21 @@ fn component(kind: &str, reason: &str) -> &'static str {
 }
 
 fn new_event(object: &Object, note: &Note, now: Timestamp, serial: u64) -> Object {
-    let namespace = if object.namespace().is_empty() { "default" } else { object.namespace() };
-    let unique = now.as_nanosecond().unsigned_abs().wrapping_add(u128::from(serial)) & u128::from(u64::MAX);
-    let mut event = Object::skeleton(&Kind::Event.gvk(), namespace, &format!("{}.{unique:016x}", object.name()));
+    let namespace = if object.namespace().is_empty() {
+        "default"
+    } else {
+        object.namespace()
+    };
+    let unique = now
+        .as_nanosecond()
+        .unsigned_abs()
+        .wrapping_add(u128::from(serial))
+        & u128::from(u64::MAX);
+    let mut event = Object::skeleton(
+        &Kind::Event.gvk(),
+        namespace,
+        &format!("{}.{unique:016x}", object.name()),
+    );
     let time = rfc3339(now);
     let component = component(object.kind(), note.reason);
     let mut source = json!({"component": component});

@@ -7,7 +7,9 @@ use tiphys_apimachinery::Object;
 
 /// As Kubernetes writes times: UTC, whole seconds.
 pub fn rfc3339(time: Timestamp) -> String {
-    Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
+    Timestamp::from_second(time.as_second())
+        .unwrap_or(time)
+        .to_string()
 }
 
 pub fn parse_time(text: &str) -> Option<Timestamp> {
@@ -16,7 +18,8 @@ pub fn parse_time(text: &str) -> Option<Timestamp> {
 
 /// `time` plus some seconds, saturating.
 pub fn after(time: Timestamp, seconds: i64) -> Timestamp {
-    time.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX)
+    time.saturating_add(SignedDuration::from_secs(seconds))
+        .unwrap_or(Timestamp::MAX)
 }
 
 /// A condition of `status.conditions`.
@@ -29,7 +32,11 @@ pub fn find_condition<'a>(list: &'a [Value], kind: &str) -> Option<&'a Value> {
 }
 
 pub fn conditions(object: &Object) -> Vec<Value> {
-    object.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default()
+    object
+        .pointer("/status/conditions")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default()
 }
 
 pub fn condition_is_true(object: &Object, kind: &str) -> bool {
@@ -53,7 +60,10 @@ impl Cond<'_> {
     fn value(&self, transition: &str) -> Map<String, Value> {
         let mut map = Map::new();
         map.insert("type".into(), self.kind.into());
-        map.insert("status".into(), if self.status { "True" } else { "False" }.into());
+        map.insert(
+            "status".into(),
+            if self.status { "True" } else { "False" }.into(),
+        );
         map.insert("lastTransitionTime".into(), transition.into());
         for (key, value) in [("reason", self.reason), ("message", self.message)] {
             if !value.is_empty() {
@@ -70,7 +80,11 @@ pub fn set_condition(list: &mut Vec<Value>, cond: Cond<'_>, now: Timestamp) {
     let status = if cond.status { "True" } else { "False" };
     match list.iter_mut().find(|c| text(c, "type") == cond.kind) {
         Some(old) => {
-            let since = if text(old, "status") == status { text(old, "lastTransitionTime").to_owned() } else { now };
+            let since = if text(old, "status") == status {
+                text(old, "lastTransitionTime").to_owned()
+            } else {
+                now
+            };
             let mut new = cond.value(&since);
             // Fields of the kind's own conditions (lastProbeTime, observedGeneration) stay.
             for (key, value) in old.as_object().into_iter().flatten() {
@@ -99,7 +113,9 @@ pub fn owner_reference(owner: &Object) -> Value {
 /// A new object of `kind` in `owner`'s namespace that `owner` controls.
 pub fn owned_object(kind: Kind, owner: &Object, name: &str) -> Object {
     let mut object = Object::skeleton(&kind.gvk(), owner.namespace(), name);
-    object.metadata_mut().insert("ownerReferences".into(), json!([owner_reference(owner)]));
+    object
+        .metadata_mut()
+        .insert("ownerReferences".into(), json!([owner_reference(owner)]));
     object
 }
 
@@ -108,21 +124,35 @@ pub fn set_metadata_map(object: &mut Object, field: &str, map: Option<&Value>) {
     if let Some(Value::Object(map)) = map
         && !map.is_empty()
     {
-        object.metadata_mut().insert(field.into(), Value::Object(map.clone()));
+        object
+            .metadata_mut()
+            .insert(field.into(), Value::Object(map.clone()));
     }
 }
 
 /// A field of `spec` as an integer.
 pub fn spec_i64(object: &Object, field: &str, default: i64) -> i64 {
-    object.pointer("/spec").and_then(|s| s.get(field)).and_then(Value::as_i64).unwrap_or(default)
+    object
+        .pointer("/spec")
+        .and_then(|s| s.get(field))
+        .and_then(Value::as_i64)
+        .unwrap_or(default)
 }
 
 pub fn spec_bool(object: &Object, field: &str) -> bool {
-    object.pointer("/spec").and_then(|s| s.get(field)).and_then(Value::as_bool).unwrap_or(false)
+    object
+        .pointer("/spec")
+        .and_then(|s| s.get(field))
+        .and_then(Value::as_bool)
+        .unwrap_or(false)
 }
 
 pub fn status_i64(object: &Object, field: &str) -> i64 {
-    object.pointer("/status").and_then(|s| s.get(field)).and_then(Value::as_i64).unwrap_or(0)
+    object
+        .pointer("/status")
+        .and_then(|s| s.get(field))
+        .and_then(Value::as_i64)
+        .unwrap_or(0)
 }
 
 /// Sets `spec.<field>`.
@@ -146,7 +176,11 @@ pub fn int_or_percent(value: Option<&Value>, total: i64, round_up: bool, default
         Some(Value::String(s)) => match s.strip_suffix('%').unwrap_or(s).parse::<i64>() {
             Ok(percent) if s.ends_with('%') => {
                 let product = percent.saturating_mul(total);
-                if round_up { (product + 99).div_euclid(100) } else { product.div_euclid(100) }
+                if round_up {
+                    (product + 99).div_euclid(100)
+                } else {
+                    product.div_euclid(100)
+                }
             }
             Ok(number) => number,
             Err(_) => default,
@@ -160,18 +194,28 @@ pub fn same_meaning(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {
             let within = |from: &Map<String, Value>, to: &Map<String, Value>| {
-                from.iter().all(|(key, value)| to.get(key).map_or_else(|| is_void(value), |other| same_meaning(value, other)))
+                from.iter().all(|(key, value)| {
+                    to.get(key)
+                        .map_or_else(|| is_void(value), |other| same_meaning(value, other))
+                })
             };
-            within(a, b) && b.iter().all(|(key, value)| a.contains_key(key) || is_void(value))
+            within(a, b)
+                && b.iter()
+                    .all(|(key, value)| a.contains_key(key) || is_void(value))
         }
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_meaning(a, b)),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_meaning(a, b))
+        }
         _ => a == b || (is_void(a) && is_void(b)),
     }
 }
 
 /// [`same_meaning`] of two objects.
 pub fn same_object(a: &Object, b: &Object) -> bool {
-    let covers = |a: &Object, b: &Object| a.0.iter().all(|(key, value)| same_meaning(value, b.0.get(key).unwrap_or(&Value::Null)));
+    let covers = |a: &Object, b: &Object| {
+        a.0.iter()
+            .all(|(key, value)| same_meaning(value, b.0.get(key).unwrap_or(&Value::Null)))
+    };
     covers(a, b) && covers(b, a)
 }
 
@@ -189,11 +233,21 @@ fn is_void(value: &Value) -> bool {
 pub fn short_hash(value: &Value, salt: i64) -> String {
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let mut hash: u32 = 0x811c_9dc5;
-    let text = format!("{value}{}", if salt == 0 { String::new() } else { salt.to_string() });
+    let text = format!(
+        "{value}{}",
+        if salt == 0 {
+            String::new()
+        } else {
+            salt.to_string()
+        }
+    );
     for byte in text.bytes() {
         hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     }
-    hash.to_string().bytes().map(|digit| char::from(ALPHABET[usize::from(digit) % ALPHABET.len()])).collect()
+    hash.to_string()
+        .bytes()
+        .map(|digit| char::from(ALPHABET[usize::from(digit) % ALPHABET.len()]))
+        .collect()
 }
 
 #[cfg(test)]
@@ -211,7 +265,11 @@ mod tests {
             (json!({"a": ""}), json!({}), false),
             (json!({}), json!({"a": 0}), false),
         ] {
-            assert_eq!((same_meaning(&a, &b), same_meaning(&b, &a)), (want, want), "{a} {b}");
+            assert_eq!(
+                (same_meaning(&a, &b), same_meaning(&b, &a)),
+                (want, want),
+                "{a} {b}"
+            );
         }
     }
 
@@ -225,7 +283,11 @@ mod tests {
             (json!(2), 10, true, 2),
             (json!("x"), 10, true, 9),
         ] {
-            assert_eq!(int_or_percent(Some(&value), total, up, 9), want, "{value} of {total}");
+            assert_eq!(
+                int_or_percent(Some(&value), total, up, 9),
+                want,
+                "{value} of {total}"
+            );
         }
     }
 
@@ -233,13 +295,42 @@ mod tests {
     fn a_condition_keeps_its_transition_time_while_its_status_stays() {
         let at = |s| Timestamp::from_second(s).expect("in range");
         let mut list = Vec::new();
-        set_condition(&mut list, Cond { kind: "Ready", status: true, reason: "A", message: "" }, at(10));
-        set_condition(&mut list, Cond { kind: "Ready", status: true, reason: "B", message: "m" }, at(20));
+        set_condition(
+            &mut list,
+            Cond {
+                kind: "Ready",
+                status: true,
+                reason: "A",
+                message: "",
+            },
+            at(10),
+        );
+        set_condition(
+            &mut list,
+            Cond {
+                kind: "Ready",
+                status: true,
+                reason: "B",
+                message: "m",
+            },
+            at(20),
+        );
         assert_eq!(
             list,
-            [json!({"type": "Ready", "status": "True", "reason": "B", "message": "m", "lastTransitionTime": "1970-01-01T00:00:10Z"})]
+            [
+                json!({"type": "Ready", "status": "True", "reason": "B", "message": "m", "lastTransitionTime": "1970-01-01T00:00:10Z"})
+            ]
         );
-        set_condition(&mut list, Cond { kind: "Ready", status: false, reason: "C", message: "" }, at(30));
+        set_condition(
+            &mut list,
+            Cond {
+                kind: "Ready",
+                status: false,
+                reason: "C",
+                message: "",
+            },
+            at(30),
+        );
         assert_eq!(text(&list[0], "lastTransitionTime"), "1970-01-01T00:00:30Z");
         assert!(list[0].get("message").is_none());
     }

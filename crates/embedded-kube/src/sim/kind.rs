@@ -98,13 +98,18 @@ pub struct Key {
 
 impl Key {
     pub fn new(kind: Kind, namespace: &str, name: &str) -> Self {
-        Self { kind, namespace: namespace.to_owned(), name: name.to_owned() }
+        Self {
+            kind,
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
     }
 
     /// `None` for kinds and names that are not simulated.
     pub fn of(object: &Object) -> Option<Self> {
         let kind = Kind::of(object)?;
-        kind.wants(object.name()).then(|| Self::new(kind, object.namespace(), object.name()))
+        kind.wants(object.name())
+            .then(|| Self::new(kind, object.namespace(), object.name()))
     }
 }
 

@@ -78,7 +78,13 @@ impl Default for SimOptions {
 const BATCH: usize = 64;
 
 /// Runs the controllers until `stop` is cancelled or the store ends.
-pub async fn run<S: SimStore>(store: S, options: SimOptions, clock: Arc<dyn Clock>, mut asked: Asked, stop: CancellationToken) {
+pub async fn run<S: SimStore>(
+    store: S,
+    options: SimOptions,
+    clock: Arc<dyn Clock>,
+    mut asked: Asked,
+    stop: CancellationToken,
+) {
     let mut engine = engine::Engine::new(store, options);
     engine.start(clock.now());
     loop {

@@ -23,7 +23,11 @@ const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 /// A node of the cluster, to be created; its status is written by [`reconcile`].
 pub fn node(name: &str) -> Object {
     let mut node = Object::skeleton(&Kind::Node.gvk(), "", name);
-    for (key, value) in [("kubernetes.io/hostname", name), ("kubernetes.io/os", "linux"), ("kubernetes.io/arch", "amd64")] {
+    for (key, value) in [
+        ("kubernetes.io/hostname", name),
+        ("kubernetes.io/os", "linux"),
+        ("kubernetes.io/arch", "amd64"),
+    ] {
         node.set_label(key, value);
     }
     node.set_annotation("sim.tiphys.dev/node", "simulated");
@@ -33,7 +37,12 @@ pub fn node(name: &str) -> Object {
 }
 
 /// The next step of a node, which gives a sign of life each `heartbeat` (never again when that is zero).
-pub fn reconcile(node: &Object, lease: Option<&Object>, heartbeat: Duration, now: Timestamp) -> Plan {
+pub fn reconcile(
+    node: &Object,
+    lease: Option<&Object>,
+    heartbeat: Duration,
+    now: Timestamp,
+) -> Plan {
     let mut plan = Plan::default();
     if node.deletion_timestamp().is_some() {
         return plan;
@@ -42,7 +51,11 @@ pub fn reconcile(node: &Object, lease: Option<&Object>, heartbeat: Duration, now
         plan.update(tainted, None);
         return plan;
     }
-    let conditions = node.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let conditions = node
+        .pointer("/status/conditions")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
     let ready = find_condition(&conditions, "Ready");
     let beat = ready.and_then(|r| parse_time(text(r, "lastHeartbeatTime")));
     let next = |from: Timestamp| from.saturating_add(heartbeat).unwrap_or(Timestamp::MAX);
@@ -64,9 +77,17 @@ pub fn reconcile(node: &Object, lease: Option<&Object>, heartbeat: Duration, now
 /// The node with the taint of a cordoned one, or without it and that of a new one, when that is to be changed.
 fn taint_if_cordoned(node: &Object, now: Timestamp) -> Option<Object> {
     let cordoned = node.pointer("/spec/unschedulable").and_then(Value::as_bool) == Some(true);
-    let taints = node.pointer("/spec/taints").and_then(Value::as_array).cloned().unwrap_or_default();
+    let taints = node
+        .pointer("/spec/taints")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
     let tainted = taints.iter().any(|t| text(t, "key") == UNSCHEDULABLE);
-    let conditions = node.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let conditions = node
+        .pointer("/status/conditions")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
     let known = find_condition(&conditions, "Ready").is_some();
     let stale = |taint: &Value| known && text(taint, "key") == NOT_READY;
     if cordoned == tainted && !taints.iter().any(stale) {
@@ -75,7 +96,8 @@ fn taint_if_cordoned(node: &Object, now: Timestamp) -> Option<Object> {
     let keeps = |taint: &Value| !stale(taint) && (cordoned || text(taint, "key") != UNSCHEDULABLE);
     let mut taints: Vec<Value> = taints.into_iter().filter(keeps).collect();
     if cordoned && !tainted {
-        taints.push(json!({"key": UNSCHEDULABLE, "effect": "NoSchedule", "timeAdded": rfc3339(now)}));
+        taints
+            .push(json!({"key": UNSCHEDULABLE, "effect": "NoSchedule", "timeAdded": rfc3339(now)}));
     }
     let mut node = node.clone();
     map_entry(&mut node.0, "spec").insert("taints".into(), Value::Array(taints));
@@ -84,7 +106,10 @@ fn taint_if_cordoned(node: &Object, now: Timestamp) -> Option<Object> {
 
 fn status(node: &Object, known: bool, now: Timestamp) -> Value {
     let time = rfc3339(now);
-    let mut status = node.pointer("/status").cloned().unwrap_or_else(|| json!({}));
+    let mut status = node
+        .pointer("/status")
+        .cloned()
+        .unwrap_or_else(|| json!({}));
     if known {
         for condition in status["conditions"].as_array_mut().into_iter().flatten() {
             condition["lastHeartbeatTime"] = time.clone().into();
@@ -93,24 +118,64 @@ fn status(node: &Object, known: bool, now: Timestamp) -> Value {
     }
     let condition = |kind: &str, status: &str, reason: &str, message: &str| json!({"type": kind, "status": status, "reason": reason, "message": message, "lastHeartbeatTime": time, "lastTransitionTime": time});
     status["conditions"] = json!([
-        condition("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-        condition("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-        condition("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-        condition("NetworkUnavailable", "False", "RouteCreated", "RouteController created a route"),
-        condition("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+        condition(
+            "MemoryPressure",
+            "False",
+            "KubeletHasSufficientMemory",
+            "kubelet has sufficient memory available"
+        ),
+        condition(
+            "DiskPressure",
+            "False",
+            "KubeletHasNoDiskPressure",
+            "kubelet has no disk pressure"
+        ),
+        condition(
+            "PIDPressure",
+            "False",
+            "KubeletHasSufficientPID",
+            "kubelet has sufficient PID available"
+        ),
+        condition(
+            "NetworkUnavailable",
+            "False",
+            "RouteCreated",
+            "RouteController created a route"
+        ),
+        condition(
+            "Ready",
+            "True",
+            "KubeletReady",
+            "kubelet is posting ready status"
+        ),
     ]);
-    let number: u8 = node.name().rsplit('-').next().and_then(|n| n.parse().ok()).unwrap_or(0);
-    let features = json!(["InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers"]);
-    let resources = json!({"cpu": "32", "memory": "256Gi", "pods": "1000", "ephemeral-storage": "1Ti"});
+    let number: u8 = node
+        .name()
+        .rsplit('-')
+        .next()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(0);
+    let features = json!([
+        "InPlacePodLevelResourcesVerticalScaling",
+        "InPlacePodVerticalScalingInitContainers"
+    ]);
+    let resources =
+        json!({"cpu": "32", "memory": "256Gi", "pods": "1000", "ephemeral-storage": "1Ti"});
     let address = format!("10.0.0.{}", 10 + u32::from(number.min(240)));
     for (field, value) in [
         ("capacity", resources.clone()),
         ("allocatable", resources),
-        ("addresses", json!([{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": node.name()}])),
+        (
+            "addresses",
+            json!([{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": node.name()}]),
+        ),
         ("daemonEndpoints", json!({"kubeletEndpoint": {"Port": 0}})),
         ("declaredFeatures", features),
     ] {
-        if status.get(field).is_none_or(|v| v.as_object().is_some_and(|m| m.is_empty())) {
+        if status
+            .get(field)
+            .is_none_or(|v| v.as_object().is_some_and(|m| m.is_empty()))
+        {
             status[field] = value;
         }
     }
@@ -121,7 +186,13 @@ fn status(node: &Object, known: bool, now: Timestamp) -> Value {
     status
 }
 
-fn renew(plan: &mut Plan, node: &Object, lease: Option<&Object>, heartbeat: Duration, now: Timestamp) {
+fn renew(
+    plan: &mut Plan,
+    node: &Object,
+    lease: Option<&Object>,
+    heartbeat: Duration,
+    now: Timestamp,
+) {
     let renewed = format!("{:.6}", now);
     match lease {
         Some(lease) => {
@@ -131,10 +202,12 @@ fn renew(plan: &mut Plan, node: &Object, lease: Option<&Object>, heartbeat: Dura
         }
         None => {
             let mut lease = Object::skeleton(&Kind::Lease.gvk(), LEASES, node.name());
-            let owner = json!({"apiVersion": "v1", "kind": "Node", "name": node.name(), "uid": node.uid()});
-            lease.metadata_mut().insert("ownerReferences".into(), json!([owner]));
-            let spec =
-                json!({"holderIdentity": node.name(), "leaseDurationSeconds": (2 * heartbeat.as_secs()).max(40), "renewTime": renewed});
+            let owner =
+                json!({"apiVersion": "v1", "kind": "Node", "name": node.name(), "uid": node.uid()});
+            lease
+                .metadata_mut()
+                .insert("ownerReferences".into(), json!([owner]));
+            let spec = json!({"holderIdentity": node.name(), "leaseDurationSeconds": (2 * heartbeat.as_secs()).max(40), "renewTime": renewed});
             lease.0.insert("spec".into(), spec);
             plan.create(lease, None);
         }

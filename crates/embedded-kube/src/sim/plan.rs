@@ -18,11 +18,19 @@ pub struct Note {
 
 impl Note {
     pub fn normal(reason: &'static str, message: impl Into<String>) -> Self {
-        Self { warning: false, reason, message: message.into() }
+        Self {
+            warning: false,
+            reason,
+            message: message.into(),
+        }
     }
 
     pub fn warning(reason: &'static str, message: impl Into<String>) -> Self {
-        Self { warning: true, reason, message: message.into() }
+        Self {
+            warning: true,
+            reason,
+            message: message.into(),
+        }
     }
 }
 
@@ -62,7 +70,10 @@ pub struct Plan {
 
 impl Plan {
     pub fn push(&mut self, change: Change) -> &mut Self {
-        self.writes.push(Write { change, notes: Vec::new() });
+        self.writes.push(Write {
+            change,
+            notes: Vec::new(),
+        });
         self
     }
 
@@ -71,21 +82,34 @@ impl Plan {
     }
 
     pub fn create(&mut self, object: Object, note: Option<Note>) {
-        self.writes.push(Write { change: Change::Create(object), notes: note.into_iter().collect() });
+        self.writes.push(Write {
+            change: Change::Create(object),
+            notes: note.into_iter().collect(),
+        });
     }
 
     pub fn update(&mut self, object: Object, note: Option<Note>) {
-        self.writes.push(Write { change: Change::Update(object), notes: note.into_iter().collect() });
+        self.writes.push(Write {
+            change: Change::Update(object),
+            notes: note.into_iter().collect(),
+        });
     }
 
     /// Writes `status` if it is not what `object` has; says whether it was different.
     pub fn status(&mut self, object: &Object, status: Value, notes: Vec<Note>) -> bool {
-        if object.0.get("status").is_some_and(|old| same_meaning(old, &status)) {
+        if object
+            .0
+            .get("status")
+            .is_some_and(|old| same_meaning(old, &status))
+        {
             return false;
         }
         let mut object = object.clone();
         object.0.insert("status".into(), status);
-        self.writes.push(Write { change: Change::Status(object), notes });
+        self.writes.push(Write {
+            change: Change::Status(object),
+            notes,
+        });
         true
     }
 
@@ -94,10 +118,24 @@ impl Plan {
         self.delete_with(object, None, Propagation::Background, note);
     }
 
-    pub fn delete_with(&mut self, object: &Object, grace_seconds: Option<i64>, propagation: Propagation, note: Option<Note>) {
+    pub fn delete_with(
+        &mut self,
+        object: &Object,
+        grace_seconds: Option<i64>,
+        propagation: Propagation,
+        note: Option<Note>,
+    ) {
         let Some(key) = Key::of(object) else { return };
-        let change = Change::Delete { key, uid: object.uid().to_owned(), grace_seconds, propagation };
-        self.writes.push(Write { change, notes: note.into_iter().collect() });
+        let change = Change::Delete {
+            key,
+            uid: object.uid().to_owned(),
+            grace_seconds,
+            propagation,
+        };
+        self.writes.push(Write {
+            change,
+            notes: note.into_iter().collect(),
+        });
     }
 
     /// Asks to look again at `at`, if nothing earlier was asked for.

@@ -17,7 +17,9 @@ pub struct Usage<'a> {
 /// The next step of a quota.
 pub fn reconcile(quota: &Object, usage: &Usage<'_>) -> Plan {
     let mut plan = Plan::default();
-    let Some(hard) = quota.pointer("/spec/hard").and_then(Value::as_object) else { return plan };
+    let Some(hard) = quota.pointer("/spec/hard").and_then(Value::as_object) else {
+        return plan;
+    };
     let scoped: Vec<&Arc<Object>> = usage.pods.iter().filter(|p| in_scopes(quota, p)).collect();
     let mut used = Map::new();
     for name in hard.keys() {
@@ -38,7 +40,8 @@ fn number(n: usize) -> Quantity {
 
 fn zero() -> Quantity {
     // A digit is a quantity.
-    "0".parse().unwrap_or_else(|_| unreachable!("0 is a quantity"))
+    "0".parse()
+        .unwrap_or_else(|_| unreachable!("0 is a quantity"))
 }
 
 fn sum(amounts: impl Iterator<Item = Quantity>) -> Quantity {
@@ -55,7 +58,13 @@ fn amount(name: &str, pods: &[&Arc<Object>], usage: &Usage<'_>) -> Option<Quanti
         let of_class = |c: &&Arc<Object>| c.str_at("/spec/storageClassName") == class;
         return claims(what, usage.claims.iter().filter(of_class));
     }
-    let typed = |kind: &str| usage.services.iter().filter(|s| s.str_at("/spec/type") == kind).count();
+    let typed = |kind: &str| {
+        usage
+            .services
+            .iter()
+            .filter(|s| s.str_at("/spec/type") == kind)
+            .count()
+    };
     let running = || pods.iter().filter(|p| !pods::is_ended(p));
     match name {
         "pods" => Some(number(running().count())),
@@ -63,7 +72,9 @@ fn amount(name: &str, pods: &[&Arc<Object>], usage: &Usage<'_>) -> Option<Quanti
         "services.loadbalancers" => Some(number(typed("LoadBalancer"))),
         "services.nodeports" => Some(number(usage.services.iter().map(|s| node_ports(s)).sum())),
         "persistentvolumeclaims" | "requests.storage" => claims(name, usage.claims.iter()),
-        "configmaps" | "secrets" | "replicationcontrollers" | "resourcequotas" => Some(number((usage.count)("", name))),
+        "configmaps" | "secrets" | "replicationcontrollers" | "resourcequotas" => {
+            Some(number((usage.count)("", name)))
+        }
         _ => {
             let (list, resource) = match name.split_once('.') {
                 Some(("limits", resource)) => ("limits", resource),
@@ -78,30 +89,61 @@ fn amount(name: &str, pods: &[&Arc<Object>], usage: &Usage<'_>) -> Option<Quanti
 fn claims<'a>(what: &str, of: impl Iterator<Item = &'a Arc<Object>>) -> Option<Quantity> {
     match what {
         "persistentvolumeclaims" => Some(number(of.count())),
-        "requests.storage" => Some(sum(of.filter_map(|c| c.str_at("/spec/resources/requests/storage").parse().ok()))),
+        "requests.storage" => {
+            Some(sum(of.filter_map(|c| {
+                c.str_at("/spec/resources/requests/storage").parse().ok()
+            })))
+        }
         _ => None,
     }
 }
 
 fn node_ports(service: &Object) -> usize {
-    let ports = service.pointer("/spec/ports").and_then(Value::as_array).map_or(0, Vec::len);
+    let ports = service
+        .pointer("/spec/ports")
+        .and_then(Value::as_array)
+        .map_or(0, Vec::len);
     match service.str_at("/spec/type") {
         "NodePort" => ports,
-        "LoadBalancer" if service.pointer("/spec/allocateLoadBalancerNodePorts") != Some(&Value::Bool(false)) => ports,
+        "LoadBalancer"
+            if service.pointer("/spec/allocateLoadBalancerNodePorts")
+                != Some(&Value::Bool(false)) =>
+        {
+            ports
+        }
         _ => 0,
     }
 }
 
 /// What a pod asks for: its containers together, or an init container alone if that is more; sidecars always.
 fn asked(pod: &Object, list: &str, resource: &str) -> Quantity {
-    let of = |c: &Value| -> Option<Quantity> { c.pointer("/resources")?.get(list)?.get(resource)?.as_str()?.parse().ok() };
-    let all = |field: &str| pod.pointer("/spec").and_then(|s| s.get(field)).and_then(Value::as_array).into_iter().flatten();
+    let of = |c: &Value| -> Option<Quantity> {
+        c.pointer("/resources")?
+            .get(list)?
+            .get(resource)?
+            .as_str()?
+            .parse()
+            .ok()
+    };
+    let all = |field: &str| {
+        pod.pointer("/spec")
+            .and_then(|s| s.get(field))
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+    };
     let is_sidecar = |c: &&Value| text(c, "restartPolicy") == "Always";
     let sidecars = sum(all("initContainers").filter(is_sidecar).filter_map(of));
     let together = sum(all("containers").filter_map(of)).plus(&sidecars);
-    let alone = all("initContainers").filter(|c| !is_sidecar(c)).filter_map(of).map(|q| q.plus(&sidecars));
+    let alone = all("initContainers")
+        .filter(|c| !is_sidecar(c))
+        .filter_map(of)
+        .map(|q| q.plus(&sidecars));
     let most = alone.fold(together, |a, b| if b > a { b } else { a });
-    match pod.pointer("/spec/overhead").and_then(|o| o.get(resource)?.as_str()?.parse::<Quantity>().ok()) {
+    match pod
+        .pointer("/spec/overhead")
+        .and_then(|o| o.get(resource)?.as_str()?.parse::<Quantity>().ok())
+    {
         Some(overhead) => most.plus(&overhead),
         None => most,
     }
@@ -109,9 +151,19 @@ fn asked(pod: &Object, list: &str, resource: &str) -> Quantity {
 
 /// Whether all scopes of a quota take a pod.
 fn in_scopes(quota: &Object, pod: &Object) -> bool {
-    let named = quota.pointer("/spec/scopes").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-    let selected = quota.pointer("/spec/scopeSelector/matchExpressions").and_then(Value::as_array).into_iter().flatten();
-    named.into_iter().all(|scope| has_scope(scope, pod)) && selected.into_iter().all(|e| expression_holds(e, pod))
+    let named = quota
+        .pointer("/spec/scopes")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
+    let selected = quota
+        .pointer("/spec/scopeSelector/matchExpressions")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    named.into_iter().all(|scope| has_scope(scope, pod))
+        && selected.into_iter().all(|e| expression_holds(e, pod))
 }
 
 fn has_scope(scope: &str, pod: &Object) -> bool {
@@ -130,7 +182,10 @@ fn has_scope(scope: &str, pod: &Object) -> bool {
 fn expression_holds(expression: &Value, pod: &Object) -> bool {
     let scope = text(expression, "scopeName");
     let class = pod.str_at("/spec/priorityClassName");
-    let listed = expression.get("values").and_then(Value::as_array).is_some_and(|l| l.iter().any(|v| v.as_str() == Some(class)));
+    let listed = expression
+        .get("values")
+        .and_then(Value::as_array)
+        .is_some_and(|l| l.iter().any(|v| v.as_str() == Some(class)));
     match (scope, text(expression, "operator")) {
         ("PriorityClass", "In") => listed,
         ("PriorityClass", "NotIn") => !listed,

@@ -21,9 +21,21 @@ pub struct RegistryStore {
 
 impl RegistryStore {
     pub fn new(registry: Registry) -> Self {
-        let user = Arc::new(UserInfo::new("system:kube-controller-manager", &["system:authenticated"]));
-        let sender = Sender { user, ..Sender::default() };
-        Self { registry, options: WriteOptions { sender, ..WriteOptions::manager("kube-controller-manager") } }
+        let user = Arc::new(UserInfo::new(
+            "system:kube-controller-manager",
+            &["system:authenticated"],
+        ));
+        let sender = Sender {
+            user,
+            ..Sender::default()
+        };
+        Self {
+            registry,
+            options: WriteOptions {
+                sender,
+                ..WriteOptions::manager("kube-controller-manager")
+            },
+        }
     }
 
     /// The registry's revision: it stands still while nobody writes.
@@ -39,12 +51,17 @@ fn gvr(kind: Kind) -> Gvr {
 }
 
 fn resource_of(object: &Object) -> Result<Gvr, StoreError> {
-    Kind::of(object).map(gvr).ok_or_else(|| StoreError::Refused(format!("{} is not a simulated kind", object.kind())))
+    Kind::of(object)
+        .map(gvr)
+        .ok_or_else(|| StoreError::Refused(format!("{} is not a simulated kind", object.kind())))
 }
 
 impl From<Status> for StoreError {
     fn from(status: Status) -> Self {
-        let terminating = status.details.as_ref().is_some_and(|d| d.causes.iter().any(|c| c.reason == "NamespaceTerminating"));
+        let terminating = status
+            .details
+            .as_ref()
+            .is_some_and(|d| d.causes.iter().any(|c| c.reason == "NamespaceTerminating"));
         let message = status.message;
         match status.reason {
             _ if terminating => Self::NamespaceTerminating(message),
@@ -60,7 +77,12 @@ impl From<Status> for StoreError {
 impl SimStore for RegistryStore {
     type Feed = RegistryFeed;
 
-    fn get(&self, kind: Kind, namespace: &str, name: &str) -> Result<Option<Arc<Object>>, StoreError> {
+    fn get(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<Object>>, StoreError> {
         match self.registry.get(&gvr(kind), namespace, name) {
             Ok(object) => Ok(Some(object)),
             Err(status) if status.is_not_found() => Ok(None),
@@ -75,12 +97,17 @@ impl SimStore for RegistryStore {
     fn count(&self, group: &str, resource: &str, namespace: &str) -> usize {
         let table = format!("{group}/{resource}");
         let catalog = self.registry.catalog();
-        catalog.stored_in(&table).map_or(0, |kind| self.registry.list_stored(kind, Some(namespace)).1.len())
+        catalog.stored_in(&table).map_or(0, |kind| {
+            self.registry.list_stored(kind, Some(namespace)).1.len()
+        })
     }
 
     fn create(&self, object: Object) -> Result<Arc<Object>, StoreError> {
         let namespace = object.namespace().to_owned();
-        Ok(self.registry.create(&resource_of(&object)?, &namespace, object, &self.options)?.object)
+        Ok(self
+            .registry
+            .create(&resource_of(&object)?, &namespace, object, &self.options)?
+            .object)
     }
 
     fn update(&self, object: Object) -> Result<Arc<Object>, StoreError> {
@@ -88,17 +115,34 @@ impl SimStore for RegistryStore {
         let resource = resource_of(&object)?;
         // What the scheduler does goes another way than what may change of a pod.
         let placed = object.kind() == "Pod" && !object.str_at("/spec/nodeName").is_empty();
-        let binds = placed && self.registry.get(&resource, &namespace, object.name())?.str_at("/spec/nodeName").is_empty();
+        let binds = placed
+            && self
+                .registry
+                .get(&resource, &namespace, object.name())?
+                .str_at("/spec/nodeName")
+                .is_empty();
         let part = if binds { Part::Binding } else { Part::Main };
-        Ok(self.registry.update_part(&resource, &namespace, object, part, &self.options)?.object)
+        Ok(self
+            .registry
+            .update_part(&resource, &namespace, object, part, &self.options)?
+            .object)
     }
 
     fn update_status(&self, object: Object) -> Result<Arc<Object>, StoreError> {
         let namespace = object.namespace().to_owned();
-        Ok(self.registry.update_status(&resource_of(&object)?, &namespace, object, &self.options)?.object)
+        Ok(self
+            .registry
+            .update_status(&resource_of(&object)?, &namespace, object, &self.options)?
+            .object)
     }
 
-    fn delete(&self, kind: Kind, namespace: &str, name: &str, request: DeleteRequest) -> Result<Option<Arc<Object>>, StoreError> {
+    fn delete(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+        request: DeleteRequest,
+    ) -> Result<Option<Arc<Object>>, StoreError> {
         let propagation = match request.propagation {
             Propagation::Background => registry::Propagation::Background,
             Propagation::Foreground => registry::Propagation::Foreground,
@@ -111,12 +155,16 @@ impl SimStore for RegistryStore {
             sender: self.options.sender.clone(),
             ..DeleteOptions::default()
         };
-        let deleted = self.registry.delete(&gvr(kind), namespace, name, &options)?;
+        let deleted = self
+            .registry
+            .delete(&gvr(kind), namespace, name, &options)?;
         Ok((!deleted.removed).then_some(deleted.object))
     }
 
     fn feed(&self) -> RegistryFeed {
-        RegistryFeed { events: self.registry.subscribe() }
+        RegistryFeed {
+            events: self.registry.subscribe(),
+        }
     }
 }
 
@@ -127,11 +175,15 @@ pub struct RegistryFeed {
 
 fn change(event: Event) -> Option<Change> {
     // Most objects of a GitOps cluster are of kinds and names that nobody simulates: only that they are there counts.
-    let simulated = Kind::of_names(&event.resource.group, &event.resource.kind).is_some_and(|kind| kind.wants(event.object.name()));
+    let simulated = Kind::of_names(&event.resource.group, &event.resource.kind)
+        .is_some_and(|kind| kind.wants(event.object.name()));
     match event.kind {
         EventType::Modified if !simulated => None,
-        _ if !simulated => (event.resource.namespaced && event.resource.kind != "Event")
-            .then(|| Change::Other { namespace: event.object.namespace().to_owned() }),
+        _ if !simulated => {
+            (event.resource.namespaced && event.resource.kind != "Event").then(|| Change::Other {
+                namespace: event.object.namespace().to_owned(),
+            })
+        }
         EventType::Added | EventType::Modified => Some(Change::Applied(event.object)),
         EventType::Deleted => Some(Change::Deleted(event.object)),
     }

@@ -32,12 +32,16 @@ pub fn standard_class() -> Object {
 /// A class of this name whose volumes are made at once.
 pub fn class_named(name: &str) -> Object {
     let mut class = Object::skeleton(&Kind::StorageClass.gvk(), "", name);
-    for (field, value) in
-        [("provisioner", PROVISIONER.into()), ("reclaimPolicy", "Delete".into()), ("allowVolumeExpansion", Value::Bool(true))]
-    {
+    for (field, value) in [
+        ("provisioner", PROVISIONER.into()),
+        ("reclaimPolicy", "Delete".into()),
+        ("allowVolumeExpansion", Value::Bool(true)),
+    ] {
         class.0.insert(field.into(), value);
     }
-    class.0.insert("volumeBindingMode".into(), "Immediate".into());
+    class
+        .0
+        .insert("volumeBindingMode".into(), "Immediate".into());
     class
 }
 
@@ -88,7 +92,9 @@ pub fn reconcile_claim(claim: &Object, world: &ClaimWorld<'_>) -> Plan {
         }
         return plan;
     }
-    if claim.pointer("/spec/storageClassName").is_none_or(Value::is_null)
+    if claim
+        .pointer("/spec/storageClassName")
+        .is_none_or(Value::is_null)
         && let Some(class) = world.default_class
     {
         let mut classed = claim.clone();
@@ -98,7 +104,9 @@ pub fn reconcile_claim(claim: &Object, world: &ClaimWorld<'_>) -> Plan {
     }
     let waits = world.class.is_some_and(waits_for_consumer) && !world.has_consumer;
     match best(claim, world.volumes) {
-        Some(volume) if !waits || volume.pointer("/spec/claimRef").is_some() => bind(&mut plan, claim, volume),
+        Some(volume) if !waits || volume.pointer("/spec/claimRef").is_some() => {
+            bind(&mut plan, claim, volume)
+        }
         _ => {
             pend(&mut plan, claim);
             provision(&mut plan, claim, world.class, waits);
@@ -113,18 +121,28 @@ fn pend(plan: &mut Plan, claim: &Object) {
 
 fn lose(plan: &mut Plan, claim: &Object) {
     if claim.str_at("/status/phase") != "Lost" {
-        let note = Note::warning("ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!");
+        let note = Note::warning(
+            "ClaimLost",
+            "Bound claim has lost its PersistentVolume. Data on the volume is lost!",
+        );
         plan.status(claim, json!({"phase": "Lost"}), vec![note]);
     }
 }
 
 fn refers_to(volume: &Object, claim: &Object) -> bool {
-    let at = |field: &str| volume.pointer("/spec/claimRef").map_or("", |r| text(r, field));
-    at("namespace") == claim.namespace() && at("name") == claim.name() && (at("uid").is_empty() || at("uid") == claim.uid())
+    let at = |field: &str| {
+        volume
+            .pointer("/spec/claimRef")
+            .map_or("", |r| text(r, field))
+    };
+    at("namespace") == claim.namespace()
+        && at("name") == claim.name()
+        && (at("uid").is_empty() || at("uid") == claim.uid())
 }
 
 fn is_free_for(volume: &Object, claim: &Object) -> bool {
-    volume.deletion_timestamp().is_none() && (volume.pointer("/spec/claimRef").is_none() || refers_to(volume, claim))
+    volume.deletion_timestamp().is_none()
+        && (volume.pointer("/spec/claimRef").is_none() || refers_to(volume, claim))
 }
 
 fn storage(object: &Object, pointer: &str) -> Option<Quantity> {
@@ -141,7 +159,12 @@ fn mode(object: &Object) -> &str {
 /// The volume meant for the claim, or the smallest one that fits.
 fn best<'a>(claim: &Object, volumes: &'a [Arc<Object>]) -> Option<&'a Arc<Object>> {
     let wanted = storage(claim, "/spec/resources/requests/storage");
-    let modes = |o: &Object| o.pointer("/spec/accessModes").and_then(Value::as_array).cloned().unwrap_or_default();
+    let modes = |o: &Object| {
+        o.pointer("/spec/accessModes")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default()
+    };
     let asked = modes(claim);
     let selector = claim.pointer("/spec/selector");
     let fits = |v: &&Arc<Object>| {
@@ -151,10 +174,15 @@ fn best<'a>(claim: &Object, volumes: &'a [Arc<Object>]) -> Option<&'a Arc<Object
             && mode(v) == mode(claim)
             && asked.iter().all(|m| has.contains(m))
             && selector.is_none_or(|s| selects(Some(s), v))
-            && storage(v, "/spec/capacity/storage").zip(wanted).is_none_or(|(has, wants)| has >= wants)
+            && storage(v, "/spec/capacity/storage")
+                .zip(wanted)
+                .is_none_or(|(has, wants)| has >= wants)
     };
     let size = |v: &Object| storage(v, "/spec/capacity/storage").map_or(i64::MAX, |q| q.value());
-    volumes.iter().filter(fits).min_by_key(|v| (v.pointer("/spec/claimRef").is_none(), size(v)))
+    volumes
+        .iter()
+        .filter(fits)
+        .min_by_key(|v| (v.pointer("/spec/claimRef").is_none(), size(v)))
 }
 
 fn bind(plan: &mut Plan, claim: &Object, volume: &Object) {
@@ -178,18 +206,35 @@ fn bind(plan: &mut Plan, claim: &Object, volume: &Object) {
 
 /// The status of a bound claim; one that asks for more than it has gets it.
 fn settle(plan: &mut Plan, claim: &Object, volume: &Object) {
-    let mut capacity = volume.pointer("/spec/capacity").cloned().unwrap_or_else(|| json!({}));
+    let mut capacity = volume
+        .pointer("/spec/capacity")
+        .cloned()
+        .unwrap_or_else(|| json!({}));
     let asked = storage(claim, "/spec/resources/requests/storage");
     let grows = is_bound(claim) && volume.annotation(PROVISIONED_BY).is_some();
-    if grows && storage(volume, "/spec/capacity/storage").zip(asked).is_some_and(|(has, wants)| wants > has) {
+    if grows
+        && storage(volume, "/spec/capacity/storage")
+            .zip(asked)
+            .is_some_and(|(has, wants)| wants > has)
+    {
         capacity["storage"] = claim.str_at("/spec/resources/requests/storage").into();
         let mut grown = volume.clone();
         set_spec(&mut grown, "capacity", capacity.clone());
         plan.update(grown, None);
     }
-    let mut status = claim.pointer("/status").and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut status = claim
+        .pointer("/status")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
     status.insert("phase".into(), "Bound".into());
-    status.insert("accessModes".into(), volume.pointer("/spec/accessModes").cloned().unwrap_or_else(|| json!([])));
+    status.insert(
+        "accessModes".into(),
+        volume
+            .pointer("/spec/accessModes")
+            .cloned()
+            .unwrap_or_else(|| json!([])),
+    );
     status.insert("capacity".into(), capacity);
     plan.status(claim, Value::Object(status), Vec::new());
 }
@@ -205,21 +250,33 @@ fn reference(claim: &Object) -> Value {
 fn provision(plan: &mut Plan, claim: &Object, class: Option<&Object>, waits: bool) {
     let name = claim.str_at("/spec/storageClassName");
     if waits {
-        return plan.remark(Note::normal("WaitForFirstConsumer", "waiting for first consumer to be created before binding"));
+        return plan.remark(Note::normal(
+            "WaitForFirstConsumer",
+            "waiting for first consumer to be created before binding",
+        ));
     }
     if name.is_empty() {
         let message = "no persistent volumes available for this claim and no storage class is set";
         return plan.remark(Note::normal("FailedBinding", message));
     }
     let Some(class) = class else {
-        return plan.remark(Note::warning("ProvisioningFailed", format!("storageclass.storage.k8s.io \"{name}\" not found")));
+        return plan.remark(Note::warning(
+            "ProvisioningFailed",
+            format!("storageclass.storage.k8s.io \"{name}\" not found"),
+        ));
     };
     let provisioner = class.str_at("/provisioner");
     if provisioner == "kubernetes.io/no-provisioner" {
-        return plan.remark(Note::warning("ProvisioningFailed", format!("no volume plugin matched name: {provisioner}")));
+        return plan.remark(Note::warning(
+            "ProvisioningFailed",
+            format!("no volume plugin matched name: {provisioner}"),
+        ));
     }
     let mut asked = claim.clone();
-    for key in ["volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/storage-provisioner"] {
+    for key in [
+        "volume.beta.kubernetes.io/storage-provisioner",
+        "volume.kubernetes.io/storage-provisioner",
+    ] {
         asked.set_annotation(key, provisioner);
     }
     if asked != *claim {
@@ -270,13 +327,20 @@ pub fn reconcile_volume(volume: &Object, claim: Option<&Object>, now: Timestamp)
         _ => "Released",
     };
     if volume.str_at("/status/phase") != phase {
-        let mut status: Map<String, Value> = volume.pointer("/status").and_then(Value::as_object).cloned().unwrap_or_default();
+        let mut status: Map<String, Value> = volume
+            .pointer("/status")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
         status.insert("phase".into(), phase.into());
         status.insert("lastPhaseTransitionTime".into(), rfc3339(now).into());
         plan.status(volume, Value::Object(status), Vec::new());
     }
     let ours = volume.annotation(PROVISIONED_BY).is_some();
-    if phase == "Released" && ours && volume.str_at("/spec/persistentVolumeReclaimPolicy") == "Delete" {
+    if phase == "Released"
+        && ours
+        && volume.str_at("/spec/persistentVolumeReclaimPolicy") == "Delete"
+    {
         plan.delete(volume, None);
     }
     plan
@@ -304,15 +368,21 @@ mod tests {
 
     #[test]
     fn the_smallest_volume_that_fits_is_taken() {
-        let wants =
-            claim(json!({"accessModes": ["ReadWriteOnce"], "storageClassName": "s", "resources": {"requests": {"storage": "1Gi"}}}));
+        let wants = claim(
+            json!({"accessModes": ["ReadWriteOnce"], "storageClassName": "s", "resources": {"requests": {"storage": "1Gi"}}}),
+        );
         let once = || json!(["ReadWriteOnce"]);
         let volumes = [
             volume("small", "500Mi", once(), "s"),
             volume("big", "9Gi", once(), "s"),
             volume("other", "1Gi", once(), "t"),
             volume("read", "1Gi", json!(["ReadOnlyMany"]), "s"),
-            volume("right", "2Gi", json!(["ReadOnlyMany", "ReadWriteOnce"]), "s"),
+            volume(
+                "right",
+                "2Gi",
+                json!(["ReadOnlyMany", "ReadWriteOnce"]),
+                "s",
+            ),
         ];
         assert_eq!(best(&wants, &volumes).map(|v| v.name()), Some("right"));
         assert_eq!(best(&wants, &volumes[..1]).map(|v| v.name()), None);
@@ -320,15 +390,33 @@ mod tests {
 
     #[test]
     fn a_claim_without_a_volume_says_what_it_waits_for() {
-        let delayed = object(json!({"metadata": {"name": "s"}, "provisioner": "x", "volumeBindingMode": "WaitForFirstConsumer"}));
-        let world = |class, has_consumer| ClaimWorld { volumes: &[], class, default_class: None, has_consumer };
+        let delayed = object(
+            json!({"metadata": {"name": "s"}, "provisioner": "x", "volumeBindingMode": "WaitForFirstConsumer"}),
+        );
+        let world = |class, has_consumer| ClaimWorld {
+            volumes: &[],
+            class,
+            default_class: None,
+            has_consumer,
+        };
         let of = |class: &str, world: &ClaimWorld<'_>| {
             let plan = reconcile_claim(&claim(json!({"storageClassName": class})), world);
-            plan.remarks.first().map(|n| n.reason).or(plan.writes.iter().flat_map(|w| &w.notes).map(|n| n.reason).next())
+            plan.remarks.first().map(|n| n.reason).or(plan
+                .writes
+                .iter()
+                .flat_map(|w| &w.notes)
+                .map(|n| n.reason)
+                .next())
         };
         assert_eq!(of("", &world(None, false)), Some("FailedBinding"));
         assert_eq!(of("s", &world(None, false)), Some("ProvisioningFailed"));
-        assert_eq!(of("s", &world(Some(&delayed), false)), Some("WaitForFirstConsumer"));
-        assert_eq!(of("s", &world(Some(&delayed), true)), Some("ExternalProvisioning"));
+        assert_eq!(
+            of("s", &world(Some(&delayed), false)),
+            Some("WaitForFirstConsumer")
+        );
+        assert_eq!(
+            of("s", &world(Some(&delayed), true)),
+            Some("ExternalProvisioning")
+        );
     }
 }

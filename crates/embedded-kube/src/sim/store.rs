@@ -73,7 +73,12 @@ pub trait ChangeFeed: Send {
 pub trait SimStore: Send + 'static {
     type Feed: ChangeFeed;
 
-    fn get(&self, kind: Kind, namespace: &str, name: &str) -> Result<Option<Arc<Object>>, StoreError>;
+    fn get(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<Object>>, StoreError>;
 
     /// All objects of a kind, in all namespaces.
     fn list(&self, kind: Kind) -> Result<Vec<Arc<Object>>, StoreError>;
@@ -91,7 +96,13 @@ pub trait SimStore: Send + 'static {
     fn update_status(&self, object: Object) -> Result<Arc<Object>, StoreError>;
 
     /// The object as it is afterwards, or `None` when it is gone.
-    fn delete(&self, kind: Kind, namespace: &str, name: &str, request: DeleteRequest) -> Result<Option<Arc<Object>>, StoreError>;
+    fn delete(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+        request: DeleteRequest,
+    ) -> Result<Option<Arc<Object>>, StoreError>;
 
     fn feed(&self) -> Self::Feed;
 }

@@ -2,7 +2,9 @@
 
 use super::{Loaded, Store, StoreError, Write};
 use bytes::Bytes;
-use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition};
+use redb::{
+    Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition,
+};
 use std::path::{Path, PathBuf};
 
 const FORMAT: u32 = 1;
@@ -28,33 +30,61 @@ pub struct Disk {
 impl Disk {
     /// Opens or makes the folder. The format number is checked before anything is written.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
-        let io = |reason: String| StoreError::Io { folder: folder.to_owned(), reason };
+        let io = |reason: String| StoreError::Io {
+            folder: folder.to_owned(),
+            reason,
+        };
         // It holds Secrets.
         private_folder(folder).map_err(|e| io(e.to_string()))?;
         let format_file = folder.join("format");
         match std::fs::read_to_string(&format_file) {
             Ok(text) => match text.trim().parse::<u32>() {
-                Ok(found) if found > FORMAT => return Err(StoreError::Newer { folder: folder.to_owned(), found, known: FORMAT }),
+                Ok(found) if found > FORMAT => {
+                    return Err(StoreError::Newer {
+                        folder: folder.to_owned(),
+                        found,
+                        known: FORMAT,
+                    });
+                }
                 Ok(_) => {}
                 Err(_) => {
-                    return Err(StoreError::Damaged { folder: folder.to_owned(), reason: "the file `format` holds no number".to_owned() });
+                    return Err(StoreError::Damaged {
+                        folder: folder.to_owned(),
+                        reason: "the file `format` holds no number".to_owned(),
+                    });
                 }
             },
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                std::fs::write(&format_file, format!("{FORMAT}\n")).map_err(|e| io(e.to_string()))?;
+                std::fs::write(&format_file, format!("{FORMAT}\n"))
+                    .map_err(|e| io(e.to_string()))?;
             }
             Err(e) => return Err(io(e.to_string())),
         }
         let database = Database::create(folder.join(FILE)).map_err(|e| match e {
-            DatabaseError::DatabaseAlreadyOpen => StoreError::InUse { folder: folder.to_owned() },
-            DatabaseError::Storage(StorageError::Io(e)) if e.kind() != std::io::ErrorKind::InvalidData => io(e.to_string()),
-            other => StoreError::Damaged { folder: folder.to_owned(), reason: other.to_string() },
+            DatabaseError::DatabaseAlreadyOpen => StoreError::InUse {
+                folder: folder.to_owned(),
+            },
+            DatabaseError::Storage(StorageError::Io(e))
+                if e.kind() != std::io::ErrorKind::InvalidData =>
+            {
+                io(e.to_string())
+            }
+            other => StoreError::Damaged {
+                folder: folder.to_owned(),
+                reason: other.to_string(),
+            },
         })?;
-        Ok(Self { folder: folder.to_owned(), database })
+        Ok(Self {
+            folder: folder.to_owned(),
+            database,
+        })
     }
 
     fn damaged(&self, error: impl std::fmt::Display) -> StoreError {
-        StoreError::Damaged { folder: self.folder.clone(), reason: error.to_string() }
+        StoreError::Damaged {
+            folder: self.folder.clone(),
+            reason: error.to_string(),
+        }
     }
 
     fn read(&self) -> Result<Loaded, redb::Error> {
@@ -64,11 +94,17 @@ impl Disk {
         write.open_table(META)?;
         write.commit()?;
         let read = self.database.begin_read()?;
-        let revision = read.open_table(META)?.get("revision")?.map_or(0, |v| v.value());
+        let revision = read
+            .open_table(META)?
+            .get("revision")?
+            .map_or(0, |v| v.value());
         let mut entries = Vec::new();
         for item in read.open_table(OBJECTS)?.iter()? {
             let (key, value) = item?;
-            entries.push((key.value().to_owned(), Bytes::copy_from_slice(value.value())));
+            entries.push((
+                key.value().to_owned(),
+                Bytes::copy_from_slice(value.value()),
+            ));
         }
         Ok(Loaded { revision, entries })
     }
@@ -101,7 +137,10 @@ impl Store for Disk {
 
     fn commit(&self, batch: &[Write]) -> Result<(), StoreError> {
         self.write(batch).map_err(|e| match e {
-            redb::Error::Io(e) => StoreError::Io { folder: self.folder.clone(), reason: e.to_string() },
+            redb::Error::Io(e) => StoreError::Io {
+                folder: self.folder.clone(),
+                reason: e.to_string(),
+            },
             other => self.damaged(other),
         })
     }
@@ -116,7 +155,11 @@ mod tests {
     use super::*;
 
     fn put(key: &str, value: &'static str, revision: u64) -> Write {
-        Write { key: key.to_owned(), value: Some(Bytes::from_static(value.as_bytes())), revision }
+        Write {
+            key: key.to_owned(),
+            value: Some(Bytes::from_static(value.as_bytes())),
+            revision,
+        }
     }
 
     #[test]
@@ -124,23 +167,48 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let disk = Disk::open(folder.path()).expect("opens");
         disk.load().expect("loads");
-        disk.commit(&[put("a", "1", 5), put("b", "2", 6)]).expect("commits");
-        disk.commit(&[Write { key: "a".to_owned(), value: None, revision: 7 }]).expect("commits");
+        disk.commit(&[put("a", "1", 5), put("b", "2", 6)])
+            .expect("commits");
+        disk.commit(&[Write {
+            key: "a".to_owned(),
+            value: None,
+            revision: 7,
+        }])
+        .expect("commits");
         drop(disk);
-        let loaded = Disk::open(folder.path()).expect("opens").load().expect("loads");
+        let loaded = Disk::open(folder.path())
+            .expect("opens")
+            .load()
+            .expect("loads");
         assert_eq!(loaded.revision, 7);
-        assert_eq!(loaded.entries, vec![("b".to_owned(), Bytes::from_static(b"2"))]);
+        assert_eq!(
+            loaded.entries,
+            vec![("b".to_owned(), Bytes::from_static(b"2"))]
+        );
     }
 
     #[test]
     fn a_newer_damaged_or_busy_folder_is_named_with_its_fix() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let first = Disk::open(folder.path()).expect("opens");
-        assert!(matches!(Disk::open(folder.path()), Err(StoreError::InUse { .. })));
+        assert!(matches!(
+            Disk::open(folder.path()),
+            Err(StoreError::InUse { .. })
+        ));
         drop(first);
-        std::fs::write(folder.path().join(FILE), b"not a database, but long enough to look at").expect("writes");
-        let error = Disk::open(folder.path()).err().expect("damaged").to_string();
-        assert!(error.contains("is damaged") && error.contains(&folder.path().display().to_string()), "{error}");
+        std::fs::write(
+            folder.path().join(FILE),
+            b"not a database, but long enough to look at",
+        )
+        .expect("writes");
+        let error = Disk::open(folder.path())
+            .err()
+            .expect("damaged")
+            .to_string();
+        assert!(
+            error.contains("is damaged") && error.contains(&folder.path().display().to_string()),
+            "{error}"
+        );
         std::fs::write(folder.path().join("format"), "99").expect("writes");
         let error = Disk::open(folder.path()).err().expect("newer").to_string();
         assert!(error.contains("newer version (format 99"), "{error}");

@@ -36,7 +36,11 @@ pub enum StoreError {
     #[error("the data folder {} is in use by another process; stop that process or choose another folder", .folder.display())]
     InUse { folder: PathBuf },
     #[error("the data folder {} was written by a newer version (format {found}, this one knows {known}); use that version, or another folder", .folder.display())]
-    Newer { folder: PathBuf, found: u32, known: u32 },
+    Newer {
+        folder: PathBuf,
+        found: u32,
+        known: u32,
+    },
     #[error("the data folder {} is damaged: {reason}; restore it from a copy, or move it away to start empty", .folder.display())]
     Damaged { folder: PathBuf, reason: String },
 }

@@ -20,7 +20,11 @@ pub fn key(table: &str) -> Option<&'static str> {
 
 /// Reads it as a number; it is written as Go writes numbers.
 pub fn read(table: &str, object: &mut Object) -> Result<(), String> {
-    let Some((key, text)) = key(table).and_then(|key| Some((key, object.annotation(key)?.to_owned()))) else { return Ok(()) };
+    let Some((key, text)) =
+        key(table).and_then(|key| Some((key, object.annotation(key)?.to_owned())))
+    else {
+        return Ok(());
+    };
     if key == ROLLBACK_TO && text.is_empty() {
         object.remove_annotation(key);
         return Ok(());

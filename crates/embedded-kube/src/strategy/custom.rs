@@ -11,14 +11,22 @@ use tiphys_apimachinery::{Object, gvk::split_api_version, schema};
 
 const METADATA: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 /// Reasons that keep rules from being run: they may rely on the schema.
-const BLOCKING: &[&str] =
-    &["FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"];
-const NOT_CHECKED: &str =
-    "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+const BLOCKING: &[&str] = &[
+    "FieldValueNotSupported",
+    "FieldValueRequired",
+    "FieldValueTooLong",
+    "FieldValueTooMany",
+    "FieldValueTypeInvalid",
+];
+const NOT_CHECKED: &str = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
 
 /// Drops what the schema does not have, fills in its defaults; returns the paths that were dropped.
 /// Metadata that Go cannot read is an error.
-pub fn read(resource: &Resource, value: &mut Value, keep_nulls: bool) -> Result<Vec<String>, String> {
+pub fn read(
+    resource: &Resource,
+    value: &mut Value,
+    keep_nulls: bool,
+) -> Result<Vec<String>, String> {
     let mut unknown = Vec::new();
     if let Some(metadata) = value.get_mut("metadata") {
         // Go writes the metadata out and reads them again.
@@ -52,8 +60,15 @@ pub fn read(resource: &Resource, value: &mut Value, keep_nulls: bool) -> Result<
         if !keep_nulls {
             shape::drop_nulls(value, Some(node));
         }
-        let reading = embedded::Reading { metadata: &read_metadata, keep_nulls };
-        unknown.extend(reading.of(node, value, "").map_err(|problem| problem.line())?);
+        let reading = embedded::Reading {
+            metadata: &read_metadata,
+            keep_nulls,
+        };
+        unknown.extend(
+            reading
+                .of(node, value, "")
+                .map_err(|problem| problem.line())?,
+        );
         shape::fill_in(value, node);
     }
     Ok(unknown)
@@ -61,7 +76,9 @@ pub fn read(resource: &Resource, value: &mut Value, keep_nulls: bool) -> Result<
 
 /// In a version that there is not, nothing is declared.
 fn forget_all(value: &mut Value) -> Vec<String> {
-    let Some(map) = value.as_object_mut() else { return Vec::new() };
+    let Some(map) = value.as_object_mut() else {
+        return Vec::new();
+    };
     let undeclared = |key: &&String| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata");
     let all: Vec<String> = map.keys().filter(undeclared).cloned().collect();
     map.retain(|key, _| !all.contains(key));
@@ -70,7 +87,12 @@ fn forget_all(value: &mut Value) -> Vec<String> {
 
 /// Server-side apply leaves out fields of metadata that Go cannot read.
 fn drop_malformed(metadata: &mut Value) {
-    let (Some(map), Some(of)) = (metadata.as_object_mut(), crate::gotypes::find("meta/v1.ObjectMeta")) else { return };
+    let (Some(map), Some(of)) = (
+        metadata.as_object_mut(),
+        crate::gotypes::find("meta/v1.ObjectMeta"),
+    ) else {
+        return;
+    };
     map.retain(|key, value| {
         let mut alone = serde_json::Map::from_iter([(key.clone(), value.clone())]);
         crate::gotypes::normalize(&mut alone, of).is_ok()
@@ -79,9 +101,13 @@ fn drop_malformed(metadata: &mut Value) {
 
 /// What Go says of the time of a deletion that is none, which is in the way of who converts the object to the version of the store.
 pub fn unreadable_deletion(object: &Object) -> Option<String> {
-    let time = object.metadata("deletionTimestamp").filter(|time| !time.is_object() && !time.is_array())?;
+    let time = object
+        .metadata("deletionTimestamp")
+        .filter(|time| !time.is_object() && !time.is_array())?;
     let mut alone = serde_json::Map::from_iter([("deletionTimestamp".to_owned(), time.clone())]);
-    crate::gotypes::normalize(&mut alone, crate::gotypes::find("meta/v1.ObjectMeta")?).err().map(|why| why.to_string())
+    crate::gotypes::normalize(&mut alone, crate::gotypes::find("meta/v1.ObjectMeta")?)
+        .err()
+        .map(|why| why.to_string())
 }
 
 /// Reads metadata into Go's struct and back; returns what the struct does not have.
@@ -99,11 +125,16 @@ pub fn read_metadata(metadata: &mut Value, path: &str) -> Result<Vec<String>, St
             if let Some(of) = crate::gotypes::find("meta/v1.ObjectMeta") {
                 crate::gotypes::normalize(map, of).map_err(|e| e.to_string())?;
             }
-            return Ok(unknown.into_iter().map(|field| format!("{path}.{field}")).collect());
+            return Ok(unknown
+                .into_iter()
+                .map(|field| format!("{path}.{field}"))
+                .collect());
         }
         other => tiphys_gocompat::json::kind(other),
     };
-    Err(format!("json: cannot unmarshal {word} into Go value of type v1.ObjectMeta"))
+    Err(format!(
+        "json: cannot unmarshal {word} into Go value of type v1.ObjectMeta"
+    ))
 }
 
 /// A custom object is of the kind and version that it is kept as; nobody but this looks at it.
@@ -111,10 +142,20 @@ pub fn wrong_type(resource: &Resource, object: &Object) -> Vec<Cause> {
     if resource.custom.is_none() {
         return Vec::new();
     }
-    let said =
-        [("kind", object.kind().to_owned(), resource.kind.clone()), ("apiVersion", object.gvk().api_version(), resource.api_version())];
+    let said = [
+        ("kind", object.kind().to_owned(), resource.kind.clone()),
+        (
+            "apiVersion",
+            object.gvk().api_version(),
+            resource.api_version(),
+        ),
+    ];
     let wrong = said.into_iter().filter(|(_, said, wanted)| said != wanted);
-    wrong.map(|(field, said, wanted)| Cause::invalid(field, &said.into(), &format!("must be {wanted}"))).collect()
+    wrong
+        .map(|(field, said, wanted)| {
+            Cause::invalid(field, &said.into(), &format!("must be {wanted}"))
+        })
+        .collect()
 }
 
 /// Everything that is wrong besides what was `found` before, and what is only warned about. An object that is not `of_kind` is not
@@ -125,7 +166,9 @@ pub fn check(
     (old, part): (Option<&Object>, Part),
     (found, of_kind): (&[Cause], bool),
 ) -> (Vec<Cause>, Vec<String>) {
-    let Some(node) = &custom.node else { return (Vec::new(), Vec::new()) };
+    let Some(node) = &custom.node else {
+        return (Vec::new(), Vec::new());
+    };
     let value = Value::Object(object.0.clone());
     let before = old.map(|o| Value::Object(o.0.clone()));
     let mut problems = Vec::new();
@@ -137,18 +180,43 @@ pub fn check(
         problems.extend(scale(custom, object, true));
     }
     if part != Part::Status {
-        problems.extend(embedded::check(node, &value, "", false, &super::embedded_metadata));
+        problems.extend(embedded::check(
+            node,
+            &value,
+            "",
+            false,
+            &super::embedded_metadata,
+        ));
     }
-    if before.as_ref().is_none_or(|b| lists::check(node, b).is_empty()) {
+    if before
+        .as_ref()
+        .is_none_or(|b| lists::check(node, b).is_empty())
+    {
         problems.extend(lists::check(node, &value));
     }
     let mut warnings = Vec::new();
     if let Some(rules) = &custom.rules {
-        if problems.iter().map(|p| p.reason).chain(found.iter().map(|c| c.reason)).any(|reason| BLOCKING.contains(&reason)) {
+        if problems
+            .iter()
+            .map(|p| p.reason)
+            .chain(found.iter().map(|c| c.reason))
+            .any(|reason| BLOCKING.contains(&reason))
+        {
             let text = format!("Invalid value: null: {NOT_CHECKED}");
-            problems.push(Problem { reason: "FieldValueInvalid", path: "<nil>".into(), text });
+            problems.push(Problem {
+                reason: "FieldValueInvalid",
+                path: "<nil>".into(),
+                text,
+            });
         } else {
-            let found = rules.check_with(node, "", &value, before.as_ref(), before.is_some(), &mut Budget::default());
+            let found = rules.check_with(
+                node,
+                "",
+                &value,
+                before.as_ref(),
+                before.is_some(),
+                &mut Budget::default(),
+            );
             problems.extend(found.problems);
             warnings = found.warnings;
         }
@@ -162,7 +230,9 @@ fn by_schema(node: &Node, value: &Value, before: Option<&Value>, part: Part) -> 
         return validate::check(node, value, before, "");
     }
     match (value.get("status"), node.properties.get("status")) {
-        (Some(status), Some(of)) => validate::check(of, status, before.and_then(|b| b.get("status")), "status"),
+        (Some(status), Some(of)) => {
+            validate::check(of, status, before.and_then(|b| b.get("status")), "status")
+        }
         _ => Vec::new(),
     }
 }
@@ -181,40 +251,73 @@ fn go_type(value: &Value) -> &'static str {
 }
 
 /// The value that a path such as `.spec.replicas` leads to, if it is of the wanted type.
-fn at<'a>(object: &'a Object, path: &str, wanted: &str, fits: fn(&Value) -> bool) -> Result<Option<&'a Value>, String> {
+fn at<'a>(
+    object: &'a Object,
+    path: &str,
+    wanted: &str,
+    fits: fn(&Value) -> bool,
+) -> Result<Option<&'a Value>, String> {
     let fail = |at: &str, value: &Value, wanted: &str| {
-        Err(format!("{at} accessor error: {} is of the type {}, expected {wanted}", gofmt::plain(value), go_type(value)))
+        Err(format!(
+            "{at} accessor error: {} is of the type {}, expected {wanted}",
+            gofmt::plain(value),
+            go_type(value)
+        ))
     };
     let steps: Vec<&str> = path.trim_start_matches('.').split('.').collect();
-    let Some(mut value) = steps.first().and_then(|first| object.0.get(*first)) else { return Ok(None) };
+    let Some(mut value) = steps.first().and_then(|first| object.0.get(*first)) else {
+        return Ok(None);
+    };
     for (i, step) in steps.iter().enumerate().skip(1) {
         // Nothing is in null, but it is no object of the wrong type.
         if value.is_null() {
             return Ok(None);
         }
         let Value::Object(map) = value else {
-            return fail(&format!(".{}", steps[..=i].join(".")), value, "map[string]interface{}");
+            return fail(
+                &format!(".{}", steps[..=i].join(".")),
+                value,
+                "map[string]interface{}",
+            );
         };
         match map.get(*step) {
             Some(next) => value = next,
             None => return Ok(None),
         }
     }
-    if fits(value) { Ok(Some(value)) } else { fail(path, value, wanted) }
+    if fits(value) {
+        Ok(Some(value))
+    } else {
+        fail(path, value, wanted)
+    }
 }
 
 /// What the numbers of the scale subresource must be.
 fn scale(custom: &Custom, object: &Object, of_status: bool) -> Vec<Problem> {
-    let Some(scale) = &custom.scale else { return Vec::new() };
+    let Some(scale) = &custom.scale else {
+        return Vec::new();
+    };
     let mut problems = Vec::new();
-    let path = if of_status { &scale.status } else { &scale.spec };
+    let path = if of_status {
+        &scale.status
+    } else {
+        &scale.spec
+    };
     match at(object, path, "int64", Value::is_i64) {
         Err(text) => problems.push(Problem::invalid(path, &0.into(), &text)),
         Ok(None) => {}
         Ok(Some(value)) => match value.as_i64().unwrap_or(0) {
-            n if n < 0 => problems.push(Problem::invalid(path, value, "should be a non-negative integer")),
+            n if n < 0 => problems.push(Problem::invalid(
+                path,
+                value,
+                "should be a non-negative integer",
+            )),
             n if n > i64::from(i32::MAX) => {
-                problems.push(Problem::invalid(path, value, &format!("should be less than or equal to {}", i32::MAX)));
+                problems.push(Problem::invalid(
+                    path,
+                    value,
+                    &format!("should be less than or equal to {}", i32::MAX),
+                ));
             }
             _ => {}
         },
@@ -231,17 +334,29 @@ fn scale(custom: &Custom, object: &Object, of_status: bool) -> Vec<Problem> {
 pub fn warnings(object: &Object, old: Option<&Object>) -> Vec<String> {
     const STANDARD: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
     let before = old.map(Object::finalizers).unwrap_or_default();
-    let mut new: Vec<String> = object.finalizers().into_iter().filter(|f| !before.contains(f)).collect();
+    let mut new: Vec<String> = object
+        .finalizers()
+        .into_iter()
+        .filter(|f| !before.contains(f))
+        .collect();
     new.sort();
     new.dedup();
     let mut found = Vec::new();
     for name in new {
         let field = "metadata.finalizers";
-        found.extend(super::validate::formats::qualified_name(&name).into_iter().map(|m| format!("{field}: \"{name}\": {m}")));
+        found.extend(
+            super::validate::formats::qualified_name(&name)
+                .into_iter()
+                .map(|m| format!("{field}: \"{name}\": {m}")),
+        );
         if name.contains('/') || STANDARD.contains(&name.as_str()) {
             continue;
         }
-        let how = if name.contains('.') { " including a path (/)" } else { "" };
+        let how = if name.contains('.') {
+            " including a path (/)"
+        } else {
+            ""
+        };
         found.push(format!(
             "{field}: \"{name}\": prefer a domain-qualified finalizer name{how} to avoid accidental conflicts with other finalizer writers"
         ));

@@ -23,8 +23,9 @@ use crate::status::{Cause, Status};
 use crate::structural::gofmt;
 pub(crate) use definition::go_regex;
 pub use definition::{
-    CLEANUP, is_established, is_terminating, mark_deleted as mark_definition_deleted, mark_emptied as mark_definition_emptied,
-    mark_emptying as mark_definition_emptying, settle as settle_definition, try_schema, write_down as write_down_definition,
+    CLEANUP, is_established, is_terminating, mark_deleted as mark_definition_deleted,
+    mark_emptied as mark_definition_emptied, mark_emptying as mark_definition_emptying,
+    settle as settle_definition, try_schema, write_down as write_down_definition,
 };
 pub use prepare::{asked_by, complete, forgets, prepare_create, prepare_update, share_labels};
 use serde_json::Value;
@@ -35,7 +36,8 @@ pub const CLAIM_IN_USE: &str = "kubernetes.io/pvc-protection";
 pub const VOLUME_IN_USE: &str = "kubernetes.io/pv-protection";
 
 /// What is said of a custom object that does not say its version.
-pub const WITHOUT_VERSION: &str = "Object 'apiVersion' is missing in 'object has no apiVersion field'";
+pub const WITHOUT_VERSION: &str =
+    "Object 'apiVersion' is missing in 'object has no apiVersion field'";
 
 const CSR: &str = "certificates.k8s.io/certificatesigningrequests";
 
@@ -47,12 +49,20 @@ pub const API_SERVICE_IP: &str = "10.0.0.1";
 
 /// Drops fields that the type does not have and what Go would not keep; fills in what a CustomResourceDefinition has as default.
 /// Returns warnings.
-pub fn check_fields(resource: &Resource, object: &mut Object, options: &WriteOptions) -> Result<Vec<String>, Status> {
+pub fn check_fields(
+    resource: &Resource,
+    object: &mut Object,
+    options: &WriteOptions,
+) -> Result<Vec<String>, Status> {
     // What is no kind of Go's is called as it calls itself.
     let own = Some(object.gvk()).filter(|own| resource.custom.is_some() && !own.kind.is_empty());
     read_fields(resource, object, options).map_err(|unreadable| match own {
         Some(own) if own.version.is_empty() => Status::bad_request(WITHOUT_VERSION),
-        own => not_handled(resource, &own.unwrap_or_else(|| resource.gvk()), &unreadable.reading),
+        own => not_handled(
+            resource,
+            &own.unwrap_or_else(|| resource.gvk()),
+            &unreadable.reading,
+        ),
     })
 }
 
@@ -68,18 +78,30 @@ pub struct Unreadable {
 
 impl From<String> for Unreadable {
     fn from(why: String) -> Self {
-        Self { converting: why.clone(), reading: why, inside: false }
+        Self {
+            converting: why.clone(),
+            reading: why,
+            inside: false,
+        }
     }
 }
 
 impl From<gotypes::WrongType> for Unreadable {
     fn from(wrong: gotypes::WrongType) -> Self {
-        Self { reading: wrong.to_string(), converting: wrong.converting(), inside: false }
+        Self {
+            reading: wrong.to_string(),
+            converting: wrong.converting(),
+            inside: false,
+        }
     }
 }
 
 /// The same as [`check_fields`], for callers who answer in another way.
-pub fn read_fields(resource: &Resource, object: &mut Object, options: &WriteOptions) -> Result<Vec<String>, Unreadable> {
+pub fn read_fields(
+    resource: &Resource,
+    object: &mut Object,
+    options: &WriteOptions,
+) -> Result<Vec<String>, Unreadable> {
     let mut findings = options.findings.clone();
     if resource.custom.is_some() || resource.ty().is_some() {
         let mut value = std::mem::take(object).into_value();
@@ -91,8 +113,18 @@ pub fn read_fields(resource: &Resource, object: &mut Object, options: &WriteOpti
         };
         if !options.applied {
             // Who converts a tree does not escape what it quotes.
-            let quoted = |path: String| if options.from_tree { format!("\"{path}\"") } else { gofmt::quoted(&path) };
-            findings.extend(unknown.into_iter().map(|path| format!("unknown field {}", quoted(path))));
+            let quoted = |path: String| {
+                if options.from_tree {
+                    format!("\"{path}\"")
+                } else {
+                    gofmt::quoted(&path)
+                }
+            };
+            findings.extend(
+                unknown
+                    .into_iter()
+                    .map(|path| format!("unknown field {}", quoted(path))),
+            );
         }
         *object = Object::from_value(value).map_err(|e| e.to_string())?;
     }
@@ -101,7 +133,10 @@ pub fn read_fields(resource: &Resource, object: &mut Object, options: &WriteOpti
             gotypes::cut_numbers(&mut object.0, of);
         }
         gotypes::read_into(&mut object.0, of, options.from_tree)?;
-        annotated::read(&resource.table, object).map_err(|why| Unreadable { inside: true, ..why.into() })?;
+        annotated::read(&resource.table, object).map_err(|why| Unreadable {
+            inside: true,
+            ..why.into()
+        })?;
     }
     judge(findings, options)
 }
@@ -109,7 +144,9 @@ pub fn read_fields(resource: &Resource, object: &mut Object, options: &WriteOpti
 /// Why an applied object cannot be kept, although it can be read as what it is.
 pub fn refused_by_store(resource: &Resource, applied: &Object) -> Option<Status> {
     let converted = resource.custom.is_some() && !resource.is_storage();
-    let why = converted.then(|| custom::unreadable_deletion(applied)).flatten()?;
+    let why = converted
+        .then(|| custom::unreadable_deletion(applied))
+        .flatten()?;
     Some(Status::new(500, "", why))
 }
 
@@ -123,7 +160,11 @@ pub fn read_scale(object: &mut Object, options: &WriteOptions) -> Result<Vec<Str
         Some(ty) => schema::prune(&mut value, ty),
         None => Vec::new(),
     };
-    findings.extend(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")));
+    findings.extend(
+        unknown
+            .into_iter()
+            .map(|path| format!("unknown field \"{path}\"")),
+    );
     *object = Object::from_value(value).map_err(|e| e.to_string())?;
     if let Some(of) = gotypes::of(&gvk) {
         if options.from_tree {
@@ -140,7 +181,11 @@ pub fn judge(findings: Vec<String>, options: &WriteOptions) -> Result<Vec<String
     match options.validation {
         _ if findings.is_empty() => Ok(findings),
         FieldValidation::Ignore => Ok(Vec::new()),
-        FieldValidation::Warn => Ok(findings.iter().flat_map(|finding| finding.split("\n  ")).map(str::to_owned).collect()),
+        FieldValidation::Warn => Ok(findings
+            .iter()
+            .flat_map(|finding| finding.split("\n  "))
+            .map(str::to_owned)
+            .collect()),
         FieldValidation::Strict => {
             let told: Vec<String> = findings.into_iter().map(as_error).collect();
             Err(format!("{STRICT}: {}", told.join(", ")).into())
@@ -150,7 +195,11 @@ pub fn judge(findings: Vec<String>, options: &WriteOptions) -> Result<Vec<String
 
 /// Of what Go's YAML decoder finds a warning is only the line.
 fn as_error(finding: String) -> String {
-    if finding.starts_with("line ") { format!("yaml: unmarshal errors:\n  {finding}") } else { finding }
+    if finding.starts_with("line ") {
+        format!("yaml: unmarshal errors:\n  {finding}")
+    } else {
+        finding
+    }
 }
 
 /// What a refusal begins with of what can be read, but not strictly.
@@ -158,18 +207,31 @@ const STRICT: &str = "strict decoding error";
 
 /// `said` is what the object calls itself, and is handled as once it has been read.
 fn not_handled(resource: &Resource, said: &Gvk, why: &str) -> Status {
-    let wanted = if why.starts_with(STRICT) { &said.kind } else { &resource.kind };
-    Status::bad_request(format!("{} in version \"{}\" cannot be handled as a {wanted}: {why}", said.kind, said.version))
+    let wanted = if why.starts_with(STRICT) {
+        &said.kind
+    } else {
+        &resource.kind
+    };
+    Status::bad_request(format!(
+        "{} in version \"{}\" cannot be handled as a {wanted}: {why}",
+        said.kind, said.version
+    ))
 }
 
 /// What Go writes of a built-in object: lists and maps without anything in them only matter until then.
 pub fn drop_empty(resource: &Resource, object: &mut Object) {
     let Some(of) = resource.go_type() else { return };
     // An empty list resets the managers, which is not the same as to say nothing of them.
-    let managers = object.0.get_mut("metadata").and_then(Value::as_object_mut).and_then(|metadata| metadata.remove("managedFields"));
+    let managers = object
+        .0
+        .get_mut("metadata")
+        .and_then(Value::as_object_mut)
+        .and_then(|metadata| metadata.remove("managedFields"));
     gotypes::drop_empty(&mut object.0, of);
     if let Some(managers) = managers {
-        object.metadata_mut().insert("managedFields".into(), managers);
+        object
+            .metadata_mut()
+            .insert("managedFields".into(), managers);
     }
 }
 
@@ -179,7 +241,8 @@ fn read_again(resource: &Resource, object: &mut Object) -> Result<(), Status> {
         return Ok(());
     }
     match gotypes::of(&resource.gvk()) {
-        Some(of) => gotypes::read_into(&mut object.0, of, false).map_err(|e| not_handled(resource, &resource.gvk(), &e.to_string())),
+        Some(of) => gotypes::read_into(&mut object.0, of, false)
+            .map_err(|e| not_handled(resource, &resource.gvk(), &e.to_string())),
         None => Ok(()),
     }
 }
@@ -216,11 +279,18 @@ pub fn validate(
     let wrong = custom::wrong_type(resource, object);
     let is_wrong = !wrong.is_empty();
     // Only what differs to Go is a change, except where Go compares to the letter.
-    let lenient = resource.custom.is_none() && !matches!(resource.table.as_str(), "/configmaps" | "/secrets");
-    let shared = old.filter(|old| lenient && gotypes::may_share(&object.0, &old.0)).cloned().map(|mut old| {
-        resource.go_type().into_iter().for_each(|of| gotypes::share_equal(&object.0, &mut old.0, of));
-        old
-    });
+    let lenient =
+        resource.custom.is_none() && !matches!(resource.table.as_str(), "/configmaps" | "/secrets");
+    let shared = old
+        .filter(|old| lenient && gotypes::may_share(&object.0, &old.0))
+        .cloned()
+        .map(|mut old| {
+            resource
+                .go_type()
+                .into_iter()
+                .for_each(|of| gotypes::share_equal(&object.0, &mut old.0, of));
+            old
+        });
     let old = shared.as_ref().or(old);
     let mut causes = match old {
         _ if is_wrong => wrong,
@@ -250,28 +320,54 @@ pub fn validate(
         return Ok(warnings::of(resource, object, old, part));
     }
     if is_wrong {
-        return Err(Status::invalid(&object.gvk().group, object.kind(), object.name(), causes).warned(&warnings));
+        return Err(
+            Status::invalid(&object.gvk().group, object.kind(), object.name(), causes)
+                .warned(&warnings),
+        );
     }
     // Events are of the core group, whatever they are asked for as.
-    let group = if resource.table == "/events" { "" } else { &resource.group };
+    let group = if resource.table == "/events" {
+        ""
+    } else {
+        &resource.group
+    };
     // What was let pass is told although something else was not.
-    let warnings = if resource.custom.is_some() { warnings } else { Vec::new() };
+    let warnings = if resource.custom.is_some() {
+        warnings
+    } else {
+        Vec::new()
+    };
     Err(Status::invalid(group, &resource.kind, object.name(), causes).warned(&warnings))
 }
 
 /// Devices are looked after only from namespaces that are marked for it.
-fn admin_access(registry: &Registry, resource: &Resource, object: &Object, old: Option<&Object>, part: Part) -> Option<Cause> {
+fn admin_access(
+    registry: &Registry,
+    resource: &Resource,
+    object: &Object,
+    old: Option<&Object>,
+    part: Part,
+) -> Option<Cause> {
     const LABEL: &str = "resource.kubernetes.io/admin-access";
     let field = validate::admin_access(&resource.table, object, old, part)?;
-    let namespace = registry.read().get("/namespaces", "", object.namespace()).map(|stored| stored.object());
+    let namespace = registry
+        .read()
+        .get("/namespaces", "", object.namespace())
+        .map(|stored| stored.object());
     let marked = namespace.is_some_and(|namespace| namespace.label(LABEL) == Some("true"));
-    let why = format!("admin access to devices requires the `{LABEL}: true` label on the containing namespace");
+    let why = format!(
+        "admin access to devices requires the `{LABEL}: true` label on the containing namespace"
+    );
     (!marked).then(|| Cause::forbidden(&field, &why))
 }
 
 /// What is wrong with a custom object and let pass, because it was so before.
 pub fn let_pass(resource: &Resource, object: &Object, old: &Object, part: Part) -> Vec<String> {
-    resource.custom.as_ref().map(|custom| custom::check(custom, object, (Some(old), part), (&[], true)).1).unwrap_or_default()
+    resource
+        .custom
+        .as_ref()
+        .map(|custom| custom::check(custom, object, (Some(old), part), (&[], true)).1)
+        .unwrap_or_default()
 }
 
 /// Whether the server changes such objects beyond defaults when they are updated.
@@ -288,9 +384,15 @@ pub fn decides_on_update(resource: &Resource, part: Part) -> bool {
         "storage.k8s.io/csidrivers",
         CSR,
     ];
-    let has_decided_status = matches!(resource.table.as_str(), "/pods" | "apps/deployments" | "resource.k8s.io/resourceclaims");
-    let old_autoscaler = resource.is("autoscaling", "horizontalpodautoscalers") && !resource.is_storage();
-    TABLES.contains(&resource.table.as_str()) || old_autoscaler || (part == Part::Status && has_decided_status)
+    let has_decided_status = matches!(
+        resource.table.as_str(),
+        "/pods" | "apps/deployments" | "resource.k8s.io/resourceclaims"
+    );
+    let old_autoscaler =
+        resource.is("autoscaling", "horizontalpodautoscalers") && !resource.is_storage();
+    TABLES.contains(&resource.table.as_str())
+        || old_autoscaler
+        || (part == Part::Status && has_decided_status)
 }
 
 /// Makes the object that was sent the one whose fields its sender owns: with defaults, before the server decides anything.
@@ -307,10 +409,15 @@ pub fn as_converted(resource: &Resource, sent: &mut Object, with_status: bool) {
     if !resource.is("autoscaling", "horizontalpodautoscalers") || resource.is_storage() {
         return;
     }
-    let status = sent.0.get_mut("status").filter(|_| !with_status).map(|status| std::mem::replace(status, serde_json::json!({})));
+    let status = sent
+        .0
+        .get_mut("status")
+        .filter(|_| !with_status)
+        .map(|status| std::mem::replace(status, serde_json::json!({})));
     autoscaler::to_v2(sent);
     autoscaler::to_v1(sent);
-    sent.0.extend(status.map(|status| ("status".to_owned(), status)));
+    sent.0
+        .extend(status.map(|status| ("status".to_owned(), status)));
 }
 
 /// Kinds whose updates must say which version they replace.
@@ -349,7 +456,11 @@ pub fn creates_on_update(resource: &Resource) -> bool {
 
 /// Whether an update without a resourceVersion overwrites what is there.
 pub fn allows_blind_update(resource: &Resource) -> bool {
-    let policies = ["validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"];
+    let policies = [
+        "validatingadmissionpolicybindings",
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+    ];
     let name = resource.resource.as_str();
     resource.custom.is_none() && !LOCKED.contains(&name) && !policies.contains(&name)
 }
@@ -357,7 +468,10 @@ pub fn allows_blind_update(resource: &Resource) -> bool {
 /// What is wrong with the selectors in the `resourceAttributes` of a question about access.
 pub(crate) fn selector_attributes(attributes: &Value) -> Vec<crate::status::Cause> {
     let mut causes = Vec::new();
-    validate::rules::selector_attributes(&validate::rules::At::new(attributes, "spec.resourceAttributes"), &mut causes);
+    validate::rules::selector_attributes(
+        &validate::rules::At::new(attributes, "spec.resourceAttributes"),
+        &mut causes,
+    );
     causes
 }
 
@@ -378,7 +492,9 @@ pub(crate) fn read_metadata(metadata: &mut Value, path: &str) -> Result<Vec<Stri
 
 /// A path that a rule names, as messages show it.
 pub(crate) fn definition_path(path: &str, node: &crate::structural::Node) -> Option<String> {
-    definition::path::resolve(path, node, true).ok().map(|(found, _)| found)
+    definition::path::resolve(path, node, true)
+        .ok()
+        .map(|(found, _)| found)
 }
 
 /// A rule as the real server's messages show it.

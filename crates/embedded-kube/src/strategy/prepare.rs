@@ -3,8 +3,8 @@
 //! Main functions: [`prepare_create`], [`prepare_update`].
 
 use super::{
-    CLAIM_IN_USE, CSR, TEMPLATE_GENERATION, VOLUME_IN_USE, annotated, defaults, definition, fill_in, parts, pods, read_again, service,
-    validate,
+    CLAIM_IN_USE, CSR, TEMPLATE_GENERATION, VOLUME_IN_USE, annotated, defaults, definition,
+    fill_in, parts, pods, read_again, service, validate,
 };
 use crate::auth::UserInfo;
 use crate::catalog::{CRD_TABLE, Resource};
@@ -59,17 +59,27 @@ pub fn prepare_create(
             let name = object.name().to_owned();
             object.set_label("kubernetes.io/metadata.name", &name);
             let spec = map_entry(&mut object.0, "spec");
-            let mut finalizers = spec.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
+            let mut finalizers = spec
+                .get("finalizers")
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default();
             if !finalizers.iter().any(|f| f == "kubernetes") {
                 finalizers.push("kubernetes".into());
             }
             spec.insert("finalizers".into(), finalizers.into());
             object.0.insert("status".into(), json!({"phase": "Active"}));
         }
-        "/pods" => warnings = pods::prepare_create(object, &crate::registry::meta::timestamp(registry.now())),
+        "/pods" => {
+            warnings =
+                pods::prepare_create(object, &crate::registry::meta::timestamp(registry.now()))
+        }
         "/persistentvolumes" => {
             let now = crate::registry::meta::timestamp(registry.now());
-            object.0.insert("status".into(), json!({"phase": "Pending", "lastPhaseTransitionTime": now}));
+            object.0.insert(
+                "status".into(),
+                json!({"phase": "Pending", "lastPhaseTransitionTime": now}),
+            );
             add_finalizer(object, VOLUME_IN_USE);
         }
         "/persistentvolumeclaims" => {
@@ -83,27 +93,38 @@ pub fn prepare_create(
             forget_configuration(object);
             taint_new_node(object);
         }
-        "storage.k8s.io/volumeattributesclasses" => add_finalizer(object, "kubernetes.io/vac-protection"),
+        "storage.k8s.io/volumeattributesclasses" => {
+            add_finalizer(object, "kubernetes.io/vac-protection")
+        }
         "discovery.k8s.io/endpointslices" => drop(drop_topology(None, object)),
         "coordination.k8s.io/leases" => drop_strategy(object),
         "resource.k8s.io/resourceslices" => drop(drop_device_fields(object)),
-        "apiregistration.k8s.io/apiservices" if object.pointer("/spec/service").is_none_or(Value::is_null) => {
+        "apiregistration.k8s.io/apiservices"
+            if object.pointer("/spec/service").is_none_or(Value::is_null) =>
+        {
             let now = crate::registry::meta::timestamp(registry.now());
             let message = "Local APIServices are always available";
-            let condition =
-                json!({"type": "Available", "status": "True", "reason": "Local", "message": message, "lastTransitionTime": now});
-            object.0.insert("status".into(), json!({"conditions": [condition]}));
+            let condition = json!({"type": "Available", "status": "True", "reason": "Local", "message": message, "lastTransitionTime": now});
+            object
+                .0
+                .insert("status".into(), json!({"conditions": [condition]}));
         }
         "storage.k8s.io/csidrivers" => drop_limit_scaling(None, object),
         "/serviceaccounts" => keep_names(object),
         "/limitranges" if object.name().is_empty() => {
-            object.metadata_mut().insert("name".into(), uuid::Uuid::new_v4().to_string().into());
+            object
+                .metadata_mut()
+                .insert("name".into(), uuid::Uuid::new_v4().to_string().into());
         }
         "batch/jobs" => defaults::job_selector(object),
-        "autoscaling/horizontalpodautoscalers" if !resource.is_storage() => autoscaler::keep_annotations(None, object, false),
+        "autoscaling/horizontalpodautoscalers" if !resource.is_storage() => {
+            autoscaler::keep_annotations(None, object, false)
+        }
         "apps/statefulsets" => drop_unavailable(object),
         "apps/daemonsets" => {
-            let sent = object.annotation(TEMPLATE_GENERATION).and_then(|count| count.parse::<i64>().ok());
+            let sent = object
+                .annotation(TEMPLATE_GENERATION)
+                .and_then(|count| count.parse::<i64>().ok());
             object.set_annotation(TEMPLATE_GENERATION, &sent.unwrap_or(0).max(1).to_string());
         }
         _ => {}
@@ -144,7 +165,12 @@ pub fn prepare_update(
     (part, dry_run): (Part, bool),
 ) -> Result<(), Status> {
     if resource.table == CSR {
-        parts::prepare_request(part, old, new, &crate::registry::meta::timestamp(registry.now()));
+        parts::prepare_request(
+            part,
+            old,
+            new,
+            &crate::registry::meta::timestamp(registry.now()),
+        );
     }
     if resource.is("autoscaling", "horizontalpodautoscalers") && !resource.is_storage() {
         autoscaler::keep_annotations(Some(old), new, part == Part::Status);
@@ -176,7 +202,9 @@ pub fn prepare_update(
         "/services" => service::allocate(registry, new, Some(old), dry_run)?,
         "coordination.k8s.io/leases" => drop_strategy(new),
         // Counted before it is dropped.
-        "resource.k8s.io/resourceslices" | "discovery.k8s.io/endpointslices" if drops_fields(resource, old, new) => {
+        "resource.k8s.io/resourceslices" | "discovery.k8s.io/endpointslices"
+            if drops_fields(resource, old, new) =>
+        {
             let next = old.generation().wrapping_add(1);
             new.metadata_mut().insert("generation".into(), next.into());
         }
@@ -202,9 +230,13 @@ pub fn prepare_update(
 fn taint_new_node(node: &mut Object) {
     const NOT_READY: &str = "node.kubernetes.io/not-ready";
     let taint = json!({"key": NOT_READY, "effect": "NoSchedule"});
-    let taints = map_entry(&mut node.0, "spec").entry("taints").or_insert_with(|| json!([]));
+    let taints = map_entry(&mut node.0, "spec")
+        .entry("taints")
+        .or_insert_with(|| json!([]));
     if let Some(list) = taints.as_array_mut()
-        && !list.iter().any(|t| t["key"] == NOT_READY && t["effect"] == "NoSchedule")
+        && !list
+            .iter()
+            .any(|t| t["key"] == NOT_READY && t["effect"] == "NoSchedule")
     {
         list.push(taint);
     }
@@ -228,20 +260,32 @@ fn note_phase(registry: &Registry, old: &Object, new: &mut Object) {
     if same_phase && sent.is_none() {
         status.extend(before.map(|time| (field.to_owned(), time)));
     } else if !same_phase && (sent.is_none() || sent == before) {
-        status.insert(field.into(), crate::registry::meta::timestamp(registry.now()).into());
+        status.insert(
+            field.into(),
+            crate::registry::meta::timestamp(registry.now()).into(),
+        );
     }
 }
 
 /// Whether there is something in an object that is known and not kept. Who sends it owns it all the same.
 pub fn forgets(resource: &Resource, object: &Object) -> bool {
     let any = |list: &str, fields: &[&str]| {
-        let mut items = object.pointer(list).and_then(Value::as_array).into_iter().flatten();
+        let mut items = object
+            .pointer(list)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
         items.any(|item| fields.iter().any(|field| item.get(field).is_some()))
     };
     match resource.table.as_str() {
-        "coordination.k8s.io/leases" => LEASE_FIELDS.iter().any(|field| object.pointer(&format!("/spec/{field}")).is_some()),
+        "coordination.k8s.io/leases" => LEASE_FIELDS
+            .iter()
+            .any(|field| object.pointer(&format!("/spec/{field}")).is_some()),
         "discovery.k8s.io/endpointslices" => any("/endpoints", &["deprecatedTopology"]),
-        "resource.k8s.io/resourceslices" => any("/spec/devices", &["attributes", "nodeAllocatableResourceMappings"]),
+        "resource.k8s.io/resourceslices" => any(
+            "/spec/devices",
+            &["attributes", "nodeAllocatableResourceMappings"],
+        ),
         _ => pods::forgets(resource, object),
     }
 }
@@ -264,7 +308,11 @@ fn drop_limit_scaling(old: Option<&Object>, driver: &mut Object) {
 /// Nothing but the names of an account's secrets is kept.
 fn keep_names(account: &mut Object) {
     let secrets = account.0.get_mut("secrets").and_then(Value::as_array_mut);
-    for secret in secrets.into_iter().flatten().filter_map(Value::as_object_mut) {
+    for secret in secrets
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object_mut)
+    {
         secret.retain(|field, _| field == "name");
     }
 }
@@ -272,16 +320,33 @@ fn keep_names(account: &mut Object) {
 /// Attributes with several values, and devices that stand for a node's own resources, are not switched on; whether there were any.
 fn drop_device_fields(slice: &mut Object) -> bool {
     let dropped = |map: &mut Map<String, Value>, fields: &[&str]| {
-        let gone: Vec<Value> = fields.iter().filter_map(|field| map.remove(*field)).collect();
-        gone.iter()
-            .any(|value| value.as_array().is_some_and(|list| !list.is_empty()) || value.as_object().is_some_and(|map| !map.is_empty()))
+        let gone: Vec<Value> = fields
+            .iter()
+            .filter_map(|field| map.remove(*field))
+            .collect();
+        gone.iter().any(|value| {
+            value.as_array().is_some_and(|list| !list.is_empty())
+                || value.as_object().is_some_and(|map| !map.is_empty())
+        })
     };
     let mut any = false;
-    let devices = slice.0.get_mut("spec").and_then(|spec| spec.get_mut("devices")).and_then(Value::as_array_mut);
-    for device in devices.into_iter().flatten().filter_map(Value::as_object_mut) {
+    let devices = slice
+        .0
+        .get_mut("spec")
+        .and_then(|spec| spec.get_mut("devices"))
+        .and_then(Value::as_array_mut);
+    for device in devices
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object_mut)
+    {
         any |= dropped(device, &["nodeAllocatableResourceMappings"]);
         let attributes = device.get_mut("attributes").and_then(Value::as_object_mut);
-        for attribute in attributes.into_iter().flat_map(|map| map.values_mut()).filter_map(Value::as_object_mut) {
+        for attribute in attributes
+            .into_iter()
+            .flat_map(|map| map.values_mut())
+            .filter_map(Value::as_object_mut)
+        {
             any |= dropped(attribute, &["bools", "ints", "strings", "versions"]);
         }
     }
@@ -290,10 +355,18 @@ fn drop_device_fields(slice: &mut Object) -> bool {
 
 /// A claim's two ways of saying what it is filled with follow each other.
 fn match_data_sources(old: Option<&Object>, claim: &mut Object) {
-    let had_one = old.is_some_and(|o| ["dataSource", "dataSourceRef"].iter().any(|f| o.pointer(&format!("/spec/{f}")).is_some()));
+    let had_one = old.is_some_and(|o| {
+        ["dataSource", "dataSourceRef"]
+            .iter()
+            .any(|f| o.pointer(&format!("/spec/{f}")).is_some())
+    });
     let spec = map_entry(&mut claim.0, "spec");
     let text = |source: &Value, field: &str| source[field].as_str().unwrap_or("").to_owned();
-    if spec.get("dataSourceRef").is_some_and(|r| !text(r, "namespace").is_empty()) && !had_one {
+    if spec
+        .get("dataSourceRef")
+        .is_some_and(|r| !text(r, "namespace").is_empty())
+        && !had_one
+    {
         spec.remove("dataSourceRef");
     }
     let known = |source: &Value| match text(source, "kind").as_str() {
@@ -301,20 +374,32 @@ fn match_data_sources(old: Option<&Object>, claim: &mut Object) {
         "VolumeSnapshot" => text(source, "apiGroup") == "snapshot.storage.k8s.io",
         _ => false,
     };
-    if !had_one && !spec.contains_key("dataSourceRef") && spec.get("dataSource").is_some_and(|s| !known(s)) {
+    if !had_one
+        && !spec.contains_key("dataSourceRef")
+        && spec.get("dataSource").is_some_and(|s| !known(s))
+    {
         spec.remove("dataSource");
     }
-    let (source, reference) = (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned());
+    let (source, reference) = (
+        spec.get("dataSource").cloned(),
+        spec.get("dataSourceRef").cloned(),
+    );
     match (source, reference) {
         (Some(source), None) => drop(spec.insert("dataSourceRef".into(), source)),
-        (None, Some(reference)) if text(&reference, "namespace").is_empty() => drop(spec.insert("dataSource".into(), reference)),
+        (None, Some(reference)) if text(&reference, "namespace").is_empty() => {
+            drop(spec.insert("dataSource".into(), reference))
+        }
         _ => {}
     }
 }
 
 /// Drops the fields of a slice that cannot be written; whether there were any.
 fn drops_fields(resource: &Resource, old: &Object, new: &mut Object) -> bool {
-    if resource.table == "discovery.k8s.io/endpointslices" { drop_topology(Some(old), new) } else { drop_device_fields(new) }
+    if resource.table == "discovery.k8s.io/endpointslices" {
+        drop_topology(Some(old), new)
+    } else {
+        drop_device_fields(new)
+    }
 }
 
 /// Topology as it was before it had fields of its own cannot be written any more; whether there was any.
@@ -322,14 +407,28 @@ fn drop_topology(old: Option<&Object>, new: &mut Object) -> bool {
     if old.is_some_and(|old| old.0.get("endpoints") == new.0.get("endpoints")) {
         return false;
     }
-    let endpoints = new.0.get_mut("endpoints").and_then(Value::as_array_mut).into_iter().flatten();
-    let dropped = endpoints.filter_map(Value::as_object_mut).filter_map(|endpoint| endpoint.remove("deprecatedTopology"));
-    dropped.filter(|topology| topology.as_object().is_some_and(|map| !map.is_empty())).count() > 0
+    let endpoints = new
+        .0
+        .get_mut("endpoints")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten();
+    let dropped = endpoints
+        .filter_map(Value::as_object_mut)
+        .filter_map(|endpoint| endpoint.remove("deprecatedTopology"));
+    dropped
+        .filter(|topology| topology.as_object().is_some_and(|map| !map.is_empty()))
+        .count()
+        > 0
 }
 
 /// Pods of a StatefulSet are updated one at a time: the field is behind a switch that is off.
 fn drop_unavailable(set: &mut Object) {
-    let rolling = set.0.get_mut("spec").and_then(|spec| spec.get_mut("updateStrategy")).and_then(|s| s.get_mut("rollingUpdate"));
+    let rolling = set
+        .0
+        .get_mut("spec")
+        .and_then(|spec| spec.get_mut("updateStrategy"))
+        .and_then(|s| s.get_mut("rollingUpdate"));
     if let Some(rolling) = rolling.and_then(Value::as_object_mut) {
         rolling.remove("maxUnavailable");
     }
@@ -337,10 +436,16 @@ fn drop_unavailable(set: &mut Object) {
 
 /// DaemonSets count the changes of their template in an annotation, from the time when others were missing.
 fn count_template(resource: &Resource, old: &Object, new: &mut Object) {
-    let before = old.annotation(TEMPLATE_GENERATION).and_then(|a| a.parse::<i64>().ok()).unwrap_or(0);
+    let before = old
+        .annotation(TEMPLATE_GENERATION)
+        .and_then(|a| a.parse::<i64>().ok())
+        .unwrap_or(0);
     // Lists and maps of nothing are as good as none.
     let mut kept = new.clone();
     super::drop_empty(resource, &mut kept);
     let changed = old.pointer("/spec/template") != kept.pointer("/spec/template");
-    new.set_annotation(TEMPLATE_GENERATION, &(before + i64::from(changed)).to_string());
+    new.set_annotation(
+        TEMPLATE_GENERATION,
+        &(before + i64::from(changed)).to_string(),
+    );
 }

@@ -30,7 +30,9 @@ struct Used {
 
 impl Allocations {
     fn lock(&self) -> MutexGuard<'_, Used> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// A service was stored, or removed.
@@ -42,7 +44,10 @@ impl Allocations {
             used.ports.retain(|p| !ports.contains(p));
         }
         if !removed {
-            let (address, ports) = (service.str_at("/spec/clusterIP").to_owned(), given_ports(service));
+            let (address, ports) = (
+                service.str_at("/spec/clusterIP").to_owned(),
+                given_ports(service),
+            );
             used.addresses.insert(address.clone());
             used.ports.extend(&ports);
             used.services.insert(key, (address, ports));
@@ -56,12 +61,21 @@ fn text<'a>(spec: &'a Map<String, Value>, field: &str) -> &'a str {
 }
 
 fn texts(spec: &Map<String, Value>, field: &str) -> Vec<String> {
-    let list = spec.get(field).and_then(Value::as_array).into_iter().flatten();
+    let list = spec
+        .get(field)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     list.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 fn spec_of(service: &Object) -> Map<String, Value> {
-    service.0.get("spec").and_then(Value::as_object).cloned().unwrap_or_default()
+    service
+        .0
+        .get("spec")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default()
 }
 
 fn needs_node_ports(spec: &Map<String, Value>) -> bool {
@@ -87,7 +101,12 @@ fn number(map: &Map<String, Value>, field: &str) -> i64 {
 
 /// Gives a service what its type needs and it does not have. Refusals come before those of validation. For a new service that is
 /// not only for show an address is kept in an object that names it, so that its name is looked at here.
-pub fn allocate(registry: &Registry, object: &mut Object, old: Option<&Object>, dry_run: bool) -> Result<(), Status> {
+pub fn allocate(
+    registry: &Registry,
+    object: &mut Object,
+    old: Option<&Object>,
+    dry_run: bool,
+) -> Result<(), Status> {
     let name = object.name().to_owned();
     let key = format!("{}/{name}", object.namespace());
     let invalid = |causes: Vec<Cause>| Status::invalid("", "Service", &name, causes);
@@ -100,17 +119,29 @@ pub fn allocate(registry: &Registry, object: &mut Object, old: Option<&Object>, 
     }
     families(&mut spec, before.as_ref()).map_err(invalid)?;
     let mut used = registry.allocations().lock();
-    let was_external = before.as_ref().is_none_or(|b| text(b, "type") == "ExternalName");
+    let was_external = before
+        .as_ref()
+        .is_none_or(|b| text(b, "type") == "ExternalName");
     if text(&spec, "type") != "ExternalName" && was_external && text(&spec, "clusterIP") != "None" {
-        address(&mut used, &mut spec, &key, name_problems(&name, dry_run || old.is_some()), dry_run)
-            .map_err(|cause| invalid(vec![cause]))?;
+        address(
+            &mut used,
+            &mut spec,
+            &key,
+            name_problems(&name, dry_run || old.is_some()),
+            dry_run,
+        )
+        .map_err(|cause| invalid(vec![cause]))?;
     }
     let mut ports = node_ports::Ports::new(&mut used, &spec, dry_run);
     if needs_node_ports(&spec) {
         match &before {
-            None => ports.create(&mut spec).map_err(|cause| invalid(vec![cause]))?,
+            None => ports
+                .create(&mut spec)
+                .map_err(|cause| invalid(vec![cause]))?,
             Some(before) => {
-                ports.update(&mut spec, before).map_err(|cause| invalid(vec![cause]))?;
+                ports
+                    .update(&mut spec, before)
+                    .map_err(|cause| invalid(vec![cause]))?;
                 node_ports::distinct(&spec)?;
             }
         }
@@ -122,7 +153,9 @@ pub fn allocate(registry: &Registry, object: &mut Object, old: Option<&Object>, 
     if let Some(before) = &before {
         drop_what_the_type_lacks(&mut spec, before);
     }
-    if text(&spec, "type") == "ExternalName" && matches!(text(&spec, "internalTrafficPolicy"), "Cluster" | "Local") {
+    if text(&spec, "type") == "ExternalName"
+        && matches!(text(&spec, "internalTrafficPolicy"), "Cluster" | "Local")
+    {
         // Nobody is shown it; who set it owns it all the same. What it cannot be is refused later.
         spec.remove("internalTrafficPolicy");
     }
@@ -145,10 +178,22 @@ fn carry_over(spec: &mut Map<String, Value>, before: &Map<String, Value>) {
     if allocates_node_ports(before) && allocates_node_ports(spec) {
         keep_node_ports(spec, before);
     }
-    if needs_health_port(before) && needs_health_port(spec) && number(spec, "healthCheckNodePort") == 0 {
-        spec.insert("healthCheckNodePort".into(), before.get("healthCheckNodePort").cloned().unwrap_or(Value::Null));
+    if needs_health_port(before)
+        && needs_health_port(spec)
+        && number(spec, "healthCheckNodePort") == 0
+    {
+        spec.insert(
+            "healthCheckNodePort".into(),
+            before
+                .get("healthCheckNodePort")
+                .cloned()
+                .unwrap_or(Value::Null),
+        );
     }
-    let (was, now) = (text(before, "clusterIP").to_owned(), text(spec, "clusterIP").to_owned());
+    let (was, now) = (
+        text(before, "clusterIP").to_owned(),
+        text(spec, "clusterIP").to_owned(),
+    );
     let same_list = texts(before, "clusterIPs") == texts(spec, "clusterIPs");
     if was == now && own_ips.is_empty() && !texts(before, "clusterIPs").is_empty() {
         spec.insert("clusterIPs".into(), before["clusterIPs"].clone());
@@ -162,11 +207,26 @@ fn carry_over(spec: &mut Map<String, Value>, before: &Map<String, Value>) {
 
 /// Ports keep their node ports by name.
 fn keep_node_ports(spec: &mut Map<String, Value>, before: &Map<String, Value>) {
-    let list = |spec: &Map<String, Value>| spec.get("ports").and_then(Value::as_array).cloned().unwrap_or_default();
+    let list = |spec: &Map<String, Value>| {
+        spec.get("ports")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default()
+    };
     let (old_ports, new_ports) = (list(before), list(spec));
     let port = |p: &Value| p["nodePort"].as_i64().unwrap_or(0);
-    let kept: HashSet<i64> = new_ports.iter().map(port).filter(|n| *n != 0 && old_ports.iter().any(|o| port(o) == *n)).collect();
-    for entry in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut) {
+    let kept: HashSet<i64> = new_ports
+        .iter()
+        .map(port)
+        .filter(|n| *n != 0 && old_ports.iter().any(|o| port(o) == *n))
+        .collect();
+    for entry in spec
+        .get_mut("ports")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object_mut)
+    {
         let same_name = |o: &&Value| o["name"].as_str().unwrap_or("") == text(entry, "name");
         let known = old_ports.iter().rev().find(same_name).map_or(0, port);
         if number(entry, "nodePort") == 0 && known != 0 && !kept.contains(&known) {
@@ -176,13 +236,19 @@ fn keep_node_ports(spec: &mut Map<String, Value>, before: &Map<String, Value>) {
 }
 
 /// IP families and their policy, on a cluster that has IPv4 only.
-fn families(spec: &mut Map<String, Value>, before: Option<&Map<String, Value>>) -> Result<(), Vec<Cause>> {
+fn families(
+    spec: &mut Map<String, Value>,
+    before: Option<&Map<String, Value>>,
+) -> Result<(), Vec<Cause>> {
     if text(spec, "type") == "ExternalName" {
         return Ok(());
     }
     let policy_of = |spec: &Map<String, Value>| text(spec, "ipFamilyPolicy").to_owned();
-    let same = |before: &Map<String, Value>, field: &str, spec: &Map<String, Value>| texts(before, field) == texts(spec, field);
-    let prefers = |spec: &Map<String, Value>| matches!(text(spec, "ipFamilyPolicy"), "PreferDualStack");
+    let same = |before: &Map<String, Value>, field: &str, spec: &Map<String, Value>| {
+        texts(before, field) == texts(spec, field)
+    };
+    let prefers =
+        |spec: &Map<String, Value>| matches!(text(spec, "ipFamilyPolicy"), "PreferDualStack");
     if let Some(before) = before
         && text(before, "type") == text(spec, "type")
         && prefers(spec)
@@ -192,10 +258,20 @@ fn families(spec: &mut Map<String, Value>, before: Option<&Map<String, Value>>) 
     {
         return Ok(());
     }
-    let selectorless = text(spec, "clusterIP") == "None" && spec.get("selector").and_then(Value::as_object).is_none_or(Map::is_empty);
+    let selectorless = text(spec, "clusterIP") == "None"
+        && spec
+            .get("selector")
+            .and_then(Value::as_object)
+            .is_none_or(Map::is_empty);
     if spec.get("ipFamilyPolicy").is_none_or(Value::is_null) {
         let known = before.map(policy_of).filter(|p| !p.is_empty());
-        let policy = known.unwrap_or_else(|| if selectorless { "RequireDualStack".into() } else { "SingleStack".into() });
+        let policy = known.unwrap_or_else(|| {
+            if selectorless {
+                "RequireDualStack".into()
+            } else {
+                "SingleStack".into()
+            }
+        });
         spec.insert("ipFamilyPolicy".into(), policy.into());
     }
     let mut causes = Vec::new();
@@ -204,29 +280,47 @@ fn families(spec: &mut Map<String, Value>, before: Option<&Map<String, Value>>) 
         return Err(causes);
     }
     let policy = policy_of(spec);
-    let refuse = |detail: &str| Cause::invalid("spec.ipFamilyPolicy", &policy.as_str().into(), detail);
-    for (field, words) in [("clusterIPs", ["cluster IP", "cluster IPs"]), ("ipFamilies", ["IP family", "IP families"])] {
+    let refuse =
+        |detail: &str| Cause::invalid("spec.ipFamilyPolicy", &policy.as_str().into(), detail);
+    for (field, words) in [
+        ("clusterIPs", ["cluster IP", "cluster IPs"]),
+        ("ipFamilies", ["IP family", "IP families"]),
+    ] {
         let count = texts(spec, field).len();
         if let Some(before) = before {
             if policy == "SingleStack" && same(before, field, spec) && count > 1 {
                 spec.insert(field.into(), json!([texts(spec, field)[0]]));
             } else if policy != "SingleStack" && count > 0 && count < texts(before, field).len() {
-                causes.push(refuse(&format!("must be 'SingleStack' to release the secondary {}", words[0])));
+                causes.push(refuse(&format!(
+                    "must be 'SingleStack' to release the secondary {}",
+                    words[0]
+                )));
             }
         }
         if policy == "SingleStack" && texts(spec, field).len() == 2 {
-            causes.push(refuse(&format!("must be 'RequireDualStack' or 'PreferDualStack' when multiple {} are specified", words[1])));
+            causes.push(refuse(&format!(
+                "must be 'RequireDualStack' or 'PreferDualStack' when multiple {} are specified",
+                words[1]
+            )));
         }
     }
     let mut all = texts(spec, "ipFamilies");
-    for (i, ip) in texts(spec, "clusterIPs").iter().enumerate().take_while(|(_, ip)| *ip != "None") {
+    for (i, ip) in texts(spec, "clusterIPs")
+        .iter()
+        .enumerate()
+        .take_while(|(_, ip)| *ip != "None")
+    {
         if i < all.len() {
             continue;
         }
         match ip.contains(':') {
             true => {
                 let list = Value::from(texts(spec, "clusterIPs"));
-                causes.push(Cause::invalid(&format!("spec.clusterIPs[{i}]"), &list, "IPv6 is not configured on this cluster"));
+                causes.push(Cause::invalid(
+                    &format!("spec.clusterIPs[{i}]"),
+                    &list,
+                    "IPv6 is not configured on this cluster",
+                ));
             }
             false => all.push("IPv4".to_owned()),
         }
@@ -236,15 +330,28 @@ fn families(spec: &mut Map<String, Value>, before: Option<&Map<String, Value>>) 
             all.push("IPv4".to_owned());
         }
         if all.len() == 1 && policy != "SingleStack" {
-            all.push(if all[0] == "IPv4" { "IPv6".to_owned() } else { "IPv4".to_owned() });
+            all.push(if all[0] == "IPv4" {
+                "IPv6".to_owned()
+            } else {
+                "IPv4".to_owned()
+            });
         }
     } else if causes.is_empty() {
         if policy == "RequireDualStack" {
-            causes.push(refuse("this cluster is not configured for dual-stack services"));
+            causes.push(refuse(
+                "this cluster is not configured for dual-stack services",
+            ));
         }
-        let missing = all.iter().enumerate().filter(|(_, family)| *family != "IPv4");
+        let missing = all
+            .iter()
+            .enumerate()
+            .filter(|(_, family)| *family != "IPv4");
         let cause = |(i, family): (usize, &String)| {
-            Cause::invalid(&format!("spec.ipFamilies[{i}]"), &family.as_str().into(), "not configured on this cluster")
+            Cause::invalid(
+                &format!("spec.ipFamilies[{i}]"),
+                &family.as_str().into(),
+                "not configured on this cluster",
+            )
         };
         causes.extend(missing.map(cause));
         if all.is_empty() {
@@ -252,7 +359,11 @@ fn families(spec: &mut Map<String, Value>, before: Option<&Map<String, Value>>) 
         }
     }
     spec.insert("ipFamilies".into(), all.into());
-    if causes.is_empty() { Ok(()) } else { Err(causes) }
+    if causes.is_empty() {
+        Ok(())
+    } else {
+        Err(causes)
+    }
 }
 
 /// Why an address cannot be kept for a service of this name.
@@ -264,18 +375,33 @@ fn name_problems(name: &str, unnamed: bool) -> Vec<String> {
     let problem = |detail: String| format!("{FIELD}: Invalid value: {name:?}: {detail}");
     match name {
         "" => vec![format!("{FIELD}: Required value")],
-        name => validate::formats::path_segment(name).into_iter().map(problem).collect(),
+        name => validate::formats::path_segment(name)
+            .into_iter()
+            .map(problem)
+            .collect(),
     }
 }
 
 /// The cluster IP: the one that is asked for, or a free one.
-fn address(used: &mut Used, spec: &mut Map<String, Value>, key: &str, problems: Vec<String>, dry_run: bool) -> Result<(), Cause> {
-    let asked = texts(spec, "clusterIPs").first().cloned().unwrap_or_default();
+fn address(
+    used: &mut Used,
+    spec: &mut Map<String, Value>,
+    key: &str,
+    problems: Vec<String>,
+    dry_run: bool,
+) -> Result<(), Cause> {
+    let asked = texts(spec, "clusterIPs")
+        .first()
+        .cloned()
+        .unwrap_or_default();
     let refuse = |why: &str| {
         Err(Cause::invalid(
             "spec.clusterIPs",
             &json!([asked]),
-            &format!("failed to allocate IP{}{asked}: {why}", if asked.is_empty() { "" } else { " " }),
+            &format!(
+                "failed to allocate IP{}{asked}: {why}",
+                if asked.is_empty() { "" } else { " " }
+            ),
         ))
     };
     let ip = match asked.as_str() {
@@ -283,13 +409,17 @@ fn address(used: &mut Used, spec: &mut Map<String, Value>, key: &str, problems: 
         "" if dry_run => Ipv4Addr::new(NETWORK[0], NETWORK[1], 0, 0).to_string(),
         "" => free_address(used),
         ip => {
-            let is_host = |ip: Ipv4Addr| ip.octets()[..2] == NETWORK && !matches!(ip.octets()[2..], [0, 0] | [255, 255]);
+            let is_host = |ip: Ipv4Addr| {
+                ip.octets()[..2] == NETWORK && !matches!(ip.octets()[2..], [0, 0] | [255, 255])
+            };
             match ip.parse().is_ok_and(is_host) {
                 // Whose it is nobody looks at.
                 true if dry_run => {}
                 false if dry_run => {
                     let [a, b] = NETWORK;
-                    return refuse(&format!("the provided IP ({ip}) is not in the valid range. The range of valid IPs is {a}.{b}.0.0/16"));
+                    return refuse(&format!(
+                        "the provided IP ({ip}) is not in the valid range. The range of valid IPs is {a}.{b}.0.0/16"
+                    ));
                 }
                 false => return refuse("the provided network does not match the current range"),
                 true => {}
@@ -303,8 +433,14 @@ fn address(used: &mut Used, spec: &mut Map<String, Value>, key: &str, problems: 
         }
     };
     if !problems.is_empty() {
-        let all = if let [one] = problems.as_slice() { one.clone() } else { format!("[{}]", problems.join(", ")) };
-        return refuse(&format!("IPAddress.networking.k8s.io {ip:?} is invalid: {all}"));
+        let all = if let [one] = problems.as_slice() {
+            one.clone()
+        } else {
+            format!("[{}]", problems.join(", "))
+        };
+        return refuse(&format!(
+            "IPAddress.networking.k8s.io {ip:?} is invalid: {all}"
+        ));
     }
     spec.insert("clusterIP".into(), ip.as_str().into());
     spec.insert("clusterIPs".into(), json!([ip]));
@@ -313,7 +449,10 @@ fn address(used: &mut Used, spec: &mut Map<String, Value>, key: &str, problems: 
 
 /// A service that changed its type loses what only the old type had, unless the request says otherwise.
 fn drop_what_the_type_lacks(spec: &mut Map<String, Value>, before: &Map<String, Value>) {
-    let (was, is) = (text(before, "type").to_owned(), text(spec, "type").to_owned());
+    let (was, is) = (
+        text(before, "type").to_owned(),
+        text(spec, "type").to_owned(),
+    );
     let same = |field: &str, spec: &Map<String, Value>| before.get(field) == spec.get(field);
     if was != "ExternalName" && is == "ExternalName" {
         if same("clusterIP", spec) && same("clusterIPs", spec) {
@@ -328,12 +467,25 @@ fn drop_what_the_type_lacks(spec: &mut Map<String, Value>, before: &Map<String, 
     }
     if needs_node_ports(before) && !needs_node_ports(spec) {
         let numbers = |spec: &Map<String, Value>| -> HashSet<i64> {
-            let ports = spec.get("ports").and_then(Value::as_array).into_iter().flatten();
-            ports.filter_map(|p| p["nodePort"].as_i64()).filter(|n| *n != 0).collect()
+            let ports = spec
+                .get("ports")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
+            ports
+                .filter_map(|p| p["nodePort"].as_i64())
+                .filter(|n| *n != 0)
+                .collect()
         };
         if numbers(before).is_superset(&numbers(spec)) {
-            let ports = spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten();
-            ports.filter_map(Value::as_object_mut).for_each(|port| drop(port.remove("nodePort")));
+            let ports = spec
+                .get_mut("ports")
+                .and_then(Value::as_array_mut)
+                .into_iter()
+                .flatten();
+            ports
+                .filter_map(Value::as_object_mut)
+                .for_each(|port| drop(port.remove("nodePort")));
         }
     }
     if needs_health_port(before) && !needs_health_port(spec) && same("healthCheckNodePort", spec) {
@@ -346,7 +498,9 @@ fn drop_what_the_type_lacks(spec: &mut Map<String, Value>, before: &Map<String, 
             }
         }
     }
-    let external = |spec: &Map<String, Value>| validate::service::is_external(&At::new(&Value::Object(spec.clone()), "spec"));
+    let external = |spec: &Map<String, Value>| {
+        validate::service::is_external(&At::new(&Value::Object(spec.clone()), "spec"))
+    };
     if external(before) && !external(spec) && same("externalTrafficPolicy", spec) {
         spec.remove("externalTrafficPolicy");
     }
@@ -366,7 +520,16 @@ fn free_address(used: &mut Used) -> String {
 }
 
 fn given_ports(object: &Object) -> Vec<u16> {
-    let ports = object.pointer("/spec/ports").and_then(Value::as_array).into_iter().flatten();
+    let ports = object
+        .pointer("/spec/ports")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     let health = object.i64_at("/spec/healthCheckNodePort");
-    ports.filter_map(|p| p["nodePort"].as_i64()).chain(health).filter_map(|p| u16::try_from(p).ok()).filter(|p| *p > 0).collect()
+    ports
+        .filter_map(|p| p["nodePort"].as_i64())
+        .chain(health)
+        .filter_map(|p| u16::try_from(p).ok())
+        .filter(|p| *p > 0)
+        .collect()
 }

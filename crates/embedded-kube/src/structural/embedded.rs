@@ -9,7 +9,13 @@ use crate::strategy::validate::formats;
 use serde_json::{Map, Value};
 
 /// What is wrong with embedded objects, anywhere below (`root`: the value itself counts as one).
-pub fn check(node: &Node, value: &Value, path: &str, root: bool, metadata: &dyn Fn(&Value, &str) -> Vec<Cause>) -> Vec<Problem> {
+pub fn check(
+    node: &Node,
+    value: &Value,
+    path: &str,
+    root: bool,
+    metadata: &dyn Fn(&Value, &str) -> Vec<Cause>,
+) -> Vec<Problem> {
     let mut problems = Vec::new();
     walk(node, value, path, root, metadata, &mut problems);
     problems
@@ -34,7 +40,13 @@ impl Reading<'_> {
         Ok(unknown)
     }
 
-    fn walk(&self, node: &Node, value: &mut Value, path: &str, unknown: &mut Vec<String>) -> Result<(), Problem> {
+    fn walk(
+        &self,
+        node: &Node,
+        value: &mut Value,
+        path: &str,
+        unknown: &mut Vec<String>,
+    ) -> Result<(), Problem> {
         match value {
             Value::Object(map) => {
                 if node.embedded {
@@ -43,7 +55,9 @@ impl Reading<'_> {
                 for (key, item) in map {
                     match (node.properties.get(key), node.additional.schema()) {
                         (Some(of), _) => self.walk(of, item, &child(path, key), unknown)?,
-                        (None, Some(of)) => self.walk(of, item, &format!("{path}[{key}]"), unknown)?,
+                        (None, Some(of)) => {
+                            self.walk(of, item, &format!("{path}[{key}]"), unknown)?
+                        }
                         _ => {}
                     }
                 }
@@ -60,26 +74,52 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn object(&self, map: &mut Map<String, Value>, path: &str, unknown: &mut Vec<String>) -> Result<(), Problem> {
+    fn object(
+        &self,
+        map: &mut Map<String, Value>,
+        path: &str,
+        unknown: &mut Vec<String>,
+    ) -> Result<(), Problem> {
         for key in ["apiVersion", "kind"] {
-            if let Some(value) = map.get(key).filter(|v| !(v.is_string() || self.keep_nulls && v.is_null())) {
-                return Err(Problem::invalid(&child(path, key), value, "must be a string"));
+            if let Some(value) = map
+                .get(key)
+                .filter(|v| !(v.is_string() || self.keep_nulls && v.is_null()))
+            {
+                return Err(Problem::invalid(
+                    &child(path, key),
+                    value,
+                    "must be a string",
+                ));
             }
         }
         if let Some(metadata) = map.get_mut("metadata") {
             let at = child(path, "metadata");
             let before = metadata.clone();
-            unknown.extend((self.metadata)(metadata, &at).map_err(|why| Problem::invalid(&at, &before, &why))?);
+            unknown.extend(
+                (self.metadata)(metadata, &at)
+                    .map_err(|why| Problem::invalid(&at, &before, &why))?,
+            );
         }
         Ok(())
     }
 }
 
 fn child(path: &str, key: &str) -> String {
-    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+    if path.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{path}.{key}")
+    }
 }
 
-fn walk(node: &Node, value: &Value, path: &str, root: bool, metadata: &dyn Fn(&Value, &str) -> Vec<Cause>, problems: &mut Vec<Problem>) {
+fn walk(
+    node: &Node,
+    value: &Value,
+    path: &str,
+    root: bool,
+    metadata: &dyn Fn(&Value, &str) -> Vec<Cause>,
+    problems: &mut Vec<Problem>,
+) {
     match value {
         Value::Object(map) => {
             if node.embedded || root {
@@ -88,7 +128,14 @@ fn walk(node: &Node, value: &Value, path: &str, root: bool, metadata: &dyn Fn(&V
             for (key, item) in map {
                 match (node.properties.get(key), node.additional.schema()) {
                     (Some(of), _) => walk(of, item, &child(path, key), false, metadata, problems),
-                    (None, Some(of)) => walk(of, item, &format!("{path}[{key}]"), false, metadata, problems),
+                    (None, Some(of)) => walk(
+                        of,
+                        item,
+                        &format!("{path}[{key}]"),
+                        false,
+                        metadata,
+                        problems,
+                    ),
                     _ => {}
                 }
             }
@@ -96,7 +143,14 @@ fn walk(node: &Node, value: &Value, path: &str, root: bool, metadata: &dyn Fn(&V
         Value::Array(list) => {
             if let Some(items) = &node.items {
                 for (i, item) in list.iter().enumerate() {
-                    walk(items, item, &format!("{path}[{i}]"), false, metadata, problems);
+                    walk(
+                        items,
+                        item,
+                        &format!("{path}[{i}]"),
+                        false,
+                        metadata,
+                        problems,
+                    );
                 }
             }
         }
@@ -104,7 +158,12 @@ fn walk(node: &Node, value: &Value, path: &str, root: bool, metadata: &dyn Fn(&V
     }
 }
 
-fn object(map: &Map<String, Value>, path: &str, metadata: &dyn Fn(&Value, &str) -> Vec<Cause>, problems: &mut Vec<Problem>) {
+fn object(
+    map: &Map<String, Value>,
+    path: &str,
+    metadata: &dyn Fn(&Value, &str) -> Vec<Cause>,
+    problems: &mut Vec<Problem>,
+) {
     for key in ["apiVersion", "kind"] {
         if !map.contains_key(key) {
             problems.push(Problem::required(&child(path, key), ""));
@@ -116,16 +175,25 @@ fn object(map: &Map<String, Value>, path: &str, metadata: &dyn Fn(&Value, &str) 
         match (key.as_str(), value.as_str()) {
             ("apiVersion" | "kind", None) => bad("must be a string"),
             ("apiVersion" | "kind", Some("")) => bad("must not be empty"),
-            ("apiVersion", Some(text)) if text.matches('/').count() > 1 => bad(&format!("unexpected GroupVersion string: {text}")),
+            ("apiVersion", Some(text)) if text.matches('/').count() > 1 => {
+                bad(&format!("unexpected GroupVersion string: {text}"))
+            }
             ("kind", Some(text)) => {
                 let errors = formats::dns1035_label(&text.to_lowercase());
                 if !errors.is_empty() {
-                    bad(&format!("may have mixed case, but should otherwise match: {}", errors.join(",")));
+                    bad(&format!(
+                        "may have mixed case, but should otherwise match: {}",
+                        errors.join(",")
+                    ));
                 }
             }
             ("metadata", _) => {
                 let causes = metadata(value, &at);
-                problems.extend(causes.into_iter().map(|c| Problem { reason: c.reason, path: c.field, text: c.message }));
+                problems.extend(causes.into_iter().map(|c| Problem {
+                    reason: c.reason,
+                    path: c.field,
+                    text: c.message,
+                }));
             }
             _ => {}
         }

@@ -53,10 +53,22 @@ pub fn is_of_strings(format: &str) -> bool {
 /// (format, expression) of those that an expression decides.
 const EXPRESSIONS: &[(&str, &str)] = &[
     ("bsonobjectid", "^[0-9a-fA-F]{24}$"),
-    ("uuid", "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$"),
-    ("uuid3", "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?3[0-9a-f]{3}-?[0-9a-f]{4}-?[0-9a-f]{12}$"),
-    ("uuid4", "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?4[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$"),
-    ("uuid5", "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?5[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$"),
+    (
+        "uuid",
+        "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$",
+    ),
+    (
+        "uuid3",
+        "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?3[0-9a-f]{3}-?[0-9a-f]{4}-?[0-9a-f]{12}$",
+    ),
+    (
+        "uuid4",
+        "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?4[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$",
+    ),
+    (
+        "uuid5",
+        "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?5[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$",
+    ),
     ("ssn", r"^[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}$"),
     ("hexcolor", "^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"),
     (
@@ -64,7 +76,10 @@ const EXPRESSIONS: &[(&str, &str)] = &[
         r"^rgb\(\s*(0|[1-9][0-9]?|1[0-9][0-9]?|2[0-4][0-9]|25[0-5])\s*,\s*(0|[1-9][0-9]?|1[0-9][0-9]?|2[0-4][0-9]|25[0-5])\s*,\s*(0|[1-9][0-9]?|1[0-9][0-9]?|2[0-4][0-9]|25[0-5])\s*\)$",
     ),
     ("k8sshortname", "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
-    ("k8slongname", r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"),
+    (
+        "k8slongname",
+        r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+    ),
     (
         "creditcard",
         "^(?:4[0-9]{12}(?:[0-9]{3})?|5[1-5][0-9]{14}|(222[1-9]|22[3-9][0-9]|2[3-6][0-9]{2}|27[01][0-9]|2720)[0-9]{12}|6(?:011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:2131|1800|35[0-9]{3})[0-9]{11}|6[27][0-9]{14})$",
@@ -73,12 +88,20 @@ const EXPRESSIONS: &[(&str, &str)] = &[
         "hostname",
         r"^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|([a-zA-Z0-9\p{S}\p{L}](([-a-zA-Z0-9\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$",
     ),
-    ("datetime", "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\\.[0-9]+)?(([+-][0-9]{2}:[0-9]{2})|[Zz])?$"),
+    (
+        "datetime",
+        "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\\.[0-9]+)?(([+-][0-9]{2}:[0-9]{2})|[Zz])?$",
+    ),
 ];
 
 fn expression(format: &str) -> Option<&'static Regex> {
     static COMPILED: OnceLock<Vec<Option<Regex>>> = OnceLock::new();
-    let compiled = COMPILED.get_or_init(|| EXPRESSIONS.iter().map(|(_, e)| Regex::new(e).ok()).collect());
+    let compiled = COMPILED.get_or_init(|| {
+        EXPRESSIONS
+            .iter()
+            .map(|(_, e)| Regex::new(e).ok())
+            .collect()
+    });
     let at = EXPRESSIONS.iter().position(|(name, _)| *name == format)?;
     compiled.get(at)?.as_ref()
 }
@@ -90,8 +113,14 @@ pub fn matches(format: &str, text: &str) -> bool {
     match normal.as_str() {
         "uri" => is_request_uri(text),
         "email" => is_email(text),
-        "hostname" => by_expression("hostname") && text.len() <= 255 && text.split('.').all(|part| part.len() <= 63),
-        "ipv4" => sloppy_ipv4(text).is_some() || (text.contains('.') && text.parse::<Ipv6Addr>().is_ok()),
+        "hostname" => {
+            by_expression("hostname")
+                && text.len() <= 255
+                && text.split('.').all(|part| part.len() <= 63)
+        }
+        "ipv4" => {
+            sloppy_ipv4(text).is_some() || (text.contains('.') && text.parse::<Ipv6Addr>().is_ok())
+        }
         "ipv6" => text.contains(':') && text.parse::<Ipv6Addr>().is_ok(),
         "cidr" => is_cidr(text),
         "mac" => is_mac(text),
@@ -116,9 +145,13 @@ fn is_request_uri(text: &str) -> bool {
     if text.starts_with('/') {
         return true;
     }
-    let Some((scheme, rest)) = text.split_once(':') else { return false };
+    let Some((scheme, rest)) = text.split_once(':') else {
+        return false;
+    };
     let good = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
+        && scheme
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
     good && !rest.is_empty() && !rest.contains("%zz")
 }
 
@@ -128,8 +161,11 @@ fn is_email(text: &str) -> bool {
         (Some(at), true) => &text[at + 1..text.len() - 1],
         _ => text.trim(),
     };
-    let atom = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(c) || (c as u32) > 0x7f;
-    let dotted = |s: &str| !s.is_empty() && s.split('.').all(|p| !p.is_empty() && p.chars().all(atom));
+    let atom = |c: char| {
+        c.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(c) || (c as u32) > 0x7f
+    };
+    let dotted =
+        |s: &str| !s.is_empty() && s.split('.').all(|p| !p.is_empty() && p.chars().all(atom));
     match address.rsplit_once('@') {
         Some((name, domain)) => {
             let quoted = name.len() >= 2 && name.starts_with('"') && name.ends_with('"');
@@ -150,13 +186,19 @@ fn sloppy_ipv4(text: &str) -> Option<Ipv4Addr> {
             return None;
         }
         let trimmed = part.trim_start_matches('0');
-        *octet = if trimmed.is_empty() { 0 } else { trimmed.parse().ok()? };
+        *octet = if trimmed.is_empty() {
+            0
+        } else {
+            trimmed.parse().ok()?
+        };
     }
     parts.next().is_none().then(|| Ipv4Addr::from(octets))
 }
 
 fn is_cidr(text: &str) -> bool {
-    let Some((address, bits)) = text.split_once('/') else { return false };
+    let Some((address, bits)) = text.split_once('/') else {
+        return false;
+    };
     let plain = !bits.is_empty() && bits.len() <= 4 && bits.bytes().all(|b| b.is_ascii_digit());
     let bits: u32 = bits.parse().unwrap_or(u32::MAX);
     let max = if sloppy_ipv4(address).is_some() {
@@ -171,7 +213,10 @@ fn is_cidr(text: &str) -> bool {
 
 fn is_mac(text: &str) -> bool {
     let hex = |parts: Vec<&str>, width: usize, counts: &[usize]| {
-        counts.contains(&parts.len()) && parts.iter().all(|p| p.len() == width && p.bytes().all(|b| b.is_ascii_hexdigit()))
+        counts.contains(&parts.len())
+            && parts
+                .iter()
+                .all(|p| p.len() == width && p.bytes().all(|b| b.is_ascii_hexdigit()))
     };
     hex(text.split(':').collect(), 2, &[6, 8, 20])
         || hex(text.split('-').collect(), 2, &[6, 8, 20])
@@ -195,7 +240,11 @@ fn is_isbn(text: &str, length: usize) -> bool {
         let sum: u32 = digits.iter().zip(1..).map(|(d, n)| d * n).sum();
         return sum.is_multiple_of(11);
     }
-    let sum: u32 = digits.iter().enumerate().map(|(i, d)| d * if i % 2 == 0 { 1 } else { 3 }).sum();
+    let sum: u32 = digits
+        .iter()
+        .enumerate()
+        .map(|(i, d)| d * if i % 2 == 0 { 1 } else { 3 })
+        .sum();
     sum.is_multiple_of(10)
 }
 
@@ -217,7 +266,10 @@ fn is_credit_card(text: &str) -> bool {
 }
 
 fn is_base64(text: &str) -> bool {
-    !text.is_empty() && base64::engine::general_purpose::STANDARD.decode(text).is_ok()
+    !text.is_empty()
+        && base64::engine::general_purpose::STANDARD
+            .decode(text)
+            .is_ok()
 }
 
 fn parse_date(text: &str) -> bool {
@@ -229,7 +281,11 @@ fn is_date_time(text: &str) -> bool {
         return false;
     }
     let date = text.get(..10).unwrap_or("");
-    let number = |range: std::ops::Range<usize>| text.get(range).and_then(|t| t.parse::<u32>().ok()).unwrap_or(99);
+    let number = |range: std::ops::Range<usize>| {
+        text.get(range)
+            .and_then(|t| t.parse::<u32>().ok())
+            .unwrap_or(99)
+    };
     parse_date(date) && number(11..13) <= 23 && number(14..16) <= 59 && number(17..19) <= 59
 }
 
@@ -249,7 +305,9 @@ pub fn parse_duration(text: &str) -> Option<i64> {
         return Some(nanos);
     }
     static PARTS: OnceLock<Option<Regex>> = OnceLock::new();
-    let parts = PARTS.get_or_init(|| Regex::new(r"([0-9]+)\s*([A-Za-zµ]+)").ok()).as_ref()?;
+    let parts = PARTS
+        .get_or_init(|| Regex::new(r"([0-9]+)\s*([A-Za-zµ]+)").ok())
+        .as_ref()?;
     let mut total = None;
     for found in parts.captures_iter(text) {
         let factor: i64 = found[1].parse().ok()?;
@@ -257,7 +315,10 @@ pub fn parse_duration(text: &str) -> Option<i64> {
         for (variants, nanos) in UNITS {
             let (last, exact) = variants.split_last()?;
             if exact.contains(&unit.as_str()) || unit.starts_with(last) {
-                total = Some(i64::wrapping_add(total.unwrap_or(0), factor.wrapping_mul(*nanos)));
+                total = Some(i64::wrapping_add(
+                    total.unwrap_or(0),
+                    factor.wrapping_mul(*nanos),
+                ));
             }
         }
     }

@@ -8,7 +8,9 @@ pub use tiphys_gocompat::text::quote as quoted;
 pub fn make_whole(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
-            let whole = number.as_f64().filter(|f| f.fract() == 0.0 && f.abs() < 1e18);
+            let whole = number
+                .as_f64()
+                .filter(|f| f.fract() == 0.0 && f.abs() < 1e18);
             if let Some(whole) = whole {
                 *value = (whole as i64).into();
             }
@@ -16,7 +18,9 @@ pub fn make_whole(value: &mut Value) {
         Value::Number(number) if number.is_u64() && !number.is_i64() => {
             // Go has a fraction of it then, which it writes with as many digits as tell it from others.
             let rounded = json_float(number.as_f64().unwrap_or(0.0));
-            *value = rounded.parse::<u64>().map_or(number.as_f64().into(), Value::from);
+            *value = rounded
+                .parse::<u64>()
+                .map_or(number.as_f64().into(), Value::from);
         }
         Value::Array(list) => list.iter_mut().for_each(make_whole),
         Value::Object(map) => map.values_mut().for_each(make_whole),
@@ -35,10 +39,18 @@ pub fn float(f: f64) -> String {
         return "NaN".into();
     }
     if f.is_infinite() {
-        return if f > 0.0 { "+Inf".into() } else { "-Inf".into() };
+        return if f > 0.0 {
+            "+Inf".into()
+        } else {
+            "-Inf".into()
+        };
     }
     if f == 0.0 {
-        return if f.is_sign_negative() { "-0".into() } else { "0".into() };
+        return if f.is_sign_negative() {
+            "-0".into()
+        } else {
+            "0".into()
+        };
     }
     let magnitude = f.abs();
     if (1e-4..1e6).contains(&magnitude) {
@@ -46,7 +58,9 @@ pub fn float(f: f64) -> String {
     }
     let text = format!("{f:e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let (sign, number) = exponent.strip_prefix('-').map_or(('+', exponent), |n| ('-', n));
+    let (sign, number) = exponent
+        .strip_prefix('-')
+        .map_or(('+', exponent), |n| ('-', n));
     format!("{digits}e{sign}{number:0>2}")
 }
 
@@ -66,7 +80,13 @@ pub fn plain(value: &Value) -> String {
         Value::String(s) => s.clone(),
         Value::Number(n) if n.is_f64() => float(n.as_f64().unwrap_or(0.0)),
         Value::Array(list) => format!("[{}]", list.iter().map(plain).collect::<Vec<_>>().join(" ")),
-        Value::Object(map) => format!("map[{}]", map.iter().map(|(k, v)| format!("{k}:{}", plain(v))).collect::<Vec<_>>().join(" ")),
+        Value::Object(map) => format!(
+            "map[{}]",
+            map.iter()
+                .map(|(k, v)| format!("{k}:{}", plain(v)))
+                .collect::<Vec<_>>()
+                .join(" ")
+        ),
         other => other.to_string(),
     }
 }
@@ -112,7 +132,9 @@ fn json_float(f: f64) -> String {
     if f != 0.0 && !(1e-6..1e21).contains(&f.abs()) {
         let text = format!("{f:e}");
         return match text.split_once('e') {
-            Some((digits, exponent)) if !exponent.starts_with('-') => format!("{digits}e+{exponent}"),
+            Some((digits, exponent)) if !exponent.starts_with('-') => {
+                format!("{digits}e+{exponent}")
+            }
             _ => text,
         };
     }
@@ -120,9 +142,14 @@ fn json_float(f: f64) -> String {
 }
 
 pub fn json_string(text: &str, out: &mut String) {
-    for (i, piece) in text.split_inclusive(['<', '>', '&', '\u{2028}', '\u{2029}']).enumerate() {
+    for (i, piece) in text
+        .split_inclusive(['<', '>', '&', '\u{2028}', '\u{2029}'])
+        .enumerate()
+    {
         let (body, special) = match piece.chars().next_back() {
-            Some(c @ ('<' | '>' | '&' | '\u{2028}' | '\u{2029}')) => (&piece[..piece.len() - c.len_utf8()], Some(c)),
+            Some(c @ ('<' | '>' | '&' | '\u{2028}' | '\u{2029}')) => {
+                (&piece[..piece.len() - c.len_utf8()], Some(c))
+            }
             _ => (piece, None),
         };
         if i == 0 {
@@ -145,8 +172,20 @@ mod tests {
     #[test]
     fn values_look_as_in_go() {
         assert_eq!(quoted("a\"b\n\u{1}"), "\"a\\\"b\\n\\x01\"");
-        assert_eq!([float(2.0), float(0.5), float(1e21), float(1e-5), float(-0.25)], ["2", "0.5", "1e+21", "1e-05", "-0.25"]);
-        assert_eq!(json(&json!({"b": "<x>", "a": [1, 2.5, null]})), "{\"a\":[1,2.5,null],\"b\":\"\\u003cx\\u003e\"}");
+        assert_eq!(
+            [
+                float(2.0),
+                float(0.5),
+                float(1e21),
+                float(1e-5),
+                float(-0.25)
+            ],
+            ["2", "0.5", "1e+21", "1e-05", "-0.25"]
+        );
+        assert_eq!(
+            json(&json!({"b": "<x>", "a": [1, 2.5, null]})),
+            "{\"a\":[1,2.5,null],\"b\":\"\\u003cx\\u003e\"}"
+        );
         assert_eq!(json(&json!("")), "\"\"");
     }
 }

@@ -16,11 +16,21 @@ pub fn check(node: &Node, value: &Value) -> Vec<Problem> {
 
 fn in_map(node: &Node, map: &Map<String, Value>, path: &str, problems: &mut Vec<Problem>) {
     if let Some(of) = node.additional.schema() {
-        map.iter().for_each(|(key, item)| below(of, item, &format!("{path}[{key}]"), problems));
+        map.iter()
+            .for_each(|(key, item)| below(of, item, &format!("{path}[{key}]"), problems));
     }
     for (key, item) in map {
         if let Some(of) = node.properties.get(key) {
-            below(of, item, &if path.is_empty() { key.clone() } else { format!("{path}.{key}") }, problems);
+            below(
+                of,
+                item,
+                &if path.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{path}.{key}")
+                },
+                problems,
+            );
         }
     }
 }
@@ -30,14 +40,18 @@ fn below(node: &Node, value: &Value, path: &str, problems: &mut Vec<Problem>) {
         Value::Object(map) => in_map(node, map, path, problems),
         Value::Array(list) => {
             match node.list_type.as_deref() {
-                Some("set") => repeated(list.iter().map(gone_over)).into_iter().for_each(|i| {
-                    problems.push(Problem::duplicate(&format!("{path}[{i}]"), &list[i]));
-                }),
+                Some("set") => repeated(list.iter().map(gone_over))
+                    .into_iter()
+                    .for_each(|i| {
+                        problems.push(Problem::duplicate(&format!("{path}[{i}]"), &list[i]));
+                    }),
                 Some("map") => keyed(node, list, path, problems),
                 _ => {}
             }
             if let Some(items) = &node.items {
-                list.iter().enumerate().for_each(|(i, item)| below(items, item, &format!("{path}[{i}]"), problems));
+                list.iter()
+                    .enumerate()
+                    .for_each(|(i, item)| below(items, item, &format!("{path}[{i}]"), problems));
             }
         }
         _ => {}
@@ -64,15 +78,28 @@ fn repeated(identities: impl Iterator<Item = String>) -> Vec<usize> {
 }
 
 fn keyed(node: &Node, list: &[Value], path: &str, problems: &mut Vec<Problem>) {
-    if let Some(i) = list.iter().position(|item| !item.is_object() && !item.is_null()) {
-        problems.push(Problem::invalid(&format!("{path}[{i}]"), &list[i], "must be an object for an array of list-type map"));
+    if let Some(i) = list
+        .iter()
+        .position(|item| !item.is_object() && !item.is_null())
+    {
+        problems.push(Problem::invalid(
+            &format!("{path}[{i}]"),
+            &list[i],
+            "must be an object for an array of list-type map",
+        ));
         return;
     }
     let key_of = |item: &Value| -> Value {
-        let keys = node.list_map_keys.iter().filter_map(|k| Some((k.clone(), item.get(k)?.clone())));
+        let keys = node
+            .list_map_keys
+            .iter()
+            .filter_map(|k| Some((k.clone(), item.get(k)?.clone())));
         json!(keys.collect::<Map<String, Value>>())
     };
     for i in repeated(list.iter().map(|item| key_of(item).to_string())) {
-        problems.push(Problem::duplicate(&format!("{path}[{i}]"), &key_of(&list[i])));
+        problems.push(Problem::duplicate(
+            &format!("{path}[{i}]"),
+            &key_of(&list[i]),
+        ));
     }
 }

@@ -132,7 +132,10 @@ pub fn from_go(text: &str) -> String {
                     let rest: String = chars.clone().collect();
                     let end = rest.find("\\E").unwrap_or(rest.len());
                     out.push_str(&regex::escape(&rest[..end]));
-                    chars.by_ref().take(rest[..end].chars().count() + 2).for_each(|_| {});
+                    chars
+                        .by_ref()
+                        .take(rest[..end].chars().count() + 2)
+                        .for_each(|_| {});
                 }
                 Some(other) => out.extend(['\\', other]),
                 None => out.push('\\'),
@@ -171,11 +174,18 @@ pub fn from_go(text: &str) -> String {
 
 /// Compiles a pattern as Go would, as far as the two languages agree.
 pub fn compile_pattern(text: &str) -> Option<Regex> {
-    regex::RegexBuilder::new(&from_go(text)).size_limit(MAX_PATTERN).dfa_size_limit(MAX_PATTERN).build().ok()
+    regex::RegexBuilder::new(&from_go(text))
+        .size_limit(MAX_PATTERN)
+        .dfa_size_limit(MAX_PATTERN)
+        .build()
+        .ok()
 }
 
 fn text(map: &Map<String, Value>, key: &str) -> String {
-    map.get(key).and_then(Value::as_str).unwrap_or("").to_owned()
+    map.get(key)
+        .and_then(Value::as_str)
+        .unwrap_or("")
+        .to_owned()
 }
 
 fn optional_text(map: &Map<String, Value>, key: &str) -> Option<String> {
@@ -193,11 +203,18 @@ pub fn integer(map: &Map<String, Value>, key: &str) -> Option<i64> {
 
 pub fn words(map: &Map<String, Value>, key: &str) -> Vec<String> {
     let list = map.get(key).and_then(Value::as_array);
-    list.map(|l| l.iter().filter_map(|w| w.as_str().map(str::to_owned)).collect()).unwrap_or_default()
+    list.map(|l| {
+        l.iter()
+            .filter_map(|w| w.as_str().map(str::to_owned))
+            .collect()
+    })
+    .unwrap_or_default()
 }
 
 fn rules(map: &Map<String, Value>) -> Vec<Rule> {
-    let list = map.get("x-kubernetes-validations").and_then(Value::as_array);
+    let list = map
+        .get("x-kubernetes-validations")
+        .and_then(Value::as_array);
     let rule = |rule: &Map<String, Value>| Rule {
         rule: text(rule, "rule"),
         message: text(rule, "message"),
@@ -206,7 +223,8 @@ fn rules(map: &Map<String, Value>) -> Vec<Rule> {
         field_path: text(rule, "fieldPath"),
         optional_old_self: rule.get("optionalOldSelf").and_then(Value::as_bool),
     };
-    list.map(|l| l.iter().filter_map(Value::as_object).map(rule).collect()).unwrap_or_default()
+    list.map(|l| l.iter().filter_map(Value::as_object).map(rule).collect())
+        .unwrap_or_default()
 }
 
 impl Node {
@@ -221,13 +239,27 @@ impl Node {
     }
 
     fn at(schema: &Value, depth: usize, of_defaults: bool) -> Self {
-        let Some(map) = schema.as_object().filter(|_| depth <= MAX_DEPTH) else { return Self::default() };
+        let Some(map) = schema.as_object().filter(|_| depth <= MAX_DEPTH) else {
+            return Self::default();
+        };
         let child = |value: &Value| Self::at(value, depth + 1, of_defaults);
-        let list =
-            |key: &str| -> Vec<Node> { map.get(key).and_then(Value::as_array).map(|l| l.iter().map(child).collect()).unwrap_or_default() };
-        let boxed = |key: &str| map.get(key).filter(|v| v.is_object()).map(|v| Box::new(child(v)));
-        let bound =
-            |key: &str, exclusive: &str| map.get(key).and_then(Value::as_f64).map(|limit| Bound { limit, exclusive: flag(map, exclusive) });
+        let list = |key: &str| -> Vec<Node> {
+            map.get(key)
+                .and_then(Value::as_array)
+                .map(|l| l.iter().map(child).collect())
+                .unwrap_or_default()
+        };
+        let boxed = |key: &str| {
+            map.get(key)
+                .filter(|v| v.is_object())
+                .map(|v| Box::new(child(v)))
+        };
+        let bound = |key: &str, exclusive: &str| {
+            map.get(key).and_then(Value::as_f64).map(|limit| Bound {
+                limit,
+                exclusive: flag(map, exclusive),
+            })
+        };
         let properties = map.get("properties").and_then(Value::as_object);
         let mut node = Self {
             kind: text(map, "type"),
@@ -242,20 +274,33 @@ impl Node {
             multiple_of: map.get("multipleOf").and_then(Value::as_f64),
             max_length: integer(map, "maxLength"),
             min_length: integer(map, "minLength"),
-            pattern: optional_text(map, "pattern").filter(|p| !p.is_empty()).map(|text| Pattern { regex: compile_pattern(&text), text }),
+            pattern: optional_text(map, "pattern")
+                .filter(|p| !p.is_empty())
+                .map(|text| Pattern {
+                    regex: compile_pattern(&text),
+                    text,
+                }),
             max_items: integer(map, "maxItems"),
             min_items: integer(map, "minItems"),
             unique_items: flag(map, "uniqueItems"),
             max_properties: integer(map, "maxProperties"),
             min_properties: integer(map, "minProperties"),
             required: words(map, "required"),
-            enum_values: map.get("enum").and_then(Value::as_array).cloned().unwrap_or_default(),
+            enum_values: map
+                .get("enum")
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default(),
             all_of: list("allOf"),
             any_of: list("anyOf"),
             one_of: list("oneOf"),
             not: boxed("not"),
             items: boxed("items"),
-            properties: properties.into_iter().flatten().map(|(name, value)| (name.clone(), child(value))).collect(),
+            properties: properties
+                .into_iter()
+                .flatten()
+                .map(|(name, value)| (name.clone(), child(value)))
+                .collect(),
             additional: match map.get("additionalProperties") {
                 Some(Value::Bool(allowed)) => Additional::Any(*allowed),
                 Some(value @ Value::Object(_)) => Additional::Schema(Box::new(child(value))),
@@ -274,17 +319,28 @@ impl Node {
 
     /// Schemas below this one that rules may stand in.
     fn children(&self) -> impl Iterator<Item = &Node> {
-        self.properties.values().chain(self.items.as_deref()).chain(self.additional.schema()).chain(&self.all_of)
+        self.properties
+            .values()
+            .chain(self.items.as_deref())
+            .chain(self.additional.schema())
+            .chain(&self.all_of)
     }
 
     /// The schema of a key of a map: a property's, or that of `additionalProperties`.
     pub fn field(&self, name: &str) -> Option<&Node> {
-        self.properties.get(name).or_else(|| self.additional.schema())
+        self.properties
+            .get(name)
+            .or_else(|| self.additional.schema())
     }
 
     /// The format that is checked: one that this version of Kubernetes knows for the type.
     pub fn checked_format(&self) -> &str {
-        if self.of_defaults || formats::is_known(if self.int_or_string { "*" } else { &self.kind }, &self.format) {
+        if self.of_defaults
+            || formats::is_known(
+                if self.int_or_string { "*" } else { &self.kind },
+                &self.format,
+            )
+        {
             &self.format
         } else {
             ""

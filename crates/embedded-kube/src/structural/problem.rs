@@ -15,17 +15,37 @@ pub struct Problem {
 }
 
 impl Problem {
-    fn new(reason: &'static str, path: &str, head: &str, value: Option<String>, detail: &str) -> Self {
+    fn new(
+        reason: &'static str,
+        path: &str,
+        head: &str,
+        value: Option<String>,
+        detail: &str,
+    ) -> Self {
         let mut text = head.to_owned();
-        for part in value.as_deref().into_iter().chain((!detail.is_empty()).then_some(detail)) {
+        for part in value
+            .as_deref()
+            .into_iter()
+            .chain((!detail.is_empty()).then_some(detail))
+        {
             text.push_str(": ");
             text.push_str(part);
         }
-        Self { reason, path: path.to_owned(), text }
+        Self {
+            reason,
+            path: path.to_owned(),
+            text,
+        }
     }
 
     pub fn invalid(path: &str, value: &Value, detail: &str) -> Self {
-        Self::new("FieldValueInvalid", path, "Invalid value", Some(gofmt::bad_value(value)), detail)
+        Self::new(
+            "FieldValueInvalid",
+            path,
+            "Invalid value",
+            Some(gofmt::bad_value(value)),
+            detail,
+        )
     }
 
     /// Without a value.
@@ -34,7 +54,13 @@ impl Problem {
     }
 
     pub fn type_invalid(path: &str, value: &Value, detail: &str) -> Self {
-        Self::new("FieldValueTypeInvalid", path, "Invalid value", Some(gofmt::bad_value(value)), detail)
+        Self::new(
+            "FieldValueTypeInvalid",
+            path,
+            "Invalid value",
+            Some(gofmt::bad_value(value)),
+            detail,
+        )
     }
 
     pub fn required(path: &str, detail: &str) -> Self {
@@ -46,7 +72,13 @@ impl Problem {
     }
 
     pub fn duplicate(path: &str, value: &Value) -> Self {
-        Self::new("FieldValueDuplicate", path, "Duplicate value", Some(gofmt::bad_value(value)), "")
+        Self::new(
+            "FieldValueDuplicate",
+            path,
+            "Duplicate value",
+            Some(gofmt::bad_value(value)),
+            "",
+        )
     }
 
     pub fn duplicate_bare(path: &str) -> Self {
@@ -55,18 +87,41 @@ impl Problem {
 
     pub fn not_supported(path: &str, value: &Value, allowed: &[String]) -> Self {
         let allowed: Vec<String> = allowed.iter().map(|a| gofmt::quoted(a)).collect();
-        let detail = if allowed.is_empty() { String::new() } else { format!("supported values: {}", allowed.join(", ")) };
-        Self::new("FieldValueNotSupported", path, "Unsupported value", Some(gofmt::bad_value(value)), &detail)
+        let detail = if allowed.is_empty() {
+            String::new()
+        } else {
+            format!("supported values: {}", allowed.join(", "))
+        };
+        Self::new(
+            "FieldValueNotSupported",
+            path,
+            "Unsupported value",
+            Some(gofmt::bad_value(value)),
+            &detail,
+        )
     }
 
     pub fn too_long(path: &str, max: i64) -> Self {
-        let detail = if max >= 0 { format!("may not be more than {max} bytes") } else { "value is too long".to_owned() };
+        let detail = if max >= 0 {
+            format!("may not be more than {max} bytes")
+        } else {
+            "value is too long".to_owned()
+        };
         Self::new("FieldValueTooLong", path, "Too long", None, &detail)
     }
 
     pub fn too_many(path: &str, found: i64, max: i64) -> Self {
-        let detail = format!("must have at most {max} {}", if max == 1 { "item" } else { "items" });
-        Self::new("FieldValueTooMany", path, "Too many", Some(found.to_string()), &detail)
+        let detail = format!(
+            "must have at most {max} {}",
+            if max == 1 { "item" } else { "items" }
+        );
+        Self::new(
+            "FieldValueTooMany",
+            path,
+            "Too many",
+            Some(found.to_string()),
+            &detail,
+        )
     }
 
     pub fn internal(path: &str, detail: &str) -> Self {
@@ -81,6 +136,10 @@ impl Problem {
 
 impl From<Problem> for Cause {
     fn from(problem: Problem) -> Self {
-        Self { reason: problem.reason, message: problem.text, field: problem.path }
+        Self {
+            reason: problem.reason,
+            message: problem.text,
+            field: problem.path,
+        }
     }
 }

@@ -22,7 +22,11 @@ pub fn prune_part(value: &mut Value, node: &Node) {
 }
 
 fn join(path: &str, key: &str) -> String {
-    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+    if path.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{path}.{key}")
+    }
 }
 
 fn walk(value: &mut Value, node: Option<&Node>, root: bool, path: &str, removed: &mut Vec<String>) {
@@ -41,7 +45,9 @@ fn walk(value: &mut Value, node: Option<&Node>, root: bool, path: &str, removed:
                 };
                 match property {
                     Some(of) => walk(item, Some(of), false, &join(path, key), removed),
-                    None if additional.is_said() => walk(item, additional.schema(), false, &join(path, key), removed),
+                    None if additional.is_said() => {
+                        walk(item, additional.schema(), false, &join(path, key), removed)
+                    }
                     None if preserve => {}
                     None => gone.push(key.clone()),
                 }
@@ -71,10 +77,19 @@ fn walk(value: &mut Value, node: Option<&Node>, root: bool, path: &str, removed:
 fn walk_keeping(value: &mut Value, node: &Node, path: &str, removed: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
-            for (key, item) in map.iter_mut().filter(|(key, _)| !(node.embedded && META.contains(&key.as_str()))) {
+            for (key, item) in map
+                .iter_mut()
+                .filter(|(key, _)| !(node.embedded && META.contains(&key.as_str())))
+            {
                 match node.properties.get(key) {
                     Some(of) => walk(item, Some(of), false, &join(path, key), removed),
-                    None if node.additional.is_said() => walk(item, node.additional.schema(), false, &join(path, key), removed),
+                    None if node.additional.is_said() => walk(
+                        item,
+                        node.additional.schema(),
+                        false,
+                        &join(path, key),
+                        removed,
+                    ),
                     None => {}
                 }
             }
@@ -98,9 +113,12 @@ pub fn drop_nulls(value: &mut Value, node: Option<&Node>) {
                 let of = node.and_then(|n| n.field(key));
                 !(item.is_null() && of.is_some_and(|of| !of.nullable && of.default.is_none()))
             });
-            map.iter_mut().for_each(|(key, item)| drop_nulls(item, node.and_then(|n| n.field(key))));
+            map.iter_mut()
+                .for_each(|(key, item)| drop_nulls(item, node.and_then(|n| n.field(key))));
         }
-        Value::Array(list) => list.iter_mut().for_each(|item| drop_nulls(item, node.and_then(|n| n.items.as_deref()))),
+        Value::Array(list) => list
+            .iter_mut()
+            .for_each(|item| drop_nulls(item, node.and_then(|n| n.items.as_deref()))),
         _ => {}
     }
 }
@@ -131,7 +149,10 @@ pub fn fill_in(value: &mut Value, node: &Node) {
             }
         }
         Value::Array(list) => {
-            for (item, of) in list.iter_mut().zip(std::iter::repeat(node.items.as_deref())) {
+            for (item, of) in list
+                .iter_mut()
+                .zip(std::iter::repeat(node.items.as_deref()))
+            {
                 if let Some(of) = of {
                     put(item, of);
                     fill_in(item, of);
@@ -149,14 +170,19 @@ mod tests {
 
     #[test]
     fn unknown_fields_and_nulls_go_and_defaults_come() {
-        let node = Node::read(&json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        let node = Node::read(
+            &json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
             "a": {"type": "string", "default": "x"}, "n": {"type": "string", "nullable": true, "default": "y"},
             "open": {"type": "object", "x-kubernetes-preserve-unknown-fields": true,
                 "properties": {"known": {"type": "object", "properties": {"k": {"type": "string"}}}}},
-            "list": {"type": "array", "items": {"type": "object", "properties": {"q": {"type": "integer", "default": 1}}}}}}}}));
+            "list": {"type": "array", "items": {"type": "object", "properties": {"q": {"type": "integer", "default": 1}}}}}}}}),
+        );
         let mut value = json!({"kind": "K", "metadata": {"odd": 1}, "spec": {"a": null, "n": null, "b": 1,
             "open": {"any": {"x": 1}, "known": {"k": "v", "gone": 1}}, "list": [{"q": null, "z": 1}, {}]}});
-        assert_eq!(prune(&mut value, &node), ["spec.b", "spec.list[0].z", "spec.open.known.gone"]);
+        assert_eq!(
+            prune(&mut value, &node),
+            ["spec.b", "spec.list[0].z", "spec.open.known.gone"]
+        );
         drop_nulls(&mut value, Some(&node));
         fill_in(&mut value, &node);
         assert_eq!(

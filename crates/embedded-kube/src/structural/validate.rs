@@ -45,8 +45,13 @@ enum Kind {
 
 impl Outcome {
     fn add(&mut self, kind: Kind, path: &str, message: String) {
-        let found = Found { kind, path: path.to_owned(), message };
-        if self.errors.len() < MAX_ERRORS && !self.errors.iter().any(|e| e.message == found.message) {
+        let found = Found {
+            kind,
+            path: path.to_owned(),
+            message,
+        };
+        if self.errors.len() < MAX_ERRORS && !self.errors.iter().any(|e| e.message == found.message)
+        {
             self.errors.push(found);
         }
     }
@@ -66,7 +71,11 @@ impl Outcome {
 /// Every place where `value` does not fit. `prefix` is the path of the value itself (empty for a whole object).
 pub fn check(node: &Node, value: &Value, old: Option<&Value>, prefix: &str) -> Vec<Problem> {
     let outcome = outer(node, value, old, "", 0);
-    outcome.errors.into_iter().map(|found| problem(found, prefix)).collect()
+    outcome
+        .errors
+        .into_iter()
+        .map(|found| problem(found, prefix))
+        .collect()
 }
 
 fn problem(found: Found, prefix: &str) -> Problem {
@@ -77,20 +86,40 @@ fn problem(found: Found, prefix: &str) -> Problem {
         (false, true) => prefix.to_owned(),
         (false, false) => format!("{prefix}.{tail}"),
     };
-    let make = |reason, text: String| Problem { reason, path: path.clone(), text };
+    let make = |reason, text: String| Problem {
+        reason,
+        path: path.clone(),
+        text,
+    };
     match found.kind {
         Kind::Required => Problem::required(&path, ""),
         Kind::Enum(value, allowed) => {
             let allowed: Vec<String> = allowed.iter().map(|a| gofmt::quoted(a)).collect();
-            make("FieldValueNotSupported", format!("Unsupported value: {value}: supported values: {}", allowed.join(", ")))
+            make(
+                "FieldValueNotSupported",
+                format!(
+                    "Unsupported value: {value}: supported values: {}",
+                    allowed.join(", ")
+                ),
+            )
         }
         Kind::TooLong(max) => Problem::too_long(&path, max),
         Kind::TooMany(n, max) => Problem::too_many(&path, n, max),
-        Kind::Type(value) => make("FieldValueTypeInvalid", format!("Invalid value: {value}: {}", found.message)),
-        Kind::Invalid(value) => make("FieldValueInvalid", format!("Invalid value: {value}: {}", found.message)),
+        Kind::Type(value) => make(
+            "FieldValueTypeInvalid",
+            format!("Invalid value: {value}: {}", found.message),
+        ),
+        Kind::Invalid(value) => make(
+            "FieldValueInvalid",
+            format!("Invalid value: {value}: {}", found.message),
+        ),
         Kind::General => {
             let path = if prefix.is_empty() { NO_FIELD } else { prefix };
-            Problem { reason: "FieldValueInvalid", path: path.to_owned(), text: format!("Invalid value: \"\": {}", found.message) }
+            Problem {
+                reason: "FieldValueInvalid",
+                path: path.to_owned(),
+                text: format!("Invalid value: \"\": {}", found.message),
+            }
         }
     }
 }
@@ -99,7 +128,10 @@ fn problem(found: Found, prefix: &str) -> Problem {
 fn outer(node: &Node, value: &Value, old: Option<&Value>, path: &str, depth: usize) -> Outcome {
     let outcome = inner(node, value, old, path, depth);
     if !outcome.is_valid() && old.is_some_and(|old| is_unchanged(node, old, value)) {
-        return Outcome { errors: Vec::new(), matches: outcome.matches };
+        return Outcome {
+            errors: Vec::new(),
+            matches: outcome.matches,
+        };
     }
     outcome
 }
@@ -167,11 +199,16 @@ fn json_type(value: &Value) -> (&'static str, &'static str) {
 }
 
 fn is_whole(f: f64) -> bool {
-    f.is_finite() && f.abs() < 9.007_199_254_740_992e15 && (f - f.round()).abs() < 1e-9 * f.abs().max(1.0)
+    f.is_finite()
+        && f.abs() < 9.007_199_254_740_992e15
+        && (f - f.round()).abs() < 1e-9 * f.abs().max(1.0)
 }
 
 fn wrong_type(out: &mut Outcome, path: &str, wanted: &str, found: &str) {
-    let message = format!("{path} in body must be of type {wanted}: {}", gofmt::quoted(found));
+    let message = format!(
+        "{path} in body must be of type {wanted}: {}",
+        gofmt::quoted(found)
+    );
     out.add(Kind::Type(gofmt::quoted(found)), path, message);
 }
 
@@ -191,7 +228,9 @@ fn of_type(node: &Node, value: &Value, path: &str) -> Outcome {
     let text_like = matches!(value, Value::String(_) | Value::Array(_));
     let numeric = types.contains(&"number") || types.contains(&"integer");
     let fits = types.contains(&found)
-        || (found == "number" && types.contains(&"integer") && value.as_f64().is_some_and(is_whole))
+        || (found == "number"
+            && types.contains(&"integer")
+            && value.as_f64().is_some_and(is_whole))
         || (found == "integer" && types.contains(&"number"));
     if !text_like && !format.is_empty() && !fits && found_format != format {
         wrong_type(&mut out, path, format, found_format);
@@ -209,9 +248,18 @@ fn of_type(node: &Node, value: &Value, path: &str) -> Outcome {
 
 fn one_of_enum(node: &Node, value: &Value, path: &str) -> Outcome {
     let mut out = Outcome::default();
-    if !node.enum_values.is_empty() && (value.is_null() || !node.enum_values.iter().any(|one| allowed::is(value, one))) {
-        let allowed = node.enum_values.iter().map(|v| v.as_str().map_or_else(|| gofmt::json(v), str::to_owned)).collect();
-        let message = format!("{path} in body should be one of {}", gofmt::json(&node.enum_values.clone().into()));
+    if !node.enum_values.is_empty()
+        && (value.is_null() || !node.enum_values.iter().any(|one| allowed::is(value, one)))
+    {
+        let allowed = node
+            .enum_values
+            .iter()
+            .map(|v| v.as_str().map_or_else(|| gofmt::json(v), str::to_owned))
+            .collect();
+        let message = format!(
+            "{path} in body should be one of {}",
+            gofmt::json(&node.enum_values.clone().into())
+        );
         out.add(Kind::Enum(gofmt::bad_value(value), allowed), path, message);
     }
     out
@@ -227,13 +275,27 @@ fn string(node: &Node, value: &Value, text: &str, path: &str) -> Outcome {
     let length = text.chars().count() as i64;
     let shown = gofmt::bad_value(value);
     if let Some(max) = node.max_length.filter(|max| length > *max) {
-        out.add(Kind::TooLong(max), path, format!("{path} in body should be at most {max} chars long"));
+        out.add(
+            Kind::TooLong(max),
+            path,
+            format!("{path} in body should be at most {max} chars long"),
+        );
     } else if let Some(min) = node.min_length.filter(|min| length < *min) {
-        invalid(&mut out, path, shown, &format!("should be at least {min} chars long"));
+        invalid(
+            &mut out,
+            path,
+            shown,
+            &format!("should be at least {min} chars long"),
+        );
     } else if let Some(pattern) = &node.pattern
         && !pattern.regex.as_ref().is_some_and(|r| r.is_match(text))
     {
-        invalid(&mut out, path, shown, &format!("should match '{}'", pattern.text));
+        invalid(
+            &mut out,
+            path,
+            shown,
+            &format!("should match '{}'", pattern.text),
+        );
     }
     out
 }
@@ -242,7 +304,10 @@ fn format(node: &Node, value: &Value, text: &str, path: &str) -> Outcome {
     let mut out = Outcome::default();
     let format = node.checked_format();
     if !formats::matches(format, text) {
-        let message = format!("{path} in body must be of type {format}: {}", gofmt::quoted(text));
+        let message = format!(
+            "{path} in body must be of type {format}: {}",
+            gofmt::quoted(text)
+        );
         out.add(Kind::Type(gofmt::bad_value(value)), path, message);
     }
     out
@@ -268,9 +333,15 @@ fn in_range(node: &Node, value: f64, whole: Option<i64>) -> bool {
 fn range_text(node: &Node, prefix: &str, path: &str) -> String {
     let known = node.checked_format();
     if known.is_empty() {
-        format!("{prefix} value must be of type {} (default format) in {path}", node.kind)
+        format!(
+            "{prefix} value must be of type {} (default format) in {path}",
+            node.kind
+        )
     } else {
-        format!("{prefix} value must be of type {} with format {known} in {path}", node.kind)
+        format!(
+            "{prefix} value must be of type {} with format {known} in {path}",
+            node.kind
+        )
     }
 }
 
@@ -291,17 +362,25 @@ fn number(node: &Node, value: &Value, path: &str) -> Outcome {
     };
     let (multiple_fits, min_fits, max_fits) = (
         node.multiple_of.is_none_or(|m| bounds_fit(m, "MultipleOf")),
-        node.minimum.is_none_or(|b| bounds_fit(b.limit, "Minimum boundary")),
-        node.maximum.is_none_or(|b| bounds_fit(b.limit, "Maximum boundary")),
+        node.minimum
+            .is_none_or(|b| bounds_fit(b.limit, "Minimum boundary")),
+        node.maximum
+            .is_none_or(|b| bounds_fit(b.limit, "Maximum boundary")),
     );
     if let Some(step) = node.multiple_of {
         multiple(&mut out, step, (f, whole.filter(|_| multiple_fits)), path);
     }
     let shown = gofmt::bad_value(value);
-    if let Some(text) = node.minimum.and_then(|b| below(b, f, whole.filter(|_| min_fits))) {
+    if let Some(text) = node
+        .minimum
+        .and_then(|b| below(b, f, whole.filter(|_| min_fits)))
+    {
         invalid(&mut out, path, shown.clone(), &text);
     }
-    if let Some(text) = node.maximum.and_then(|b| above(b, f, whole.filter(|_| max_fits))) {
+    if let Some(text) = node
+        .maximum
+        .and_then(|b| above(b, f, whole.filter(|_| max_fits)))
+    {
         invalid(&mut out, path, shown, &text);
     }
     out.matches += 1;
@@ -312,37 +391,73 @@ fn below(bound: Bound, f: f64, whole: Option<i64>) -> Option<String> {
     let (bad, shown) = match whole {
         Some(n) => {
             let min = bound.limit as i64;
-            ((!bound.exclusive && n < min) || (bound.exclusive && n <= min), min.to_string())
+            (
+                (!bound.exclusive && n < min) || (bound.exclusive && n <= min),
+                min.to_string(),
+            )
         }
-        None => ((!bound.exclusive && f < bound.limit) || (bound.exclusive && f <= bound.limit), gofmt::float(bound.limit)),
+        None => (
+            (!bound.exclusive && f < bound.limit) || (bound.exclusive && f <= bound.limit),
+            gofmt::float(bound.limit),
+        ),
     };
-    bad.then(|| format!("should be greater than {}{shown}", if bound.exclusive { "" } else { "or equal to " }))
+    bad.then(|| {
+        format!(
+            "should be greater than {}{shown}",
+            if bound.exclusive { "" } else { "or equal to " }
+        )
+    })
 }
 
 fn above(bound: Bound, f: f64, whole: Option<i64>) -> Option<String> {
     let (bad, shown) = match whole {
         Some(n) => {
             let max = bound.limit as i64;
-            ((!bound.exclusive && n > max) || (bound.exclusive && n >= max), max.to_string())
+            (
+                (!bound.exclusive && n > max) || (bound.exclusive && n >= max),
+                max.to_string(),
+            )
         }
-        None => ((!bound.exclusive && f > bound.limit) || (bound.exclusive && f >= bound.limit), gofmt::float(bound.limit)),
+        None => (
+            (!bound.exclusive && f > bound.limit) || (bound.exclusive && f >= bound.limit),
+            gofmt::float(bound.limit),
+        ),
     };
-    bad.then(|| format!("should be less than {}{shown}", if bound.exclusive { "" } else { "or equal to " }))
+    bad.then(|| {
+        format!(
+            "should be less than {}{shown}",
+            if bound.exclusive { "" } else { "or equal to " }
+        )
+    })
 }
 
 fn multiple(out: &mut Outcome, step: f64, (f, whole): (f64, Option<i64>), path: &str) {
     let not_positive = |out: &mut Outcome, shown: String| {
-        out.add(Kind::Invalid(shown.clone()), path, format!("factor MultipleOf declared for {path} must be positive: {shown}"));
+        out.add(
+            Kind::Invalid(shown.clone()),
+            path,
+            format!("factor MultipleOf declared for {path} must be positive: {shown}"),
+        );
     };
     match whole {
         Some(_) if (step as i64) <= 0 => not_positive(out, (step as i64).to_string()),
-        Some(n) if n % (step as i64) != 0 => invalid(out, path, n.to_string(), &format!("should be a multiple of {}", step as i64)),
+        Some(n) if n % (step as i64) != 0 => invalid(
+            out,
+            path,
+            n.to_string(),
+            &format!("should be a multiple of {}", step as i64),
+        ),
         Some(_) => {}
         None if step <= 0.0 => not_positive(out, plain(step)),
         None => {
             let quotient = if step < 1.0 { 1.0 / step * f } else { f / step };
             if !is_whole(quotient) {
-                invalid(out, path, gofmt::float(f), &format!("should be a multiple of {}", gofmt::float(step)));
+                invalid(
+                    out,
+                    path,
+                    gofmt::float(f),
+                    &format!("should be a multiple of {}", gofmt::float(step)),
+                );
             }
         }
     }
@@ -352,13 +467,21 @@ fn multiple(out: &mut Outcome, step: f64, (f, whole): (f64, Option<i64>), path: 
 pub fn is_unchanged(node: &Node, old: &Value, new: &Value) -> bool {
     match (old, new) {
         (Value::Array(before), Value::Array(list)) if node.list_type.as_deref() == Some("map") => {
-            let Some(items) = &node.items else { return false };
-            let same = |item| old_item(node, Some(old), item).is_some_and(|before| is_unchanged(items, before, item));
+            let Some(items) = &node.items else {
+                return false;
+            };
+            let same = |item| {
+                old_item(node, Some(old), item)
+                    .is_some_and(|before| is_unchanged(items, before, item))
+            };
             before.len() == list.len() && list.iter().all(same)
         }
         (Value::Object(before), Value::Object(map)) => {
             let same = |(key, item): (&String, &Value)| {
-                before.get(key).zip(node.field(key)).is_some_and(|(before, of)| is_unchanged(of, before, item))
+                before
+                    .get(key)
+                    .zip(node.field(key))
+                    .is_some_and(|(before, of)| is_unchanged(of, before, item))
             };
             before.len() == map.len() && map.iter().all(same)
         }
@@ -372,27 +495,61 @@ pub fn old_item<'a>(node: &Node, old: Option<&'a Value>, item: &Value) -> Option
         return None;
     }
     // Without one of its keys, or with one that is no scalar, an element is like no other.
-    let key_of = |key| item.get(key).filter(|value| value.is_string() || value.is_number() || value.is_boolean());
-    let same = |other: &&Value| node.list_map_keys.iter().all(|key| key_of(key).is_some_and(|value| other.get(key) == Some(value)));
-    old?.as_array()?.iter().filter(|o| o.is_object() && item.is_object()).find(same)
+    let key_of = |key| {
+        item.get(key)
+            .filter(|value| value.is_string() || value.is_number() || value.is_boolean())
+    };
+    let same = |other: &&Value| {
+        node.list_map_keys
+            .iter()
+            .all(|key| key_of(key).is_some_and(|value| other.get(key) == Some(value)))
+    };
+    old?.as_array()?
+        .iter()
+        .filter(|o| o.is_object() && item.is_object())
+        .find(same)
 }
 
 fn array(node: &Node, list: &[Value], old: Option<&Value>, path: &str, depth: usize) -> Outcome {
     let mut out = Outcome::default();
     if let Some(items) = &node.items {
         for (i, item) in list.iter().enumerate() {
-            out.merge(outer(items, item, old_item(node, old, item), &format!("{path}[{i}]"), depth + 1));
+            out.merge(outer(
+                items,
+                item,
+                old_item(node, old, item),
+                &format!("{path}[{i}]"),
+                depth + 1,
+            ));
         }
     }
     let n = list.len() as i64;
     if let Some(min) = node.min_items.filter(|min| n < *min) {
-        invalid(&mut out, path, n.to_string(), &format!("should have at least {min} items"));
+        invalid(
+            &mut out,
+            path,
+            n.to_string(),
+            &format!("should have at least {min} items"),
+        );
     }
     if let Some(max) = node.max_items.filter(|max| n > *max) {
-        out.add(Kind::TooMany(n, max), path, format!("{path} in body should have at most {max} items"));
+        out.add(
+            Kind::TooMany(n, max),
+            path,
+            format!("{path} in body should have at most {max} items"),
+        );
     }
-    if node.unique_items && list.iter().enumerate().any(|(i, item)| list[..i].contains(item)) {
-        out.add(Kind::Invalid("\"\"".into()), path, format!("{path} in body shouldn't contain duplicates"));
+    if node.unique_items
+        && list
+            .iter()
+            .enumerate()
+            .any(|(i, item)| list[..i].contains(item))
+    {
+        out.add(
+            Kind::Invalid("\"\"".into()),
+            path,
+            format!("{path} in body shouldn't contain duplicates"),
+        );
     }
     out.matches += 1;
     out
@@ -400,30 +557,60 @@ fn array(node: &Node, list: &[Value], old: Option<&Value>, path: &str, depth: us
 
 fn object(node: &Node, value: &Value, old: Option<&Value>, path: &str, depth: usize) -> Outcome {
     let mut out = Outcome::default();
-    let Some(map) = value.as_object() else { return out };
+    let Some(map) = value.as_object() else {
+        return out;
+    };
     let n = map.len() as i64;
     if let Some(min) = node.min_properties.filter(|min| n < *min) {
-        invalid(&mut out, path, n.to_string(), &format!("should have at least {min} properties"));
+        invalid(
+            &mut out,
+            path,
+            n.to_string(),
+            &format!("should have at least {min} properties"),
+        );
     }
     if let Some(max) = node.max_properties.filter(|max| n > *max) {
-        out.add(Kind::TooMany(n, max), path, format!("{path} in body should have at most {max} properties"));
+        out.add(
+            Kind::TooMany(n, max),
+            path,
+            format!("{path} in body should have at most {max} properties"),
+        );
     }
-    for (key, item) in map.iter().filter(|(key, _)| !node.properties.contains_key(*key)) {
+    for (key, item) in map
+        .iter()
+        .filter(|(key, _)| !node.properties.contains_key(*key))
+    {
         match &node.additional {
             Additional::Any(false) => {
                 let message = format!("{path}.{key} in body is a forbidden property");
                 out.add(Kind::Invalid(gofmt::quoted(key)), path, message);
             }
             Additional::Schema(of) => {
-                out.merge(outer(of, item, old.and_then(|o| o.get(key)), &format!("{path}.{key}"), depth + 1));
+                out.merge(outer(
+                    of,
+                    item,
+                    old.and_then(|o| o.get(key)),
+                    &format!("{path}.{key}"),
+                    depth + 1,
+                ));
             }
             _ => {}
         }
     }
     for (name, of) in &node.properties {
         if let Some(item) = map.get(name) {
-            let at = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-            out.merge(outer(of, item, old.and_then(|o| o.get(name)), &at, depth + 1));
+            let at = if path.is_empty() {
+                name.clone()
+            } else {
+                format!("{path}.{name}")
+            };
+            out.merge(outer(
+                of,
+                item,
+                old.and_then(|o| o.get(name)),
+                &at,
+                depth + 1,
+            ));
         }
     }
     for name in node.required.iter().filter(|name| !map.contains_key(*name)) {
@@ -440,15 +627,27 @@ fn combined(node: &Node, value: &Value, old: Option<&Value>, path: &str, depth: 
     if !node.any_of.is_empty() {
         let (valid, best) = alternatives(&node.any_of, value, old, (path, depth), true);
         if valid == 0 {
-            out.add(Kind::General, path, format!("{quoted} must validate at least one schema (anyOf)"));
+            out.add(
+                Kind::General,
+                path,
+                format!("{quoted} must validate at least one schema (anyOf)"),
+            );
         }
         out.merge(best);
     }
     if !node.one_of.is_empty() {
         let (valid, best) = alternatives(&node.one_of, value, old, (path, depth), false);
         if valid != 1 {
-            let more = if valid == 0 { "Found none valid".to_owned() } else { format!("Found {valid} valid alternatives") };
-            out.add(Kind::General, path, format!("{quoted} must validate one and only one schema (oneOf). {more}"));
+            let more = if valid == 0 {
+                "Found none valid".to_owned()
+            } else {
+                format!("Found {valid} valid alternatives")
+            };
+            out.add(
+                Kind::General,
+                path,
+                format!("{quoted} must validate one and only one schema (oneOf). {more}"),
+            );
         }
         if valid <= 1 {
             out.merge(best);
@@ -463,19 +662,38 @@ fn combined(node: &Node, value: &Value, old: Option<&Value>, path: &str, depth: 
         }
         if valid < node.all_of.len() {
             let more = if valid == 0 { ". None validated" } else { "" };
-            out.add(Kind::General, path, format!("{quoted} must validate all the schemas (allOf){more}"));
+            out.add(
+                Kind::General,
+                path,
+                format!("{quoted} must validate all the schemas (allOf){more}"),
+            );
         }
     }
-    if node.not.as_ref().is_some_and(|not| inner(not, value, old, path, depth + 1).is_valid()) {
-        out.add(Kind::General, path, format!("{quoted} must not validate the schema (not)"));
+    if node
+        .not
+        .as_ref()
+        .is_some_and(|not| inner(not, value, old, path, depth + 1).is_valid())
+    {
+        out.add(
+            Kind::General,
+            path,
+            format!("{quoted} must not validate the schema (not)"),
+        );
     }
     out.matches += 1;
     out
 }
 
 /// How many schemas fit, and the outcome to report: the first that fits, else the one of which most fits.
-fn alternatives(schemas: &[Node], value: &Value, old: Option<&Value>, (path, depth): (&str, usize), stop: bool) -> (usize, Outcome) {
-    let (mut valid, mut first, mut best): (usize, Option<Outcome>, Option<Outcome>) = (0, None, None);
+fn alternatives(
+    schemas: &[Node],
+    value: &Value,
+    old: Option<&Value>,
+    (path, depth): (&str, usize),
+    stop: bool,
+) -> (usize, Outcome) {
+    let (mut valid, mut first, mut best): (usize, Option<Outcome>, Option<Outcome>) =
+        (0, None, None);
     for schema in schemas {
         let result = inner(schema, value, old, path, depth + 1);
         if result.is_valid() {

@@ -15,17 +15,34 @@ fn map(name: &str, data: &Value) -> Value {
 
 /// The next lines of a watch, as JSON, until `n` have come.
 async fn lines(router: &axum::Router, path: &str, n: usize) -> Vec<Value> {
-    let request = http::Request::builder().uri(path).body(axum::body::Body::empty()).expect("a request");
-    let mut body = router.clone().oneshot(request).await.expect("it answers").into_body();
+    let request = http::Request::builder()
+        .uri(path)
+        .body(axum::body::Body::empty())
+        .expect("a request");
+    let mut body = router
+        .clone()
+        .oneshot(request)
+        .await
+        .expect("it answers")
+        .into_body();
     let mut text = String::new();
     let read = async {
         while text.lines().count() < n {
-            let Some(frame) = body.frame().await else { break };
-            text.push_str(std::str::from_utf8(frame.expect("a frame").data_ref().expect("data")).expect("text"));
+            let Some(frame) = body.frame().await else {
+                break;
+            };
+            text.push_str(
+                std::str::from_utf8(frame.expect("a frame").data_ref().expect("data"))
+                    .expect("text"),
+            );
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), read).await.expect("the lines come");
-    text.lines().map(|l| serde_json::from_str(l).expect("JSON")).collect()
+    tokio::time::timeout(Duration::from_secs(10), read)
+        .await
+        .expect("the lines come");
+    text.lines()
+        .map(|l| serde_json::from_str(l).expect("JSON"))
+        .collect()
 }
 
 #[tokio::test]
@@ -33,22 +50,68 @@ async fn a_watch_from_a_list_sees_what_comes_after_it_and_an_old_one_is_gone() {
     let kube = start(Data::Memory).await;
     let router = kube.router();
     let (_, list) = get(&router, MAPS).await;
-    let from = list["metadata"]["resourceVersion"].as_str().expect("a revision").to_owned();
+    let from = list["metadata"]["resourceVersion"]
+        .as_str()
+        .expect("a revision")
+        .to_owned();
     for i in 0..3 {
-        assert_eq!(post(&router, MAPS, &map(&format!("m{i}"), &json!({"k": "v"}))).await.0, 201);
+        assert_eq!(
+            post(&router, MAPS, &map(&format!("m{i}"), &json!({"k": "v"})))
+                .await
+                .0,
+            201
+        );
     }
-    send(&router, "DELETE", &format!("{MAPS}/m1"), "application/json", &Value::Null).await;
+    send(
+        &router,
+        "DELETE",
+        &format!("{MAPS}/m1"),
+        "application/json",
+        &Value::Null,
+    )
+    .await;
     let selector = "fieldSelector=metadata.name%21%3Dkube-root-ca.crt";
-    let seen = lines(&router, &format!("{MAPS}?watch=1&resourceVersion={from}&{selector}"), 4).await;
-    let words: Vec<String> = seen.iter().map(|e| format!("{} {}", e["type"], e["object"]["metadata"]["name"])).collect();
-    assert_eq!(words, ["\"ADDED\" \"m0\"", "\"ADDED\" \"m1\"", "\"ADDED\" \"m2\"", "\"DELETED\" \"m1\""]);
+    let seen = lines(
+        &router,
+        &format!("{MAPS}?watch=1&resourceVersion={from}&{selector}"),
+        4,
+    )
+    .await;
+    let words: Vec<String> = seen
+        .iter()
+        .map(|e| format!("{} {}", e["type"], e["object"]["metadata"]["name"]))
+        .collect();
+    assert_eq!(
+        words,
+        [
+            "\"ADDED\" \"m0\"",
+            "\"ADDED\" \"m1\"",
+            "\"ADDED\" \"m2\"",
+            "\"DELETED\" \"m1\""
+        ]
+    );
     // More changes than are kept.
     for i in 0..8_300 {
         let patch = json!({"data": {"k": i.to_string()}});
-        send(&router, "PATCH", &format!("{MAPS}/m0"), "application/merge-patch+json", &patch).await;
+        send(
+            &router,
+            "PATCH",
+            &format!("{MAPS}/m0"),
+            "application/merge-patch+json",
+            &patch,
+        )
+        .await;
     }
-    let seen = lines(&router, &format!("{MAPS}?watch=1&resourceVersion={from}"), 1).await;
-    assert_eq!((&seen[0]["type"], &seen[0]["object"]["code"]), (&json!("ERROR"), &json!(410)));
+    let seen = lines(
+        &router,
+        &format!("{MAPS}?watch=1&resourceVersion={from}"),
+        1,
+    )
+    .await;
+    assert_eq!(
+        (&seen[0]["type"], &seen[0]["object"]["code"]),
+        (&json!("ERROR"), &json!(410))
+    );
     kube.shutdown().await;
 }
 
@@ -60,7 +123,10 @@ async fn a_streaming_list_ends_its_first_part_with_a_bookmark() {
     let query = "watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&fieldSelector=metadata.name%3Da";
     let seen = lines(&router, &format!("{MAPS}?{query}"), 2).await;
     assert_eq!(seen[0]["object"]["metadata"]["name"], "a");
-    assert_eq!(seen[1]["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
+    assert_eq!(
+        seen[1]["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"],
+        "true"
+    );
     kube.shutdown().await;
 }
 
@@ -73,10 +139,18 @@ async fn a_list_in_pieces_is_one_state() {
     }
     let (mut names, mut token) = (Vec::new(), String::new());
     loop {
-        let (_, page) = get(&router, &format!("/api/v1/namespaces?limit=2&continue={token}")).await;
+        let (_, page) = get(
+            &router,
+            &format!("/api/v1/namespaces?limit=2&continue={token}"),
+        )
+        .await;
         let items = page["items"].as_array().expect("items").clone();
         assert!(items.len() <= 2);
-        names.extend(items.iter().map(|o| o["metadata"]["name"].as_str().expect("a name").to_owned()));
+        names.extend(
+            items
+                .iter()
+                .map(|o| o["metadata"]["name"].as_str().expect("a name").to_owned()),
+        );
         // What happens meanwhile does not show.
         post(
             &router,
@@ -89,7 +163,20 @@ async fn a_list_in_pieces_is_one_state() {
             None => break,
         }
     }
-    assert_eq!(names, ["default", "kube-node-lease", "kube-public", "kube-system", "z0", "z1", "z2", "z3", "z4"]);
+    assert_eq!(
+        names,
+        [
+            "default",
+            "kube-node-lease",
+            "kube-public",
+            "kube-system",
+            "z0",
+            "z1",
+            "z2",
+            "z3",
+            "z4"
+        ]
+    );
     kube.shutdown().await;
 }
 
@@ -100,14 +187,44 @@ async fn bad_bodies_are_refused_with_a_status() {
     let big = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"k": "x".repeat(4 << 20)}});
     assert_eq!(post(&router, MAPS, &big).await.0, 413);
     assert_eq!(post(&router, MAPS, &json!([1])).await.0, 400);
-    assert_eq!(post(&router, MAPS, &json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}})).await.0, 400);
-    assert_eq!(send(&router, "POST", MAPS, "text/plain", &json!({})).await.0, 415);
+    assert_eq!(
+        post(
+            &router,
+            MAPS,
+            &json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}})
+        )
+        .await
+        .0,
+        400
+    );
+    assert_eq!(
+        send(&router, "POST", MAPS, "text/plain", &json!({}))
+            .await
+            .0,
+        415
+    );
     let (code, answer) = post(&router, MAPS, &map("Upper", &json!({}))).await;
     assert_eq!((code, &answer["reason"]), (422, &json!("Invalid")));
-    let (code, answer) = post(&router, "/api/v1/namespaces/none/configmaps", &map("x", &json!({}))).await;
-    assert_eq!((code, &answer["message"]), (404, &json!("namespaces \"none\" not found")));
-    let (code, answer) = post(&router, "/api/v1/namespaces/default/pods/x/exec", &json!({})).await;
-    assert_eq!((code, &answer["message"]), (404, &json!("pods \"x\" not found")));
+    let (code, answer) = post(
+        &router,
+        "/api/v1/namespaces/none/configmaps",
+        &map("x", &json!({})),
+    )
+    .await;
+    assert_eq!(
+        (code, &answer["message"]),
+        (404, &json!("namespaces \"none\" not found"))
+    );
+    let (code, answer) = post(
+        &router,
+        "/api/v1/namespaces/default/pods/x/exec",
+        &json!({}),
+    )
+    .await;
+    assert_eq!(
+        (code, &answer["message"]),
+        (404, &json!("pods \"x\" not found"))
+    );
     kube.shutdown().await;
 }
 
@@ -120,9 +237,20 @@ async fn owners_take_their_dependents_with_them() {
     child["metadata"]["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner",
         "uid": owner["metadata"]["uid"], "blockOwnerDeletion": true}]);
     post(&router, MAPS, &child).await;
-    let body = json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground"});
-    let (_, marked) = send(&router, "DELETE", &format!("{MAPS}/owner"), "application/json", &body).await;
-    assert_eq!(marked["metadata"]["finalizers"], json!(["foregroundDeletion"]));
+    let body =
+        json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground"});
+    let (_, marked) = send(
+        &router,
+        "DELETE",
+        &format!("{MAPS}/owner"),
+        "application/json",
+        &body,
+    )
+    .await;
+    assert_eq!(
+        marked["metadata"]["finalizers"],
+        json!(["foregroundDeletion"])
+    );
     for _ in 0..200 {
         if get(&router, &format!("{MAPS}/owner")).await.0 == 404 {
             assert_eq!(get(&router, &format!("{MAPS}/child")).await.0, 404);
@@ -160,8 +288,17 @@ async fn a_restart_finds_everything_and_goes_on() {
 #[tokio::test]
 async fn this_process_acts_as_somebody_else_with_that_ones_rights() {
     let kube = start(Data::Memory).await;
-    let request = http::Request::get("/api/v1/pods").header("Impersonate-User", "bob").body(axum::body::Body::empty()).expect("a request");
-    let response = tower::ServiceExt::oneshot(kube.router(), request).await.expect("it answers");
-    assert_eq!(response.status(), 403, "an answer as the administrator would be a made-up one");
+    let request = http::Request::get("/api/v1/pods")
+        .header("Impersonate-User", "bob")
+        .body(axum::body::Body::empty())
+        .expect("a request");
+    let response = tower::ServiceExt::oneshot(kube.router(), request)
+        .await
+        .expect("it answers");
+    assert_eq!(
+        response.status(),
+        403,
+        "an answer as the administrator would be a made-up one"
+    );
     kube.shutdown().await;
 }

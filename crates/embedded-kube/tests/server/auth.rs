@@ -11,9 +11,18 @@ use tiphys_embedded_kube::{EmbeddedKube, Options};
 use tower::ServiceExt;
 
 async fn start() -> (EmbeddedKube, Router) {
-    let user = |token: &str, name: &str, groups: &[&str]| TokenUser { token: token.into(), info: UserInfo::new(name, groups) };
+    let user = |token: &str, name: &str, groups: &[&str]| TokenUser {
+        token: token.into(),
+        info: UserInfo::new(name, groups),
+    };
     let users = vec![user("t-bob", "bob", &["dev"]), user("t-eve", "eve", &[])];
-    let kube = EmbeddedKube::start(Options { admin_token: Some("t-admin".into()), users, ..Options::default() }).await.expect("it starts");
+    let kube = EmbeddedKube::start(Options {
+        admin_token: Some("t-admin".into()),
+        users,
+        ..Options::default()
+    })
+    .await
+    .expect("it starts");
     let router = kube.client_router();
     (kube, router)
 }
@@ -21,19 +30,45 @@ async fn start() -> (EmbeddedKube, Router) {
 /// Sends a request as the user with this token (empty: nobody). `line` is method, path and further headers as `name:value`.
 async fn ask(router: &Router, token: &str, line: &str, body: &Value) -> (u16, Value) {
     let mut words = line.split_whitespace();
-    let mut request = Request::builder().method(words.next().expect("a method")).uri(words.next().expect("a path"));
-    request = request.header("content-type", if line.starts_with("PATCH") { "application/merge-patch+json" } else { "application/json" });
+    let mut request = Request::builder()
+        .method(words.next().expect("a method"))
+        .uri(words.next().expect("a path"));
+    request = request.header(
+        "content-type",
+        if line.starts_with("PATCH") {
+            "application/merge-patch+json"
+        } else {
+            "application/json"
+        },
+    );
     if !token.is_empty() {
         request = request.header("authorization", format!("Bearer {token}"));
     }
     for (name, value) in words.filter_map(|w| w.split_once(':')) {
         request = request.header(name, value);
     }
-    let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
-    let response = router.clone().oneshot(request.body(body).expect("a request")).await.expect("it answers");
+    let body = if body.is_null() {
+        Body::empty()
+    } else {
+        Body::from(body.to_string())
+    };
+    let response = router
+        .clone()
+        .oneshot(request.body(body).expect("a request"))
+        .await
+        .expect("it answers");
     let code = response.status().as_u16();
-    let bytes = response.into_body().collect().await.expect("a body").to_bytes();
-    (code, serde_json::from_slice(&bytes).unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned())))
+    let bytes = response
+        .into_body()
+        .collect()
+        .await
+        .expect("a body")
+        .to_bytes();
+    (
+        code,
+        serde_json::from_slice(&bytes)
+            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned())),
+    )
 }
 
 async fn admin(router: &Router, path: &str, body: Value) {
@@ -59,15 +94,39 @@ fn bob() -> Value {
 #[tokio::test]
 async fn requests_are_admitted_or_refused_in_the_words_of_a_real_server() {
     let (kube, router) = start().await;
-    admin(&router, &format!("{RBAC}/namespaces/default/rolebindings"), binding("RoleBinding", "lost", ("Role", "gone"), bob())).await;
+    admin(
+        &router,
+        &format!("{RBAC}/namespaces/default/rolebindings"),
+        binding("RoleBinding", "lost", ("Role", "gone"), bob()),
+    )
+    .await;
     let reader = json!([{"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods", "pods/log"], "resourceNames": ["one"]}]);
-    admin(&router, &format!("{RBAC}/clusterroles"), role("ClusterRole", "reader", reader)).await;
-    admin(&router, &format!("{RBAC}/namespaces/default/rolebindings"), binding("RoleBinding", "r", ("ClusterRole", "reader"), bob())).await;
-    let as_group =
-        json!([{"verbs": ["impersonate"], "apiGroups": [""], "resources": ["users", "groups"], "resourceNames": ["carol", "dev"]}]);
-    admin(&router, &format!("{RBAC}/clusterroles"), role("ClusterRole", "actor", as_group)).await;
+    admin(
+        &router,
+        &format!("{RBAC}/clusterroles"),
+        role("ClusterRole", "reader", reader),
+    )
+    .await;
+    admin(
+        &router,
+        &format!("{RBAC}/namespaces/default/rolebindings"),
+        binding("RoleBinding", "r", ("ClusterRole", "reader"), bob()),
+    )
+    .await;
+    let as_group = json!([{"verbs": ["impersonate"], "apiGroups": [""], "resources": ["users", "groups"], "resourceNames": ["carol", "dev"]}]);
+    admin(
+        &router,
+        &format!("{RBAC}/clusterroles"),
+        role("ClusterRole", "actor", as_group),
+    )
+    .await;
     let eve = json!({"kind": "User", "name": "eve", "apiGroup": "rbac.authorization.k8s.io"});
-    admin(&router, &format!("{RBAC}/clusterrolebindings"), binding("ClusterRoleBinding", "a", ("ClusterRole", "actor"), eve)).await;
+    admin(
+        &router,
+        &format!("{RBAC}/clusterrolebindings"),
+        binding("ClusterRoleBinding", "a", ("ClusterRole", "actor"), eve),
+    )
+    .await;
     let lost = "RBAC: role.rbac.authorization.k8s.io \"gone\" not found";
     let pods = "/api/v1/namespaces/default/pods";
     let table: Vec<(&str, String, u16, String)> = vec![
@@ -95,7 +154,11 @@ async fn requests_are_admitted_or_refused_in_the_words_of_a_real_server() {
     for (token, line, code, message) in table {
         let (got, answer) = ask(&router, token, &line, &Value::Null).await;
         let text = answer["message"].as_str().unwrap_or_default();
-        assert_eq!((got, text), (code, if code == 200 { text } else { message.as_str() }), "{token} {line}");
+        assert_eq!(
+            (got, text),
+            (code, if code == 200 { text } else { message.as_str() }),
+            "{token} {line}"
+        );
     }
     kube.shutdown().await;
 }
@@ -103,35 +166,99 @@ async fn requests_are_admitted_or_refused_in_the_words_of_a_real_server() {
 #[tokio::test]
 async fn nobody_gives_away_what_he_does_not_have() {
     let (kube, router) = start().await;
-    admin(&router, &format!("{RBAC}/namespaces/default/rolebindings"), binding("RoleBinding", "b", ("ClusterRole", "admin"), bob())).await;
+    admin(
+        &router,
+        &format!("{RBAC}/namespaces/default/rolebindings"),
+        binding("RoleBinding", "b", ("ClusterRole", "admin"), bob()),
+    )
+    .await;
     // The roles that make up "admin" are gathered by a controller.
     let can = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
                      "spec": {"resourceAttributes": {"namespace": "default", "verb": "create", "group": "rbac.authorization.k8s.io", "resource": "roles"}}});
     for _ in 0..200 {
-        let (_, answer) = ask(&router, "t-bob", "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &can).await;
+        let (_, answer) = ask(
+            &router,
+            "t-bob",
+            "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            &can,
+        )
+        .await;
         if answer["status"]["allowed"] == true {
-            assert_eq!(answer["status"]["reason"], "RBAC: allowed by RoleBinding \"b/default\" of ClusterRole \"admin\" to User \"bob\"");
+            assert_eq!(
+                answer["status"]["reason"],
+                "RBAC: allowed by RoleBinding \"b/default\" of ClusterRole \"admin\" to User \"bob\""
+            );
             break;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let roles = format!("POST {RBAC}/namespaces/default/roles");
-    let held = role("Role", "held", json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]));
+    let held = role(
+        "Role",
+        "held",
+        json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]),
+    );
     assert_eq!(ask(&router, "t-bob", &roles, &held).await.0, 201);
     let more = json!([{"verbs": ["get", "list"], "apiGroups": ["example.com"], "resources": ["widgets", "pods"]}, {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]);
-    let (code, answer) = ask(&router, "t-bob", &roles, &role("Role", "more", more.clone())).await;
+    let (code, answer) = ask(
+        &router,
+        "t-bob",
+        &roles,
+        &role("Role", "more", more.clone()),
+    )
+    .await;
     let text = "roles.rbac.authorization.k8s.io \"more\" is forbidden: user \"bob\" (groups=[\"dev\" \"system:authenticated\"]) is attempting to grant RBAC \
                 permissions not currently held:\n{APIGroups:[\"example.com\"], Resources:[\"pods\"], Verbs:[\"get\" \"list\"]}\n\
                 {APIGroups:[\"example.com\"], Resources:[\"widgets\"], Verbs:[\"get\" \"list\"]}";
     assert_eq!((code, answer["message"].as_str()), (403, Some(text)));
-    let (code, _) = ask(&router, "t-bob", &format!("PATCH {RBAC}/namespaces/default/roles/held"), &json!({"rules": more})).await;
+    let (code, _) = ask(
+        &router,
+        "t-bob",
+        &format!("PATCH {RBAC}/namespaces/default/roles/held"),
+        &json!({"rules": more}),
+    )
+    .await;
     assert_eq!(code, 403);
     let bindings = format!("POST {RBAC}/namespaces/default/rolebindings");
-    let (code, answer) = ask(&router, "t-bob", &bindings, &binding("RoleBinding", "x", ("ClusterRole", "cluster-admin"), bob())).await;
-    assert!(code == 403 && answer["message"].as_str().is_some_and(|m| m.ends_with("{NonResourceURLs:[\"*\"], Verbs:[\"*\"]}")), "{answer}");
-    let (code, answer) = ask(&router, "t-bob", &bindings, &binding("RoleBinding", "x", ("Role", "nothing"), bob())).await;
-    assert_eq!((code, answer["message"].as_str()), (404, Some("rolebindings.rbac.authorization.k8s.io \"nothing\" not found")));
-    assert_eq!(ask(&router, "t-bob", &bindings, &binding("RoleBinding", "x", ("ClusterRole", "view"), bob())).await.0, 201);
+    let (code, answer) = ask(
+        &router,
+        "t-bob",
+        &bindings,
+        &binding("RoleBinding", "x", ("ClusterRole", "cluster-admin"), bob()),
+    )
+    .await;
+    assert!(
+        code == 403
+            && answer["message"]
+                .as_str()
+                .is_some_and(|m| m.ends_with("{NonResourceURLs:[\"*\"], Verbs:[\"*\"]}")),
+        "{answer}"
+    );
+    let (code, answer) = ask(
+        &router,
+        "t-bob",
+        &bindings,
+        &binding("RoleBinding", "x", ("Role", "nothing"), bob()),
+    )
+    .await;
+    assert_eq!(
+        (code, answer["message"].as_str()),
+        (
+            404,
+            Some("rolebindings.rbac.authorization.k8s.io \"nothing\" not found")
+        )
+    );
+    assert_eq!(
+        ask(
+            &router,
+            "t-bob",
+            &bindings,
+            &binding("RoleBinding", "x", ("ClusterRole", "view"), bob())
+        )
+        .await
+        .0,
+        201
+    );
     kube.shutdown().await;
 }
 
@@ -139,37 +266,87 @@ async fn nobody_gives_away_what_he_does_not_have() {
 async fn tokens_of_service_accounts_say_who_they_are_and_end_with_what_they_are_bound_to() {
     let (kube, router) = start().await;
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "ci"}});
-    admin(&router, "/api/v1/namespaces/default/serviceaccounts", account).await;
+    admin(
+        &router,
+        "/api/v1/namespaces/default/serviceaccounts",
+        account,
+    )
+    .await;
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
                         "metadata": {"name": "s", "annotations": {"kubernetes.io/service-account.name": "ci"}}});
     admin(&router, "/api/v1/namespaces/default/secrets", secret).await;
     let request = |spec: Value| json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec});
     let path = "POST /api/v1/namespaces/default/serviceaccounts/ci/token";
     let (code, free) = ask(&router, "t-admin", path, &request(json!({}))).await;
-    assert_eq!((code, &free["spec"]["expirationSeconds"]), (201, &json!(3600)));
+    assert_eq!(
+        (code, &free["spec"]["expirationSeconds"]),
+        (201, &json!(3600))
+    );
     let bound_to = json!({"boundObjectRef": {"apiVersion": "v1", "kind": "Secret", "name": "s"}});
     let (_, bound) = ask(&router, "t-admin", path, &request(bound_to)).await;
-    let (_, elsewhere) = ask(&router, "t-admin", path, &request(json!({"audiences": ["vault"]}))).await;
-    let (code, short) = ask(&router, "t-admin", path, &request(json!({"expirationSeconds": 60}))).await;
+    let (_, elsewhere) = ask(
+        &router,
+        "t-admin",
+        path,
+        &request(json!({"audiences": ["vault"]})),
+    )
+    .await;
+    let (code, short) = ask(
+        &router,
+        "t-admin",
+        path,
+        &request(json!({"expirationSeconds": 60})),
+    )
+    .await;
     assert_eq!(code, 422, "{short}");
-    let token = |answer: &Value| answer["status"]["token"].as_str().expect("a token").to_owned();
+    let token = |answer: &Value| {
+        answer["status"]["token"]
+            .as_str()
+            .expect("a token")
+            .to_owned()
+    };
     let me = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let who = "POST /apis/authentication.k8s.io/v1/selfsubjectreviews";
     let (code, answer) = ask(&router, &token(&free), who, &me).await;
-    assert_eq!((code, &answer["status"]["userInfo"]["username"]), (201, &json!("system:serviceaccount:default:ci")));
+    assert_eq!(
+        (code, &answer["status"]["userInfo"]["username"]),
+        (201, &json!("system:serviceaccount:default:ci"))
+    );
     assert_eq!(
         answer["status"]["userInfo"]["groups"],
-        json!(["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"])
+        json!([
+            "system:serviceaccounts",
+            "system:serviceaccounts:default",
+            "system:authenticated"
+        ])
     );
     assert_eq!(ask(&router, &token(&bound), who, &me).await.0, 201);
     assert_eq!(ask(&router, &token(&elsewhere), who, &me).await.0, 401);
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token(&elsewhere), "audiences": ["vault"]}});
-    let (_, answer) = ask(&router, "t-admin", "POST /apis/authentication.k8s.io/v1/tokenreviews", &review).await;
-    assert_eq!((&answer["status"]["authenticated"], &answer["status"]["audiences"]), (&json!(true), &json!(["vault"])));
+    let (_, answer) = ask(
+        &router,
+        "t-admin",
+        "POST /apis/authentication.k8s.io/v1/tokenreviews",
+        &review,
+    )
+    .await;
+    assert_eq!(
+        (
+            &answer["status"]["authenticated"],
+            &answer["status"]["audiences"]
+        ),
+        (&json!(true), &json!(["vault"]))
+    );
     // A controller puts a token into the Secret.
     let mut kept = Value::Null;
     for _ in 0..200 {
-        let (_, secret) = ask(&router, "t-admin", "GET /api/v1/namespaces/default/secrets/s", &Value::Null).await;
+        let (_, secret) = ask(
+            &router,
+            "t-admin",
+            "GET /api/v1/namespaces/default/secrets/s",
+            &Value::Null,
+        )
+        .await;
         kept = secret["data"]["token"].clone();
         if kept.is_string() {
             break;
@@ -177,13 +354,33 @@ async fn tokens_of_service_accounts_say_who_they_are_and_end_with_what_they_are_
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     use base64::Engine as _;
-    let kept = base64::engine::general_purpose::STANDARD.decode(kept.as_str().expect("a token")).expect("base64");
+    let kept = base64::engine::general_purpose::STANDARD
+        .decode(kept.as_str().expect("a token"))
+        .expect("base64");
     let kept = String::from_utf8(kept).expect("text");
     assert_eq!(ask(&router, &kept, who, &me).await.0, 201);
-    ask(&router, "t-admin", "DELETE /api/v1/namespaces/default/secrets/s", &Value::Null).await;
-    assert_eq!([ask(&router, &kept, who, &me).await.0, ask(&router, &token(&bound), who, &me).await.0], [401, 401]);
+    ask(
+        &router,
+        "t-admin",
+        "DELETE /api/v1/namespaces/default/secrets/s",
+        &Value::Null,
+    )
+    .await;
+    assert_eq!(
+        [
+            ask(&router, &kept, who, &me).await.0,
+            ask(&router, &token(&bound), who, &me).await.0
+        ],
+        [401, 401]
+    );
     assert_eq!(ask(&router, &token(&free), who, &me).await.0, 201);
-    ask(&router, "t-admin", "DELETE /api/v1/namespaces/default/serviceaccounts/ci", &Value::Null).await;
+    ask(
+        &router,
+        "t-admin",
+        "DELETE /api/v1/namespaces/default/serviceaccounts/ci",
+        &Value::Null,
+    )
+    .await;
     assert_eq!(ask(&router, &token(&free), who, &me).await.0, 401);
     kube.shutdown().await;
 }

@@ -25,26 +25,40 @@ pub fn converted(mode: &str, review: &Value) -> Option<Value> {
             "labels" => {
                 object["metadata"]["labels"] = json!({"l": "m"});
                 object["metadata"]["finalizers"] = json!(["a.b/c"]);
-                drop(object["metadata"].as_object_mut().and_then(|m| m.remove("annotations")));
+                drop(
+                    object["metadata"]
+                        .as_object_mut()
+                        .and_then(|m| m.remove("annotations")),
+                );
             }
             _ => {}
         }
     }
-    let uid = if mode == "wronguid" { json!("other") } else { request["uid"].clone() };
+    let uid = if mode == "wronguid" {
+        json!("other")
+    } else {
+        request["uid"].clone()
+    };
     let failed = |result: Value| Some(json!({"uid": uid, "result": result}));
     match mode {
         "noresponse" => None,
         "fail" => failed(json!({"status": "Failed", "message": "cannot do that"})),
         "failnomsg" => failed(json!({"status": "Failure"})),
-        "none" => Some(json!({"uid": uid, "result": {"status": "Success"}, "convertedObjects": []})),
-        _ => Some(json!({"uid": uid, "result": {"status": "Success"}, "convertedObjects": objects})),
+        "none" => {
+            Some(json!({"uid": uid, "result": {"status": "Success"}, "convertedObjects": []}))
+        }
+        _ => {
+            Some(json!({"uid": uid, "result": {"status": "Success"}, "convertedObjects": objects}))
+        }
     }
 }
 
 fn definition(mode: &str, port: u16, ca: &str) -> Value {
     let mut config = match mode {
         "refused" => json!({"url": "https://127.0.0.1:1/x"}),
-        "service" => json!({"service": {"namespace": "default", "name": "nosvc", "path": "/convert"}}),
+        "service" => {
+            json!({"service": {"namespace": "default", "name": "nosvc", "path": "/convert"}})
+        }
         _ => json!({"url": format!("https://127.0.0.1:{port}/{mode}")}),
     };
     if !matches!(mode, "service" | "badca") {
@@ -69,23 +83,43 @@ fn outcome(code: u16, answer: &Value, port: u16) -> Value {
         return json!([code, "Status", answer["status"]]);
     }
     if let Some(items) = answer["items"].as_array() {
-        let items: Vec<Value> = items.iter().map(|i| json!([i["apiVersion"], i["metadata"]["name"], i["spec"]])).collect();
+        let items: Vec<Value> = items
+            .iter()
+            .map(|i| json!([i["apiVersion"], i["metadata"]["name"], i["spec"]]))
+            .collect();
         return json!([code, answer["apiVersion"], items]);
     }
     let metadata = &answer["metadata"];
-    json!([code, answer["apiVersion"], [metadata["labels"], metadata["annotations"], metadata["finalizers"], answer["spec"]]])
+    json!([
+        code,
+        answer["apiVersion"],
+        [
+            metadata["labels"],
+            metadata["annotations"],
+            metadata["finalizers"],
+            answer["spec"]
+        ]
+    ])
 }
 
 #[tokio::test]
 async fn versions_are_converted_by_webhooks_as_by_a_real_server() {
     let kube = start(Data::Memory).await;
     let router = kube.router();
-    let cases: Vec<(String, Vec<Value>)> = serde_json::from_str(include_str!("conversion.json")).expect("the answers are JSON");
+    let cases: Vec<(String, Vec<Value>)> =
+        serde_json::from_str(include_str!("conversion.json")).expect("the answers are JSON");
     let pki = pki("good");
     let port = serve(&pki, Value::Null);
     let (mut compared, mut differences) = (0, Vec::new());
     for (mode, steps) in &cases {
-        let made = send(&router, "POST", DEFINITIONS, "application/json", &definition(mode, port, &pki.ca)).await;
+        let made = send(
+            &router,
+            "POST",
+            DEFINITIONS,
+            "application/json",
+            &definition(mode, port, &pki.ca),
+        )
+        .await;
         assert_eq!(made.0, 201, "{}", made.1);
         for step in steps {
             let text = |i: usize| step[i].as_str().unwrap_or("");
@@ -111,11 +145,16 @@ async fn versions_are_converted_by_webhooks_as_by_a_real_server() {
             }
             compared += 1;
             if found != wanted {
-                differences.push(format!("{mode} {method} {path}\n  real {wanted}\n  here {found}"));
+                differences.push(format!(
+                    "{mode} {method} {path}\n  real {wanted}\n  here {found}"
+                ));
             }
         }
     }
-    println!("{} of {compared} answers are equal", compared - differences.len());
+    println!(
+        "{} of {compared} answers are equal",
+        compared - differences.len()
+    );
     assert!(differences.is_empty(), "{}", differences.join("\n"));
     kube.shutdown().await;
 }

@@ -21,7 +21,12 @@ async fn writer() {
         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"i": i.to_string()}});
         let (code, answer) = post(&router, MAPS, &body).await;
         assert_eq!(code, 201, "{answer}");
-        println!("ack {name} {}", answer["metadata"]["resourceVersion"].as_str().expect("a revision"));
+        println!(
+            "ack {name} {}",
+            answer["metadata"]["resourceVersion"]
+                .as_str()
+                .expect("a revision")
+        );
     }
 }
 
@@ -37,7 +42,11 @@ async fn what_was_acknowledged_is_there_after_a_kill() {
             .spawn()
             .expect("the child starts");
         let output = BufReader::new(child.stdout.take().expect("its output"));
-        let acks = output.lines().map_while(Result::ok).filter(|l| l.starts_with("ack ")).take(40 + 35 * round);
+        let acks = output
+            .lines()
+            .map_while(Result::ok)
+            .filter(|l| l.starts_with("ack "))
+            .take(40 + 35 * round);
         let acked: Vec<String> = acks.collect();
         child.kill().expect("it is killed");
         child.wait().expect("it ends");
@@ -52,9 +61,21 @@ async fn what_was_acknowledged_is_there_after_a_kill() {
         }
         assert_eq!(acked.len(), 40 + 35 * round);
         // A revision is never given out twice.
-        let (_, next) = post(&router, MAPS, &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "after"}})).await;
-        let next: u64 = next["metadata"]["resourceVersion"].as_str().expect("a revision").parse().expect("a number");
-        let acked_last: u64 = acked.last().and_then(|l| l.rsplit(' ').next()?.parse().ok()).expect("a number");
+        let (_, next) = post(
+            &router,
+            MAPS,
+            &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "after"}}),
+        )
+        .await;
+        let next: u64 = next["metadata"]["resourceVersion"]
+            .as_str()
+            .expect("a revision")
+            .parse()
+            .expect("a number");
+        let acked_last: u64 = acked
+            .last()
+            .and_then(|l| l.rsplit(' ').next()?.parse().ok())
+            .expect("a number");
         assert!(next > acked_last);
         kube.shutdown().await;
     }

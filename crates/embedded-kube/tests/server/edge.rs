@@ -21,16 +21,39 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 async fn start() -> EmbeddedKube {
     let quick = Duration::from_millis(400);
-    let connections = tiphys_listen::Limits { headers: quick, ping: quick, ..tiphys_listen::Limits::default() };
-    let limits = Limits { requests: 1, queue: Duration::from_millis(100), request: quick, connections };
-    let user = TokenUser { token: "t-ann".into(), info: UserInfo::new("ann", &[]) };
-    let options = Options { admin_token: Some("t-admin".into()), users: vec![user], limits, ..Options::default() };
+    let connections = tiphys_listen::Limits {
+        headers: quick,
+        ping: quick,
+        ..tiphys_listen::Limits::default()
+    };
+    let limits = Limits {
+        requests: 1,
+        queue: Duration::from_millis(100),
+        request: quick,
+        connections,
+    };
+    let user = TokenUser {
+        token: "t-ann".into(),
+        info: UserInfo::new("ann", &[]),
+    };
+    let options = Options {
+        admin_token: Some("t-admin".into()),
+        users: vec![user],
+        limits,
+        ..Options::default()
+    };
     EmbeddedKube::start(options).await.expect("it starts")
 }
 
 fn request(method: &str, path: &str, token: &str, body: Body) -> Request<Body> {
-    let request = Request::builder().method(method).uri(path).header("authorization", format!("Bearer {token}"));
-    request.header("content-type", "application/json").body(body).expect("a request")
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("authorization", format!("Bearer {token}"));
+    request
+        .header("content-type", "application/json")
+        .body(body)
+        .expect("a request")
 }
 
 /// A body that never ends. It must not be read when its request is refused.
@@ -40,7 +63,10 @@ fn endless(read: Arc<std::sync::atomic::AtomicUsize>) -> Body {
         async move {
             read.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
             tokio::time::sleep(Duration::from_millis(10)).await;
-            Some((Ok::<_, Infallible>(http_body::Frame::data(Bytes::from_static(b" "))), ()))
+            Some((
+                Ok::<_, Infallible>(http_body::Frame::data(Bytes::from_static(b" "))),
+                (),
+            ))
         }
     });
     Body::new(StreamBody::new(stream))
@@ -51,10 +77,24 @@ async fn what_is_refused_is_not_read_and_what_never_ends_is_ended() {
     let kube = start().await;
     let router = kube.client_router();
     let read = Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    let refused = router.clone().oneshot(request("POST", MAPS, "t-ann", endless(read.clone()))).await.expect("it answers");
-    assert_eq!((refused.status().as_u16(), read.load(std::sync::atomic::Ordering::SeqCst)), (403, 0));
+    let refused = router
+        .clone()
+        .oneshot(request("POST", MAPS, "t-ann", endless(read.clone())))
+        .await
+        .expect("it answers");
+    assert_eq!(
+        (
+            refused.status().as_u16(),
+            read.load(std::sync::atomic::Ordering::SeqCst)
+        ),
+        (403, 0)
+    );
     let begun = Instant::now();
-    let late = router.clone().oneshot(request("POST", MAPS, "t-admin", endless(read))).await.expect("it answers");
+    let late = router
+        .clone()
+        .oneshot(request("POST", MAPS, "t-admin", endless(read)))
+        .await
+        .expect("it answers");
     assert_eq!(late.status(), 504);
     assert!(begun.elapsed() < Duration::from_secs(5));
     kube.shutdown().await;
@@ -67,19 +107,58 @@ async fn more_requests_than_places_wait_and_are_sent_away() {
         "subjects": [{"kind": "User", "name": "ann"}], "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}});
     let router = kube.client_router();
     let path = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
-    let made = router.clone().oneshot(request("POST", path, "t-admin", Body::from(role.to_string()))).await.expect("it answers");
+    let made = router
+        .clone()
+        .oneshot(request(
+            "POST",
+            path,
+            "t-admin",
+            Body::from(role.to_string()),
+        ))
+        .await
+        .expect("it answers");
     assert_eq!(made.status(), 201);
     let read = Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    let slow = tokio::spawn(router.clone().oneshot(request("POST", MAPS, "t-ann", endless(read.clone()))));
+    let slow = tokio::spawn(router.clone().oneshot(request(
+        "POST",
+        MAPS,
+        "t-ann",
+        endless(read.clone()),
+    )));
     while read.load(std::sync::atomic::Ordering::SeqCst) == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let second = router.clone().oneshot(request("GET", MAPS, "t-ann", Body::empty())).await.expect("it answers");
-    assert_eq!((second.status().as_u16(), second.headers()["retry-after"].to_str().ok()), (429, Some("1")));
+    let second = router
+        .clone()
+        .oneshot(request("GET", MAPS, "t-ann", Body::empty()))
+        .await
+        .expect("it answers");
+    assert_eq!(
+        (
+            second.status().as_u16(),
+            second.headers()["retry-after"].to_str().ok()
+        ),
+        (429, Some("1"))
+    );
     // The administrator has his own place, and a watch needs none.
-    assert_eq!(router.clone().oneshot(request("GET", MAPS, "t-admin", Body::empty())).await.expect("it answers").status(), 200);
-    assert_eq!(slow.await.expect("it ends").expect("it answers").status(), 504);
-    let third = router.clone().oneshot(request("GET", MAPS, "t-ann", Body::empty())).await.expect("it answers");
+    assert_eq!(
+        router
+            .clone()
+            .oneshot(request("GET", MAPS, "t-admin", Body::empty()))
+            .await
+            .expect("it answers")
+            .status(),
+        200
+    );
+    assert_eq!(
+        slow.await.expect("it ends").expect("it answers").status(),
+        504
+    );
+    let third = router
+        .clone()
+        .oneshot(request("GET", MAPS, "t-ann", Body::empty()))
+        .await
+        .expect("it answers");
     assert_eq!(third.status(), 200);
     kube.shutdown().await;
 }
@@ -90,24 +169,54 @@ async fn large_answers_are_compressed_for_those_who_ask() {
     let router = kube.client_router();
     let body =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "large"}, "data": {"k": "value ".repeat(40_000)}}).to_string();
-    let made = router.clone().oneshot(request("POST", MAPS, "t-admin", Body::from(body))).await.expect("it answers");
+    let made = router
+        .clone()
+        .oneshot(request("POST", MAPS, "t-admin", Body::from(body)))
+        .await
+        .expect("it answers");
     assert_eq!(made.status(), 201);
     let get = |path: &str| {
         let mut request = request("GET", path, "t-admin", Body::empty());
-        request.headers_mut().insert("accept-encoding", "deflate, gzip;q=0.8".parse().expect("a value"));
+        request.headers_mut().insert(
+            "accept-encoding",
+            "deflate, gzip;q=0.8".parse().expect("a value"),
+        );
         request
     };
-    let answer = router.clone().oneshot(get(&format!("{MAPS}/large"))).await.expect("it answers");
+    let answer = router
+        .clone()
+        .oneshot(get(&format!("{MAPS}/large")))
+        .await
+        .expect("it answers");
     assert_eq!(answer.headers()["content-encoding"], "gzip");
-    let zipped = answer.into_body().collect().await.expect("a body").to_bytes();
+    let zipped = answer
+        .into_body()
+        .collect()
+        .await
+        .expect("a body")
+        .to_bytes();
     assert!(zipped.len() < 20_000, "{}", zipped.len());
     let mut text = String::new();
-    flate2::read::GzDecoder::new(zipped.as_ref()).read_to_string(&mut text).expect("it is gzip");
+    flate2::read::GzDecoder::new(zipped.as_ref())
+        .read_to_string(&mut text)
+        .expect("it is gzip");
     let object: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(object["metadata"]["name"], "large");
-    let small = router.clone().oneshot(get(&format!("{MAPS}/kube-root-ca.crt"))).await.expect("it answers");
+    let small = router
+        .clone()
+        .oneshot(get(&format!("{MAPS}/kube-root-ca.crt")))
+        .await
+        .expect("it answers");
     assert!(!small.headers().contains_key("content-encoding"));
-    let plain = router.oneshot(request("GET", &format!("{MAPS}/large"), "t-admin", Body::empty())).await.expect("it answers");
+    let plain = router
+        .oneshot(request(
+            "GET",
+            &format!("{MAPS}/large"),
+            "t-admin",
+            Body::empty(),
+        ))
+        .await
+        .expect("it answers");
     assert!(!plain.headers().contains_key("content-encoding"));
     kube.shutdown().await;
 }
@@ -116,11 +225,19 @@ async fn large_answers_are_compressed_for_those_who_ask() {
 async fn connect(address: std::net::SocketAddr) -> TlsStream<TcpStream> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier = Arc::new(trust::Anything(provider.clone()));
-    let config = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().expect("versions");
-    let config = config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions");
+    let config = config
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth();
     let stream = TcpStream::connect(address).await.expect("it connects");
     let name = rustls::pki_types::ServerName::try_from("localhost").expect("a name");
-    TlsConnector::from(Arc::new(config)).connect(name, stream).await.expect("TLS")
+    TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await
+        .expect("TLS")
 }
 
 /// What comes until the server closes; it must do so soon.
@@ -139,38 +256,71 @@ async fn connections_that_do_nothing_end() {
     kube.serve(listener);
     // Half a request.
     let mut half = connect(address).await;
-    half.write_all(b"GET /api HTTP/1.1\r\nHost: x\r\nAuthor").await.expect("it is sent");
+    half.write_all(b"GET /api HTTP/1.1\r\nHost: x\r\nAuthor")
+        .await
+        .expect("it is sent");
     assert!(!all(&mut half).await.contains("200 OK"));
     // Headers, and a body of which one byte comes.
     let mut slow = connect(address).await;
-    let head = format!("POST {MAPS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer t-admin\r\nContent-Length: 100\r\n\r\n{{");
+    let head = format!(
+        "POST {MAPS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer t-admin\r\nContent-Length: 100\r\n\r\n{{"
+    );
     slow.write_all(head.as_bytes()).await.expect("it is sent");
     let mut start = [0_u8; 12];
-    tokio::time::timeout(Duration::from_secs(5), slow.read_exact(&mut start)).await.expect("in time").expect("an answer");
+    tokio::time::timeout(Duration::from_secs(5), slow.read_exact(&mut start))
+        .await
+        .expect("in time")
+        .expect("an answer");
     assert_eq!(&start, b"HTTP/1.1 504");
     // More headers than anybody needs.
     let mut long = connect(address).await;
-    let head = format!("GET /version HTTP/1.1\r\nHost: x\r\nX-Long: {}\r\n\r\n", "y".repeat(2 << 20));
+    let head = format!(
+        "GET /version HTTP/1.1\r\nHost: x\r\nX-Long: {}\r\n\r\n",
+        "y".repeat(2 << 20)
+    );
     let _ = long.write_all(head.as_bytes()).await;
     let answer = all(&mut long).await;
-    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{}", &answer[..answer.len().min(80)]);
+    assert!(
+        answer.is_empty() || answer.starts_with("HTTP/1.1 431"),
+        "{}",
+        &answer[..answer.len().min(80)]
+    );
     // A path that is longer than that.
     let mut far = connect(address).await;
-    let _ = far.write_all(format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "a".repeat(100_000)).as_bytes()).await;
+    let _ = far
+        .write_all(format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "a".repeat(100_000)).as_bytes())
+        .await;
     let answer = all(&mut far).await;
-    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 414"), "{}", &answer[..answer.len().min(80)]);
+    assert!(
+        answer.is_empty() || answer.starts_with("HTTP/1.1 414"),
+        "{}",
+        &answer[..answer.len().min(80)]
+    );
     // Meanwhile others are served.
     let mut good = connect(address).await;
-    good.write_all(b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.expect("it is sent");
+    good.write_all(b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        .await
+        .expect("it is sent");
     assert!(all(&mut good).await.starts_with("HTTP/1.1 200 OK"));
     kube.shutdown().await;
 }
 
 #[tokio::test]
 async fn silent_connections_keep_nobody_out() {
-    let limits = tiphys_listen::Limits { total: 20, ..tiphys_listen::Limits::default() };
-    let limits = Limits { connections: limits, ..Limits::default() };
-    let kube = EmbeddedKube::start(Options { limits, ..Options::default() }).await.expect("it starts");
+    let limits = tiphys_listen::Limits {
+        total: 20,
+        ..tiphys_listen::Limits::default()
+    };
+    let limits = Limits {
+        connections: limits,
+        ..Limits::default()
+    };
+    let kube = EmbeddedKube::start(Options {
+        limits,
+        ..Options::default()
+    })
+    .await
+    .expect("it starts");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     kube.serve(listener);
@@ -181,7 +331,9 @@ async fn silent_connections_keep_nobody_out() {
     }
     let quiet = connect(address).await;
     let mut good = connect(address).await;
-    good.write_all(b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.expect("it is sent");
+    good.write_all(b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        .await
+        .expect("it is sent");
     assert!(all(&mut good).await.starts_with("HTTP/1.1 200 OK"));
     drop((silent, quiet));
     kube.shutdown().await;

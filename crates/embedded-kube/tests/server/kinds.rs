@@ -24,10 +24,20 @@ fn changed(object: &Value, pointer: &str, value: &str) -> Value {
 
 #[tokio::test]
 async fn refusals_are_those_of_a_real_api_server() {
-    let options = Options { controllers: false, ..Options::default() };
-    let kube = EmbeddedKube::start(options).await.expect("the server starts");
+    let options = Options {
+        controllers: false,
+        ..Options::default()
+    };
+    let kube = EmbeddedKube::start(options)
+        .await
+        .expect("the server starts");
     let router = kube.router();
-    post(&router, "/api/v1/namespaces", &json!({"metadata": {"name": "kinds"}})).await;
+    post(
+        &router,
+        "/api/v1/namespaces",
+        &json!({"metadata": {"name": "kinds"}}),
+    )
+    .await;
     let (mut path, mut object, mut answer) = ("", Value::Null, (0, Value::Null));
     let (mut asked, mut wrong, mut count) = ("", Vec::new(), 0);
     for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
@@ -39,13 +49,17 @@ async fn refusals_are_those_of_a_real_api_server() {
                 object = serde_json::from_str(second).expect("an object");
                 let (code, created) = post(&router, path, &object).await;
                 assert_eq!(code, 201, "{path} {created}");
-                object["metadata"]["resourceVersion"] = created["metadata"]["resourceVersion"].clone();
+                object["metadata"]["resourceVersion"] =
+                    created["metadata"]["resourceVersion"].clone();
             }
             "=" => {
                 count += 1;
                 let wanted: Value = serde_json::from_str(second).expect("a message");
                 if (first, &wanted) != (answer.0.to_string().as_str(), &answer.1["message"]) {
-                    wrong.push(format!("{path} {asked}\n  wanted {first} {wanted}\n  got {} {}", answer.0, answer.1["message"]));
+                    wrong.push(format!(
+                        "{path} {asked}\n  wanted {first} {wanted}\n  got {} {}",
+                        answer.0, answer.1["message"]
+                    ));
                 }
             }
             operation => {
@@ -53,15 +67,30 @@ async fn refusals_are_those_of_a_real_api_server() {
                 let mut sent = changed(&object, first, second);
                 let name = object["metadata"]["name"].as_str().expect("a name");
                 answer = if operation == "u" {
-                    send(&router, "PUT", &format!("{path}/{name}?dryRun=All"), JSON, &sent).await
+                    send(
+                        &router,
+                        "PUT",
+                        &format!("{path}/{name}?dryRun=All"),
+                        JSON,
+                        &sent,
+                    )
+                    .await
                 } else {
-                    sent["metadata"].as_object_mut().expect("metadata").remove("resourceVersion");
+                    sent["metadata"]
+                        .as_object_mut()
+                        .expect("metadata")
+                        .remove("resourceVersion");
                     post(&router, &format!("{path}?dryRun=All"), &sent).await
                 };
             }
         }
     }
     assert!(count > 300, "{count} cases");
-    assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {count}:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
     kube.shutdown().await;
 }

@@ -9,7 +9,12 @@ const MERGE: &str = "application/merge-patch+json";
 
 /// An API server alone: nobody else places or starts the pods.
 async fn start() -> EmbeddedKube {
-    EmbeddedKube::start(Options { controllers: false, ..Options::default() }).await.expect("it starts")
+    EmbeddedKube::start(Options {
+        controllers: false,
+        ..Options::default()
+    })
+    .await
+    .expect("it starts")
 }
 
 fn pod(name: &str) -> Value {
@@ -19,16 +24,34 @@ fn pod(name: &str) -> Value {
 
 /// Makes a pod that runs and is ready.
 async fn running(router: &axum::Router, name: &str) {
-    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
-    post(router, "/api/v1/namespaces/default/serviceaccounts", &account).await;
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
+    post(
+        router,
+        "/api/v1/namespaces/default/serviceaccounts",
+        &account,
+    )
+    .await;
     let (code, answer) = post(router, PODS, &pod(name)).await;
     assert_eq!(code, 201, "{answer}");
     let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"kind": "Node", "name": "n1"}});
     let (code, answer) = post(router, &format!("{PODS}/{name}/binding"), &binding).await;
     assert_eq!(code, 201, "{answer}");
     let mut status = json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
-    [status["status"]["podIP"], status["status"]["podIPs"]] = ["10.1.1.1".into(), json!([{"ip": "10.1.1.1"}])];
-    assert_eq!(send(router, "PATCH", &format!("{PODS}/{name}/status"), MERGE, &status).await.0, 200);
+    [status["status"]["podIP"], status["status"]["podIPs"]] =
+        ["10.1.1.1".into(), json!([{"ip": "10.1.1.1"}])];
+    assert_eq!(
+        send(
+            router,
+            "PATCH",
+            &format!("{PODS}/{name}/status"),
+            MERGE,
+            &status
+        )
+        .await
+        .0,
+        200
+    );
 }
 
 #[tokio::test]
@@ -45,15 +68,46 @@ async fn a_pod_is_bound_once_debugged_and_resized() {
     let debug = json!({"spec": {"ephemeralContainers": [{"name": "d", "image": "busybox:1"}]}});
     let path = format!("{PODS}/p/ephemeralcontainers");
     let (code, answer) = send(&router, "PATCH", &path, MERGE, &debug).await;
-    assert_eq!((code, &answer["spec"]["ephemeralContainers"][0]["image"]), (200, &json!("busybox:1")));
-    let (code, answer) = send(&router, "PATCH", &path, MERGE, &json!({"spec": {"ephemeralContainers": []}})).await;
-    assert!(code == 422 && answer["message"].as_str().is_some_and(|m| m.contains("\"d\" may not be removed")), "{answer}");
+    assert_eq!(
+        (code, &answer["spec"]["ephemeralContainers"][0]["image"]),
+        (200, &json!("busybox:1"))
+    );
+    let (code, answer) = send(
+        &router,
+        "PATCH",
+        &path,
+        MERGE,
+        &json!({"spec": {"ephemeralContainers": []}}),
+    )
+    .await;
+    assert!(
+        code == 422
+            && answer["message"]
+                .as_str()
+                .is_some_and(|m| m.contains("\"d\" may not be removed")),
+        "{answer}"
+    );
     let (_, mut live) = get(&router, &format!("{PODS}/p")).await;
     live["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "2".into();
     live["spec"]["containers"][0]["image"] = "other:1".into();
-    let (code, answer) = send(&router, "PUT", &format!("{PODS}/p/resize"), "application/json", &live).await;
+    let (code, answer) = send(
+        &router,
+        "PUT",
+        &format!("{PODS}/p/resize"),
+        "application/json",
+        &live,
+    )
+    .await;
     let container = &answer["spec"]["containers"][0];
-    assert_eq!((code, &container["resources"]["requests"]["cpu"], &container["image"]), (200, &json!("2"), &json!("nginx:1")), "{answer}");
+    assert_eq!(
+        (
+            code,
+            &container["resources"]["requests"]["cpu"],
+            &container["image"]
+        ),
+        (200, &json!("2"), &json!("nginx:1")),
+        "{answer}"
+    );
     kube.shutdown().await;
 }
 
@@ -66,26 +120,55 @@ async fn an_eviction_asks_the_budget() {
     let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"},
                         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}});
     assert_eq!(post(&router, budgets, &budget).await.0, 201);
-    let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}});
+    let eviction =
+        json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}});
     let path = format!("{PODS}/p/eviction");
     let (code, answer) = post(&router, &path, &eviction).await;
     let cause = "The disruption budget b is still being processed by the server.";
-    assert_eq!((code, &answer["details"]["causes"][0]["message"]), (429, &json!(cause)));
+    assert_eq!(
+        (code, &answer["details"]["causes"][0]["message"]),
+        (429, &json!(cause))
+    );
     let status = |allowed: i64, healthy: i64| {
         json!({"status": {"observedGeneration": 1, "disruptionsAllowed": allowed, "currentHealthy": healthy,
                                                                "desiredHealthy": 1, "expectedPods": 1}})
     };
-    send(&router, "PATCH", &format!("{budgets}/b/status"), MERGE, &status(0, 1)).await;
+    send(
+        &router,
+        "PATCH",
+        &format!("{budgets}/b/status"),
+        MERGE,
+        &status(0, 1),
+    )
+    .await;
     let (code, answer) = post(&router, &path, &eviction).await;
     let refused = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": 429, "reason": "TooManyRequests",
         "message": "Cannot evict pod as it would violate the pod's disruption budget.",
         "details": {"causes": [{"reason": "DisruptionBudget", "message": "The disruption budget b needs 1 healthy pods and has 1 currently"}]}});
     assert_eq!((code, answer), (429, refused));
-    send(&router, "PATCH", &format!("{budgets}/b/status"), MERGE, &status(1, 2)).await;
-    assert_eq!(post(&router, &format!("{path}?dryRun=All"), &eviction).await.0, 201);
+    send(
+        &router,
+        "PATCH",
+        &format!("{budgets}/b/status"),
+        MERGE,
+        &status(1, 2),
+    )
+    .await;
+    assert_eq!(
+        post(&router, &format!("{path}?dryRun=All"), &eviction)
+            .await
+            .0,
+        201
+    );
     assert_eq!(post(&router, &path, &eviction).await.0, 201);
     let (_, live) = get(&router, &format!("{budgets}/b")).await;
-    assert_eq!((&live["status"]["disruptionsAllowed"], live["status"]["disruptedPods"]["p"].is_string()), (&json!(0), true));
+    assert_eq!(
+        (
+            &live["status"]["disruptionsAllowed"],
+            live["status"]["disruptedPods"]["p"].is_string()
+        ),
+        (&json!(0), true)
+    );
     let (_, live) = get(&router, &format!("{PODS}/p")).await;
     assert!(live["metadata"]["deletionTimestamp"].is_string(), "{live}");
     kube.shutdown().await;
@@ -96,14 +179,26 @@ async fn components_and_certificates_are_answered() {
     let kube = start().await;
     let router = kube.router();
     let (_, list) = get(&router, "/api/v1/componentstatuses").await;
-    assert_eq!((&list["kind"], list["items"].as_array().map(Vec::len)), (&json!("ComponentStatusList"), Some(3)));
-    assert_eq!(get(&router, "/api/v1/componentstatuses/nothing").await.0, 404);
+    assert_eq!(
+        (&list["kind"], list["items"].as_array().map(Vec::len)),
+        (&json!("ComponentStatusList"), Some(3))
+    );
+    assert_eq!(
+        get(&router, "/api/v1/componentstatuses/nothing").await.0,
+        404
+    );
     let (_, keys) = get(&router, "/openid/v1/jwks").await;
     assert_eq!(keys["keys"][0]["alg"], "ES256");
     for name in ["exec", "attach", "portforward", "proxy"] {
         running(&router, &format!("p-{name}")).await;
         let (code, answer) = get(&router, &format!("{PODS}/p-{name}/{name}")).await;
-        assert!(code == 501 && answer["message"].as_str().is_some_and(|m| m.contains("there is no container")), "{answer}");
+        assert!(
+            code == 501
+                && answer["message"]
+                    .as_str()
+                    .is_some_and(|m| m.contains("there is no container")),
+            "{answer}"
+        );
     }
     kube.shutdown().await;
 }

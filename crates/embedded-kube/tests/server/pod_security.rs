@@ -14,7 +14,10 @@ async fn post(router: &Router, path: &str, body: &Value) -> (u16, Value, Vec<Val
 
 fn labels(given: &Value) -> Value {
     let map = given.as_object().into_iter().flatten();
-    Value::Object(map.map(|(key, value)| (format!("{PREFIX}{key}"), value.clone())).collect())
+    Value::Object(
+        map.map(|(key, value)| (format!("{PREFIX}{key}"), value.clone()))
+            .collect(),
+    )
 }
 
 fn namespace(name: &str, given: &Value) -> Value {
@@ -22,9 +25,20 @@ fn namespace(name: &str, given: &Value) -> Value {
 }
 
 async fn make(router: &Router, name: &str, given: &Value) {
-    assert_eq!(post(router, "/api/v1/namespaces", &namespace(name, given)).await.0, 201);
-    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
-    let made = post(router, &format!("/api/v1/namespaces/{name}/serviceaccounts"), &account).await;
+    assert_eq!(
+        post(router, "/api/v1/namespaces", &namespace(name, given))
+            .await
+            .0,
+        201
+    );
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
+    let made = post(
+        router,
+        &format!("/api/v1/namespaces/{name}/serviceaccounts"),
+        &account,
+    )
+    .await;
     assert!(matches!(made.0, 201 | 409), "{}", made.1);
 }
 
@@ -36,7 +50,8 @@ fn pod(name: &str, spec: &Value, metadata: &Value) -> Value {
 
 /// Code, message of a refusal without `prefix`, warnings.
 fn outcome((code, answer, warnings): (u16, Value, Vec<Value>), prefix: &str) -> Value {
-    let message = (code >= 400).then(|| answer["message"].as_str().unwrap_or("").replace(prefix, ""));
+    let message =
+        (code >= 400).then(|| answer["message"].as_str().unwrap_or("").replace(prefix, ""));
     json!([code, message, warnings])
 }
 
@@ -44,7 +59,8 @@ fn outcome((code, answer, warnings): (u16, Value, Vec<Value>), prefix: &str) -> 
 async fn levels_forbid_what_they_forbid_on_a_real_server() {
     let kube = start(Data::Memory).await;
     let router = kube.router();
-    let data: Value = serde_json::from_str(include_str!("pod_security.json")).expect("the answers are JSON");
+    let data: Value =
+        serde_json::from_str(include_str!("pod_security.json")).expect("the answers are JSON");
     let (mut compared, mut differences) = (0, Vec::new());
     let mut compare = |what: String, found: Value, wanted: &Value| {
         compared += 1;
@@ -56,43 +72,110 @@ async fn levels_forbid_what_they_forbid_on_a_real_server() {
     let mut names = Vec::new();
     for (i, standard) in all("standards").iter().enumerate() {
         names.push(format!("ps{i}"));
-        make(&router, &names[i], &json!({"enforce": standard[0], "enforce-version": standard[1]})).await;
+        make(
+            &router,
+            &names[i],
+            &json!({"enforce": standard[0], "enforce-version": standard[1]}),
+        )
+        .await;
     }
-    make(&router, "pswarn", &json!({"warn": "baseline", "audit": "restricted"})).await;
+    make(
+        &router,
+        "pswarn",
+        &json!({"warn": "baseline", "audit": "restricted"}),
+    )
+    .await;
     make(&router, "psfree", &json!({})).await;
     names.push("pswarn".to_owned());
     for row in all("pods") {
         let name = row["name"].as_str().unwrap_or("");
-        for (namespace, wanted) in names.iter().zip(row["answers"].as_array().into_iter().flatten()) {
+        for (namespace, wanted) in names
+            .iter()
+            .zip(row["answers"].as_array().into_iter().flatten())
+        {
             let path = format!("/api/v1/namespaces/{namespace}/pods?dryRun=All");
             let prefix = format!("pods \"{name}\" is forbidden: violates PodSecurity ");
-            let found = outcome(post(&router, &path, &pod(name, &row["spec"], &row["metadata"])).await, &prefix);
+            let found = outcome(
+                post(&router, &path, &pod(name, &row["spec"], &row["metadata"])).await,
+                &prefix,
+            );
             compare(format!("{name} in {namespace}"), found, wanted);
         }
     }
     for row in all("others") {
-        for (namespace, wanted) in ["ps0", "pswarn", "psfree"].iter().zip(row["answers"].as_array().into_iter().flatten()) {
-            let path = format!("{}?dryRun=All", row["path"].as_str().unwrap_or("").replace("NS", namespace));
-            compare(path.clone(), outcome(post(&router, &path, &row["body"]).await, ""), wanted);
+        for (namespace, wanted) in ["ps0", "pswarn", "psfree"]
+            .iter()
+            .zip(row["answers"].as_array().into_iter().flatten())
+        {
+            let path = format!(
+                "{}?dryRun=All",
+                row["path"].as_str().unwrap_or("").replace("NS", namespace)
+            );
+            compare(
+                path.clone(),
+                outcome(post(&router, &path, &row["body"]).await, ""),
+                wanted,
+            );
         }
     }
-    let spec = |name: &str| all("pods").iter().find(|p| p["name"] == name).map(|p| p["spec"].clone()).unwrap_or_default();
-    for (name, of) in [("p1", "plain"), ("p2", "plain"), ("p3", "privileged"), ("p4", "good")] {
-        assert_eq!(post(&router, "/api/v1/namespaces/psfree/pods", &pod(name, &spec(of), &Value::Null)).await.0, 201);
+    let spec = |name: &str| {
+        all("pods")
+            .iter()
+            .find(|p| p["name"] == name)
+            .map(|p| p["spec"].clone())
+            .unwrap_or_default()
+    };
+    for (name, of) in [
+        ("p1", "plain"),
+        ("p2", "plain"),
+        ("p3", "privileged"),
+        ("p4", "good"),
+    ] {
+        assert_eq!(
+            post(
+                &router,
+                "/api/v1/namespaces/psfree/pods",
+                &pod(name, &spec(of), &Value::Null)
+            )
+            .await
+            .0,
+            201
+        );
     }
     for row in all("namespaces") {
         let name = row["name"].as_str().unwrap_or("");
         let found = match row["method"] == "POST" {
-            true => post(&router, "/api/v1/namespaces?dryRun=All", &namespace(name, &row["labels"])).await,
+            true => {
+                post(
+                    &router,
+                    "/api/v1/namespaces?dryRun=All",
+                    &namespace(name, &row["labels"]),
+                )
+                .await
+            }
             false => {
                 let path = format!("/api/v1/namespaces/{name}?dryRun=All");
                 let patch = json!({"metadata": {"labels": labels(&row["labels"])}});
-                send(&router, "PATCH", &path, "application/merge-patch+json", &patch).await
+                send(
+                    &router,
+                    "PATCH",
+                    &path,
+                    "application/merge-patch+json",
+                    &patch,
+                )
+                .await
             }
         };
-        compare(format!("{name} {}", row["labels"]), outcome(found, ""), &row["answer"]);
+        compare(
+            format!("{name} {}", row["labels"]),
+            outcome(found, ""),
+            &row["answer"],
+        );
     }
-    println!("{} of {compared} answers are equal", compared - differences.len());
+    println!(
+        "{} of {compared} answers are equal",
+        compared - differences.len()
+    );
     assert!(differences.is_empty(), "{}", differences.join("\n"));
     kube.shutdown().await;
 }
@@ -101,21 +184,30 @@ async fn levels_forbid_what_they_forbid_on_a_real_server() {
 async fn pods_get_what_their_runtime_class_says() {
     let kube = start(Data::Memory).await;
     let router = kube.router();
-    let data: Value = serde_json::from_str(include_str!("pod_security.json")).expect("the answers are JSON");
+    let data: Value =
+        serde_json::from_str(include_str!("pod_security.json")).expect("the answers are JSON");
     let class = json!({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "rc"}, "handler": "h",
         "overhead": {"podFixed": {"cpu": "100m", "memory": "1Gi"}}, "scheduling": {"nodeSelector": {"k": "v"}, "tolerations": [
             {"key": "t", "operator": "Exists"}, {"key": "u", "operator": "Equal", "value": "x", "effect": "NoSchedule"}]}});
     let bare = json!({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "bare"}, "handler": "h"});
     for class in [class, bare] {
-        assert_eq!(post(&router, "/apis/node.k8s.io/v1/runtimeclasses", &class).await.0, 201);
+        assert_eq!(
+            post(&router, "/apis/node.k8s.io/v1/runtimeclasses", &class)
+                .await
+                .0,
+            201
+        );
     }
     make(&router, "psfree", &json!({})).await;
     for row in data["runtime"].as_array().into_iter().flatten() {
         let pod = pod("r", &row["spec"], &Value::Null);
-        let (code, answer, _) = post(&router, "/api/v1/namespaces/psfree/pods?dryRun=All", &pod).await;
+        let (code, answer, _) =
+            post(&router, "/api/v1/namespaces/psfree/pods?dryRun=All", &pod).await;
         let field = |name: &str| answer["spec"][name].clone();
         let found = match code {
-            201 => json!({"overhead": field("overhead"), "nodeSelector": field("nodeSelector"), "tolerations": field("tolerations")}),
+            201 => {
+                json!({"overhead": field("overhead"), "nodeSelector": field("nodeSelector"), "tolerations": field("tolerations")})
+            }
             _ => answer["message"].clone(),
         };
         assert_eq!(json!([code, found]), row["answer"], "{}", row["spec"]);

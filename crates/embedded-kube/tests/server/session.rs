@@ -27,16 +27,28 @@ fn read(name: &str) -> String {
 
 /// What differs from run to run, in the order in which it is replaced.
 const VARYING: [(&str, &str); 17] = [
-    (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),
+    (
+        r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
+        "UID",
+    ),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
-    (r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "TIME"),
+    (
+        r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}",
+        "TIME",
+    ),
     (r"https://127\.0\.0\.1:\d+", "SERVER"),
     (r"\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b", "IP"),
     (r#"resourceVersion: "\d+""#, "resourceVersion: RV"),
     (r"pod-template-hash=[a-z0-9]+", "pod-template-hash=HASH"),
-    (r"\b(web|shell|again|manual|once)-[bcdf0-9ghjklmnpqrstvwxz]{8,10}-[bcdfghjklmnpqrstvwxz2456789]{5}\b", "$1-HASH-RANDOM"),
+    (
+        r"\b(web|shell|again|manual|once)-[bcdf0-9ghjklmnpqrstvwxz]{8,10}-[bcdfghjklmnpqrstvwxz2456789]{5}\b",
+        "$1-HASH-RANDOM",
+    ),
     (r"\b(web)-[bcdf0-9ghjklmnpqrstvwxz]{8,10}\b", "$1-HASH"),
-    (r"\b(once|again|manual|web)-[bcdfghjklmnpqrstvwxz2456789]{5}\b", "$1-RANDOM"),
+    (
+        r"\b(once|again|manual|web)-[bcdfghjklmnpqrstvwxz2456789]{5}\b",
+        "$1-RANDOM",
+    ),
     (r"\b(\d+h)?(\d+m)?\d+(\.\d+)?s\b|<invalid>|\b\d+m\b", "AGE"),
     // Before the ports: a process id may look like one.
     (r"\b[EIW]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w.]+:\d+\]", "LOG"),
@@ -60,23 +72,37 @@ impl Player {
             std::fs::copy(entry.path(), folder.path().join(entry.file_name())).expect("a copy");
         }
         std::fs::create_dir(folder.path().join("bin")).expect("a folder");
-        let program = Command::new("sh").args(["-c", "command -v \"$0\"", program]).output().expect("sh runs");
+        let program = Command::new("sh")
+            .args(["-c", "command -v \"$0\"", program])
+            .output()
+            .expect("sh runs");
         let program = String::from_utf8_lossy(&program.stdout).trim().to_owned();
         std::os::unix::fs::symlink(program, folder.path().join("bin/kubectl")).expect("a link");
         std::fs::write(folder.path().join("kubeconfig"), kubeconfig).expect("a file");
-        let patterns = VARYING.iter().map(|(pattern, to)| (Regex::new(pattern).expect("a pattern"), *to)).collect();
+        let patterns = VARYING
+            .iter()
+            .map(|(pattern, to)| (Regex::new(pattern).expect("a pattern"), *to))
+            .collect();
         Self { patterns, folder }
     }
 
     /// Exit code and output of a command, without what varies.
     fn run(&self, command: &str) -> String {
         let home = self.folder.path();
-        let path = format!("{}/bin:{}", home.display(), std::env::var("PATH").unwrap_or_default());
+        let path = format!(
+            "{}/bin:{}",
+            home.display(),
+            std::env::var("PATH").unwrap_or_default()
+        );
         let output = Command::new("timeout")
             .args([PATIENCE, "sh", "-c", command])
             .current_dir(home)
             .env("LC_ALL", "C")
-            .envs([("KUBECONFIG", home.join("kubeconfig").as_os_str()), ("HOME", home.as_os_str()), ("PATH", path.as_ref())])
+            .envs([
+                ("KUBECONFIG", home.join("kubeconfig").as_os_str()),
+                ("HOME", home.as_os_str()),
+                ("PATH", path.as_ref()),
+            ])
             .stdin(Stdio::null())
             .output()
             .expect("sh runs");
@@ -88,12 +114,19 @@ impl Player {
         let mut lines: Vec<&str> = text.lines().map(str::trim_end).collect();
         // How often a rollout reports on its way is chance.
         lines.retain(|l| !l.starts_with("Waiting for deployment") && !l.is_empty());
-        format!("[{}]\n{}", output.status.code().unwrap_or(-1), lines.iter().fold(String::new(), |all, l| all + l + "\n"))
+        format!(
+            "[{}]\n{}",
+            output.status.code().unwrap_or(-1),
+            lines.iter().fold(String::new(), |all, l| all + l + "\n")
+        )
     }
 
     fn play(&self) -> Vec<(String, String)> {
         let mut played = Vec::new();
-        for line in read("commands.txt").lines().filter(|l| !l.starts_with('#') && !l.is_empty()) {
+        for line in read("commands.txt")
+            .lines()
+            .filter(|l| !l.starts_with('#') && !l.is_empty())
+        {
             match line.strip_prefix("wait: ") {
                 Some(command) => drop(self.run(command)),
                 None => played.push((line.to_owned(), self.run(line))),
@@ -131,17 +164,32 @@ fn compare(program: &str, kubeconfig: &str) {
     let known: Vec<&str> = notes.lines().filter_map(|l| l.strip_prefix("$ ")).collect();
     let played = Player::new(program, kubeconfig).play();
     let (mut equal, mut wrong) = (0, String::new());
-    assert_eq!(played.len(), wanted.len(), "the transcript is of other commands: record it again");
+    assert_eq!(
+        played.len(),
+        wanted.len(),
+        "the transcript is of other commands: record it again"
+    );
     for ((command, answer), (recorded, real)) in played.iter().zip(&wanted) {
-        assert_eq!(command, recorded, "the transcript is of other commands: record it again");
+        assert_eq!(
+            command, recorded,
+            "the transcript is of other commands: record it again"
+        );
         match (real == answer, known.contains(&command.as_str())) {
             (true, false) => equal += 1,
             (false, true) => {}
-            (true, true) => wrong.push_str(&format!("$ {command}\nis the same now: take it out of differences.txt\n")),
-            (false, false) => wrong.push_str(&format!("$ {command}\n--- real\n{real}--- here\n{answer}\n")),
+            (true, true) => wrong.push_str(&format!(
+                "$ {command}\nis the same now: take it out of differences.txt\n"
+            )),
+            (false, false) => wrong.push_str(&format!(
+                "$ {command}\n--- real\n{real}--- here\n{answer}\n"
+            )),
         }
     }
-    println!("{equal} of {} commands are equal, {} differ for a known cause", played.len(), known.len());
+    println!(
+        "{equal} of {} commands are equal, {} differ for a known cause",
+        played.len(),
+        known.len()
+    );
     assert!(wrong.is_empty(), "{wrong}");
 }
 
@@ -149,12 +197,19 @@ fn compare(program: &str, kubeconfig: &str) {
 async fn a_session_prints_what_it_prints_on_a_real_cluster() {
     let program = std::env::var("KUBECTL").unwrap_or_else(|_| "kubectl".to_owned());
     // Every version of kubectl has its own words.
-    let version = Command::new(&program).args(["version", "--client"]).output();
+    let version = Command::new(&program)
+        .args(["version", "--client"])
+        .output();
     if !version.is_ok_and(|v| String::from_utf8_lossy(&v.stdout).contains(KUBECTL_VERSION)) {
-        return tiphys_testkit::skip("kubectl-1.36", "there is no kubectl 1.36 here (KUBECTL names one)");
+        return tiphys_testkit::skip(
+            "kubectl-1.36",
+            "there is no kubectl 1.36 here (KUBECTL names one)",
+        );
     }
     if let Ok(real) = std::env::var("RECORD_SESSION") {
-        tokio::task::spawn_blocking(move || record(&program, &real)).await.expect("the session is recorded");
+        tokio::task::spawn_blocking(move || record(&program, &real))
+            .await
+            .expect("the session is recorded");
         return;
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -164,6 +219,8 @@ async fn a_session_prints_what_it_prints_on_a_real_cluster() {
     kube.serve(listener);
     // The transcript's kubeconfig calls everything so.
     let kubeconfig = kube.kubeconfig(address).replace("tiphys", "test");
-    tokio::task::spawn_blocking(move || compare(&program, &kubeconfig)).await.expect("the session ends well");
+    tokio::task::spawn_blocking(move || compare(&program, &kubeconfig))
+        .await
+        .expect("the session ends well");
     kube.shutdown().await;
 }

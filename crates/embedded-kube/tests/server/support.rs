@@ -9,18 +9,44 @@ use tiphys_embedded_kube::{Data, EmbeddedKube, Options};
 use tower::ServiceExt;
 
 pub async fn start(data: Data) -> EmbeddedKube {
-    EmbeddedKube::start(Options { data, ..Options::default() }).await.expect("the server starts")
+    EmbeddedKube::start(Options {
+        data,
+        ..Options::default()
+    })
+    .await
+    .expect("the server starts")
 }
 
 /// Sends a request with a JSON body (empty for null) and gives code and answer (a string when it is not JSON).
-pub async fn send(router: &Router, method: &str, path: &str, media: &str, body: &Value) -> (u16, Value) {
-    let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
+pub async fn send(
+    router: &Router,
+    method: &str,
+    path: &str,
+    media: &str,
+    body: &Value,
+) -> (u16, Value) {
+    let body = if body.is_null() {
+        Body::empty()
+    } else {
+        Body::from(body.to_string())
+    };
     let method: Method = method.parse().expect("a method");
-    let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, media).body(body).expect("a request");
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(CONTENT_TYPE, media)
+        .body(body)
+        .expect("a request");
     let response = router.clone().oneshot(request).await.expect("it answers");
     let code = response.status().as_u16();
-    let bytes = response.into_body().collect().await.expect("a body").to_bytes();
-    let value = serde_json::from_slice(&bytes).unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+    let bytes = response
+        .into_body()
+        .collect()
+        .await
+        .expect("a body")
+        .to_bytes();
+    let value = serde_json::from_slice(&bytes)
+        .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
     (code, value)
 }
 

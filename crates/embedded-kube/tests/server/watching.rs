@@ -18,15 +18,35 @@ const OPERATIONS: usize = 120;
 type State = (String, BTreeMap<String, (String, Value)>);
 
 fn entry(object: &Value) -> (String, (String, Value)) {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-    (text("/metadata/name"), (text("/metadata/resourceVersion"), object["data"].clone()))
+    let text = |pointer: &str| {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    (
+        text("/metadata/name"),
+        (text("/metadata/resourceVersion"), object["data"].clone()),
+    )
 }
 
 async fn list(router: &Router) -> State {
     let (code, list) = get(router, MAPS).await;
     assert_eq!(code, 200);
-    let items = list["items"].as_array().expect("items").iter().map(entry).collect();
-    (list["metadata"]["resourceVersion"].as_str().expect("a revision").to_owned(), items)
+    let items = list["items"]
+        .as_array()
+        .expect("items")
+        .iter()
+        .map(entry)
+        .collect();
+    (
+        list["metadata"]["resourceVersion"]
+            .as_str()
+            .expect("a revision")
+            .to_owned(),
+        items,
+    )
 }
 
 async fn change(router: &Router, rng: &mut StdRng, number: usize) {
@@ -48,8 +68,15 @@ async fn change(router: &Router, rng: &mut StdRng, number: usize) {
 async fn follow(router: Router, state: State) -> BTreeMap<String, (String, Value)> {
     let (from, mut known) = state;
     let uri = format!("{MAPS}?watch=1&allowWatchBookmarks=true&resourceVersion={from}");
-    let request = http::Request::builder().uri(uri).body(Body::empty()).expect("a request");
-    let mut body = router.oneshot(request).await.expect("it answers").into_body();
+    let request = http::Request::builder()
+        .uri(uri)
+        .body(Body::empty())
+        .expect("a request");
+    let mut body = router
+        .oneshot(request)
+        .await
+        .expect("it answers")
+        .into_body();
     let mut last: u64 = from.parse().expect("a number");
     let mut text = String::new();
     loop {
@@ -57,25 +84,40 @@ async fn follow(router: Router, state: State) -> BTreeMap<String, (String, Value
             let event: Value = serde_json::from_str(line).expect("JSON");
             text = rest.to_owned();
             let (name, (version, data)) = entry(&event["object"]);
-            let revision: u64 = version.parse().unwrap_or_else(|_| panic!("no revision in {event}"));
+            let revision: u64 = version
+                .parse()
+                .unwrap_or_else(|_| panic!("no revision in {event}"));
             assert!(revision >= last, "revisions rise: {event} after {last}");
             last = revision;
             match event["type"].as_str() {
                 Some("BOOKMARK") => {}
                 Some("ADDED") => {
-                    assert!(known.insert(name.clone(), (version, data)).is_none(), "{name} was there already, seen from {from}")
+                    assert!(
+                        known.insert(name.clone(), (version, data)).is_none(),
+                        "{name} was there already, seen from {from}"
+                    )
                 }
                 Some("MODIFIED") => {
-                    assert!(known.insert(name.clone(), (version, data)).is_some(), "{name} was not there, seen from {from}")
+                    assert!(
+                        known.insert(name.clone(), (version, data)).is_some(),
+                        "{name} was not there, seen from {from}"
+                    )
                 }
-                Some("DELETED") => assert!(known.remove(&name).is_some(), "{name} was gone already, seen from {from}"),
+                Some("DELETED") => assert!(
+                    known.remove(&name).is_some(),
+                    "{name} was gone already, seen from {from}"
+                ),
                 other => panic!("{other:?}: {event}"),
             }
             if name == "end" {
                 return known;
             }
         }
-        let frame = body.frame().await.expect("the watch goes on").expect("a frame");
+        let frame = body
+            .frame()
+            .await
+            .expect("the watch goes on")
+            .expect("a frame");
         text.push_str(std::str::from_utf8(frame.data_ref().expect("data")).expect("text"));
     }
 }
@@ -102,11 +144,22 @@ async fn a_watch_from_any_revision_leads_to_the_list() {
                 followers.push(tokio::spawn(follow(router.clone(), state)));
             }
         }
-        followers.extend(seen.into_iter().map(|state| tokio::spawn(follow(router.clone(), state))));
-        post(&router, MAPS, &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "end"}})).await;
+        followers.extend(
+            seen.into_iter()
+                .map(|state| tokio::spawn(follow(router.clone(), state))),
+        );
+        post(
+            &router,
+            MAPS,
+            &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "end"}}),
+        )
+        .await;
         let (_, expected) = list(&router).await;
         for follower in followers {
-            let reached = tokio::time::timeout(Duration::from_secs(30), follower).await.expect("it comes to the end").expect("it follows");
+            let reached = tokio::time::timeout(Duration::from_secs(30), follower)
+                .await
+                .expect("it comes to the end")
+                .expect("it follows");
             assert_eq!(reached, expected, "seed {seed}");
         }
         kube.shutdown().await;

@@ -20,8 +20,10 @@ use tiphys_testkit::{
 };
 
 /// Scenarios that may come out otherwise, and why.
-const KNOWN: &[(&str, &str)] =
-    &[("ingress", "the simulated cluster's ingress controller writes an Event, what stands for one on the real cluster does not")];
+const KNOWN: &[(&str, &str)] = &[(
+    "ingress",
+    "the simulated cluster's ingress controller writes an Event, what stands for one on the real cluster does not",
+)];
 
 fn record() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/simulation/outcomes.txt")
@@ -48,7 +50,9 @@ fn recorded() -> BTreeMap<String, String> {
 fn chosen() -> Vec<Scenario> {
     let wanted = std::env::var("TIPHYS_SCENARIO").unwrap_or_default();
     let all = scenario::all();
-    all.into_iter().filter(|s| s.name.contains(&wanted)).collect()
+    all.into_iter()
+        .filter(|s| s.name.contains(&wanted))
+        .collect()
 }
 
 /// Runs those scenarios for which `which` holds, several at a time; puts the outcomes' texts in the scenarios' order.
@@ -63,7 +67,9 @@ fn run_some(
     let work = || {
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(scenario) = scenarios.get(at) else { return };
+            let Some(scenario) = scenarios.get(at) else {
+                return;
+            };
             if which(scenario) {
                 let text = run(at, scenario);
                 outcomes.lock().expect("no panic")[at] = text;
@@ -93,12 +99,25 @@ fn compare(scenarios: &[Scenario], outcomes: &[String]) -> (String, usize) {
 fn the_embedded_cluster_comes_to_the_recorded_outcomes() {
     let scenarios = chosen();
     let outcomes = Mutex::new(vec![String::new(); scenarios.len()]);
-    run_some(&scenarios, |_| true, 4, &outcomes, &|_, scenario| scenario::run(&World::start(), scenario, "s1").text());
+    run_some(&scenarios, |_| true, 4, &outcomes, &|_, scenario| {
+        scenario::run(&World::start(), scenario, "s1").text()
+    });
     let outcomes = outcomes.into_inner().expect("no panic");
     let (report, same) = compare(&scenarios, &outcomes);
-    println!("{same} of {} scenarios have the real outcome", scenarios.len());
-    let unknown: Vec<&str> = report.lines().filter_map(|l| l.strip_prefix("== ")).filter(|n| !KNOWN.iter().any(|(k, _)| k == n)).collect();
-    assert!(unknown.is_empty(), "{} differ (-: real, +: embedded):\n{report}", unknown.len());
+    println!(
+        "{same} of {} scenarios have the real outcome",
+        scenarios.len()
+    );
+    let unknown: Vec<&str> = report
+        .lines()
+        .filter_map(|l| l.strip_prefix("== "))
+        .filter(|n| !KNOWN.iter().any(|(k, _)| k == n))
+        .collect();
+    assert!(
+        unknown.is_empty(),
+        "{} differ (-: real, +: embedded):\n{report}",
+        unknown.len()
+    );
 }
 
 struct Real(Api);
@@ -117,13 +136,22 @@ impl Cluster for Real {
 /// leave an Event, or a scheduler's queue waits), and what differs each time is no race.
 fn repeat_unlike(real: &Real, scenarios: &[Scenario], outcomes: &Mutex<Vec<String>>, run: &str) {
     let recorded = recorded();
-    let unlike = |s: &Scenario, outcome: &str| recorded.get(s.name).is_some_and(|want| !difference(want, outcome).is_empty());
+    let unlike = |s: &Scenario, outcome: &str| {
+        recorded
+            .get(s.name)
+            .is_some_and(|want| !difference(want, outcome).is_empty())
+    };
     for round in ["t", "u"] {
         for (at, scenario) in scenarios.iter().enumerate() {
             let outcome = outcomes.lock().expect("no panic")[at].clone();
             if unlike(scenario, &outcome) {
-                println!("again: {}\n{}", scenario.name, difference(&recorded[scenario.name], &outcome).join("\n"));
-                outcomes.lock().expect("no panic")[at] = scenario::run(real, scenario, &format!("{round}{at}{run}")).text();
+                println!(
+                    "again: {}\n{}",
+                    scenario.name,
+                    difference(&recorded[scenario.name], &outcome).join("\n")
+                );
+                outcomes.lock().expect("no panic")[at] =
+                    scenario::run(real, scenario, &format!("{round}{at}{run}")).text();
             }
         }
     }
@@ -137,7 +165,8 @@ fn real_outcomes() {
     let scenarios = chosen();
     let run = format!("r{}", std::process::id() % 10_000);
     let outcomes = Mutex::new(vec![String::new(); scenarios.len()]);
-    let one = |at, scenario: &Scenario| scenario::run(&real, scenario, &format!("s{at}{run}")).text();
+    let one =
+        |at, scenario: &Scenario| scenario::run(&real, scenario, &format!("s{at}{run}")).text();
     run_some(&scenarios, |s| !s.is_alone(), 8, &outcomes, &one);
     run_some(&scenarios, Scenario::is_alone, 1, &outcomes, &one);
     let record_anew = std::env::var_os("TIPHYS_RECORD").is_some();
@@ -148,11 +177,21 @@ fn real_outcomes() {
     if record_anew {
         let mut all = recorded();
         all.retain(|name, _| scenario::all().iter().any(|s| s.name == name));
-        all.extend(scenarios.iter().map(|s| s.name.to_owned()).zip(outcomes.clone()));
-        let text = all.iter().fold(String::new(), |text, (name, outcome)| text + "== " + name + "\n" + outcome);
+        all.extend(
+            scenarios
+                .iter()
+                .map(|s| s.name.to_owned())
+                .zip(outcomes.clone()),
+        );
+        let text = all.iter().fold(String::new(), |text, (name, outcome)| {
+            text + "== " + name + "\n" + outcome
+        });
         std::fs::write(record(), text).expect("the record can be written");
     }
     let (report, same) = compare(&scenarios, &outcomes);
-    println!("{same} of {} scenarios have the recorded outcome", scenarios.len());
+    println!(
+        "{same} of {} scenarios have the recorded outcome",
+        scenarios.len()
+    );
     assert!(report.is_empty(), "(-: recorded, +: now):\n{report}");
 }

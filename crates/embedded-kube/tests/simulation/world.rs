@@ -23,13 +23,26 @@ impl World {
     }
 
     pub fn starting_at(time: &str, options: Options) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .expect("a runtime");
         let clock = VirtualClock::starting_at(time.parse().expect("a time"));
         // In days of virtual time, heartbeats would be most of what happens.
-        let sim = SimOptions { heartbeat: Duration::ZERO, ..options.sim };
-        let options = Options { clock: std::sync::Arc::new(clock.clone()), sim, ..options };
+        let sim = SimOptions {
+            heartbeat: Duration::ZERO,
+            ..options.sim
+        };
+        let options = Options {
+            clock: std::sync::Arc::new(clock.clone()),
+            sim,
+            ..options
+        };
         let (kube, file) = runtime.block_on(async {
-            let kube = EmbeddedKube::start(options).await.expect("the server starts");
+            let kube = EmbeddedKube::start(options)
+                .await
+                .expect("the server starts");
             let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a socket");
             let address = listener.local_addr().expect("it is bound");
             let file = tempfile::NamedTempFile::new().expect("a file");
@@ -38,7 +51,12 @@ impl World {
             (kube, file)
         });
         let api = Api::kubeconfig(file.path()).expect("our own kubeconfig");
-        Self { kube: Some(kube), clock, api, runtime }
+        Self {
+            kube: Some(kube),
+            clock,
+            api,
+            runtime,
+        }
     }
 
     /// Lets time pass, handling in order what comes due.

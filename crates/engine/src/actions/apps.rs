@@ -7,7 +7,13 @@ use super::{
 use serde_json::Value;
 use tiphys_api::resource::ResourceAction;
 
-const RESTARTED: [&str; 5] = ["spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"];
+const RESTARTED: [&str; 5] = [
+    "spec",
+    "template",
+    "metadata",
+    "annotations",
+    "kubectl.kubernetes.io/restartedAt",
+];
 
 pub fn kind(kind: &str) -> Option<Kind> {
     let discover: fn(&Value) -> Vec<ResourceAction> = match kind {
@@ -17,8 +23,12 @@ pub fn kind(kind: &str) -> Option<Kind> {
             let paused = is_true(at(live, &["spec", "paused"]));
             vec![
                 restart(),
-                action("pause").icon("fa fa-fw fa-pause-circle").disabled(paused),
-                action("resume").icon("fa fa-fw fa-play-circle").disabled(!paused),
+                action("pause")
+                    .icon("fa fa-fw fa-pause-circle")
+                    .disabled(paused),
+                action("resume")
+                    .icon("fa fa-fw fa-play-circle")
+                    .disabled(!paused),
                 scale(),
             ]
         },
@@ -44,5 +54,7 @@ fn restart() -> ResourceAction {
 }
 
 fn scale() -> ResourceAction {
-    action("scale").icon("fa fa-fw fa-plus-circle").with_parameter("replicas")
+    action("scale")
+        .icon("fa fa-fw fa-plus-circle")
+        .with_parameter("replicas")
 }

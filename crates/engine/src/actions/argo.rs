@@ -13,20 +13,48 @@ pub fn kind(group: &str, kind: &str) -> Option<Kind> {
             discover: |live| {
                 let phase = at(live, &["status", "phase"]).as_str().unwrap_or_default();
                 let ended = matches!(phase, "Successful" | "Failed" | "Error" | "Inconclusive");
-                vec![action("terminate").disabled(ended || is_true(at(live, &["spec", "terminate"])))]
+                vec![
+                    action("terminate")
+                        .disabled(ended || is_true(at(live, &["spec", "terminate"]))),
+                ]
             },
-            run: |call| (call.action == "terminate").then(|| call.patch(|edit| edit.set(&["spec", "terminate"], true))).flatten(),
+            run: |call| {
+                (call.action == "terminate")
+                    .then(|| call.patch(|edit| edit.set(&["spec", "terminate"], true)))
+                    .flatten()
+            },
         },
-        ("argoproj.io", "Application") => Kind { discover: application, run: toggle_auto_sync },
-        ("argoproj.io", "CronWorkflow") => Kind { discover: create_workflow, run: workflow_of_cron },
-        ("argoproj.io", "WorkflowTemplate") => Kind { discover: create_workflow, run: workflow_of_template },
-        ("argoproj.io", "Rollout") => Kind { discover: rollout, run: run_rollout },
+        ("argoproj.io", "Application") => Kind {
+            discover: application,
+            run: toggle_auto_sync,
+        },
+        ("argoproj.io", "CronWorkflow") => Kind {
+            discover: create_workflow,
+            run: workflow_of_cron,
+        },
+        ("argoproj.io", "WorkflowTemplate") => Kind {
+            discover: create_workflow,
+            run: workflow_of_template,
+        },
+        ("argoproj.io", "Rollout") => Kind {
+            discover: rollout,
+            run: run_rollout,
+        },
         ("promoter.argoproj.io", "PullRequest") => Kind {
             discover: |live| {
                 let open = at(live, &["spec", "state"]) == "open";
-                vec![action("merge").icon("fa fa-fw fa-code-merge").called("Merge PR").disabled(!open)]
+                vec![
+                    action("merge")
+                        .icon("fa fa-fw fa-code-merge")
+                        .called("Merge PR")
+                        .disabled(!open),
+                ]
             },
-            run: |call| (call.action == "merge").then(|| call.patch(|edit| edit.set(&["spec", "state"], "merged"))).flatten(),
+            run: |call| {
+                (call.action == "merge")
+                    .then(|| call.patch(|edit| edit.set(&["spec", "state"], "merged")))
+                    .flatten()
+            },
         },
         _ => return None,
     })
@@ -36,11 +64,18 @@ const AUTOMATED: [&str; 3] = ["spec", "syncPolicy", "automated"];
 
 /// Automation is on unless it says that it is not.
 fn syncs_itself(automated: &Value) -> bool {
-    !automated.is_null() && automated.get("enabled").is_none_or(|e| e.is_null() || is_true(e))
+    !automated.is_null()
+        && automated
+            .get("enabled")
+            .is_none_or(|e| e.is_null() || is_true(e))
 }
 
 fn application(live: &Value) -> Vec<ResourceAction> {
-    let name = if syncs_itself(at(live, &AUTOMATED)) { "Disable Auto-Sync" } else { "Enable Auto-Sync" };
+    let name = if syncs_itself(at(live, &AUTOMATED)) {
+        "Disable Auto-Sync"
+    } else {
+        "Enable Auto-Sync"
+    };
     vec![action("toggle-auto-sync").called(name)]
 }
 
@@ -49,11 +84,17 @@ fn toggle_auto_sync(call: &Call<'_>) -> Ran {
         let enabled = !syncs_itself(edit.get(&AUTOMATED));
         edit.set(&["spec", "syncPolicy", "automated", "enabled"], enabled);
     };
-    (call.action == "toggle-auto-sync").then(|| call.patch(toggle)).flatten()
+    (call.action == "toggle-auto-sync")
+        .then(|| call.patch(toggle))
+        .flatten()
 }
 
 fn create_workflow(_: &Value) -> Vec<ResourceAction> {
-    vec![action("create-workflow").icon("fa fa-fw fa-plus").called("Create Workflow")]
+    vec![
+        action("create-workflow")
+            .icon("fa fa-fw fa-plus")
+            .called("Create Workflow"),
+    ]
 }
 
 fn workflow(call: &Call<'_>, metadata: Map<String, Value>, spec: Value, finalizers: Value) -> Ran {
@@ -72,7 +113,12 @@ fn workflow_of_template(call: &Call<'_>) -> Ran {
     }
     let name = call.live.name();
     let metadata = fields(json!({"labels": {"workflows.argoproj.io/workflow-template": name}}));
-    workflow(call, metadata, json!({"workflowTemplateRef": {"name": name}}), Value::Null)
+    workflow(
+        call,
+        metadata,
+        json!({"workflowTemplateRef": {"name": name}}),
+        Value::Null,
+    )
 }
 
 fn workflow_of_cron(call: &Call<'_>) -> Ran {
@@ -83,15 +129,26 @@ fn workflow_of_cron(call: &Call<'_>) -> Ran {
     let live = Value::Object(call.live.0.clone());
     let template = |field: &str| fields(at(&live, &["spec", "workflowMetadata", field]).clone());
     let (mut labels, mut annotations) = (template("labels"), template("annotations"));
-    labels.insert("workflows.argoproj.io/cron-workflow".into(), call.live.name().into());
+    labels.insert(
+        "workflows.argoproj.io/cron-workflow".into(),
+        call.live.name().into(),
+    );
     if let Some(instance) = call.live.label(INSTANCE) {
         labels.insert(INSTANCE.into(), instance.into());
     }
-    annotations.insert("workflows.argoproj.io/scheduled-time".into(), call.timestamp().into());
+    annotations.insert(
+        "workflows.argoproj.io/scheduled-time".into(),
+        call.timestamp().into(),
+    );
     let metadata = fields(json!({"labels": labels, "annotations": annotations}));
     // Argo CD puts them beside the metadata, where they do nothing; a Workflow with finalizers that nobody expects would never go.
     let finalizers = at(&live, &["spec", "workflowMetadata", "finalizers"]).clone();
-    workflow(call, metadata, at(&live, &["spec", "workflowSpec"]).clone(), finalizers)
+    workflow(
+        call,
+        metadata,
+        at(&live, &["spec", "workflowSpec"]).clone(),
+        finalizers,
+    )
 }
 
 fn fields(value: Value) -> Map<String, Value> {
@@ -106,10 +163,19 @@ const STEPS: [&str; 4] = ["spec", "strategy", "canary", "steps"];
 fn rollout(live: &Value) -> Vec<ResourceAction> {
     let status = &live["status"];
     let spec_paused = is_true(at(live, &["spec", "paused"]));
-    let paused = if status["pauseConditions"].is_null() { spec_paused } else { length(&status["pauseConditions"]) > 0 };
-    let (promoted, aborted) = (status["currentPodHash"] == status["stableRS"], is_true(&status["abort"]));
+    let paused = if status["pauseConditions"].is_null() {
+        spec_paused
+    } else {
+        length(&status["pauseConditions"]) > 0
+    };
+    let (promoted, aborted) = (
+        status["currentPodHash"] == status["stableRS"],
+        is_true(&status["abort"]),
+    );
     let steps = at(live, &STEPS);
-    let promotable = !status.is_null() && !promoted && (has_settled(live) || at(live, &["spec", "strategy", "blueGreen"]).is_null());
+    let promotable = !status.is_null()
+        && !promoted
+        && (has_settled(live) || at(live, &["spec", "strategy", "blueGreen"]).is_null());
     let at_end = status["currentStepIndex"].as_u64() == Some(length(steps));
     vec![
         action("restart").called("Restart Pods"),
@@ -126,7 +192,9 @@ fn rollout(live: &Value) -> Vec<ResourceAction> {
 fn has_settled(live: &Value) -> bool {
     let seen = at(live, &["status", "observedGeneration"]);
     let seen = seen.as_f64().or_else(|| seen.as_str()?.parse().ok());
-    let generation = at(live, &["metadata", "generation"]).as_f64().unwrap_or_default();
+    let generation = at(live, &["metadata", "generation"])
+        .as_f64()
+        .unwrap_or_default();
     seen.is_some_and(|seen| seen <= generation)
 }
 

@@ -11,15 +11,27 @@ const SUSPEND: [&str; 2] = ["spec", "suspend"];
 pub fn kind(kind: &str) -> Option<Kind> {
     Some(match kind {
         "CronJob" => Kind {
-            discover: |live| vec![action("create-job").icon("fa fa-fw fa-plus").called("Create Job"), toggle(live)],
+            discover: |live| {
+                vec![
+                    action("create-job")
+                        .icon("fa fa-fw fa-plus")
+                        .called("Create Job"),
+                    toggle(live),
+                ]
+            },
             run: |call| match call.action {
                 "suspend" => call.patch(|edit| edit.set(&SUSPEND, true)),
                 "resume" => call.patch(|edit| edit.resume(&SUSPEND)),
                 "create-job" => {
                     let live = Value::Object(call.live.0.clone());
                     let template = at(&live, &["spec", "jobTemplate"]);
-                    let mut metadata = template["metadata"].as_object().cloned().unwrap_or_default();
-                    let annotations = metadata.entry("annotations").or_insert_with(|| Map::new().into());
+                    let mut metadata = template["metadata"]
+                        .as_object()
+                        .cloned()
+                        .unwrap_or_default();
+                    let annotations = metadata
+                        .entry("annotations")
+                        .or_insert_with(|| Map::new().into());
                     annotations["cronjob.kubernetes.io/instantiate"] = "manual".into();
                     let name = format!("{}-{}", call.live.name(), call.time("%y%m%d%H%M"));
                     let metadata = call.owned(name, metadata, true);
@@ -34,17 +46,29 @@ pub fn kind(kind: &str) -> Option<Kind> {
                     return Vec::new();
                 }
                 let terminate = action("terminate").icon("fa fa-fw fa-stop");
-                [Some(toggle(live)), (!live["status"].is_null()).then_some(terminate)].into_iter().flatten().collect()
+                [
+                    Some(toggle(live)),
+                    (!live["status"].is_null()).then_some(terminate),
+                ]
+                .into_iter()
+                .flatten()
+                .collect()
             },
             run: |call| match call.action {
                 "suspend" => call.patch(|edit| edit.set(&SUSPEND, true)),
                 "resume" => call.patch(|edit| edit.resume(&SUSPEND)),
                 "terminate" => call.patch(|edit| {
                     let conditions = ["status", "conditions"];
-                    if edit.get(&["status"]).is_null() || has_ended(&Value::Object(call.live.0.clone())) {
+                    if edit.get(&["status"]).is_null()
+                        || has_ended(&Value::Object(call.live.0.clone()))
+                    {
                         return;
                     }
-                    let mut all = edit.get(&conditions).as_array().cloned().unwrap_or_default();
+                    let mut all = edit
+                        .get(&conditions)
+                        .as_array()
+                        .cloned()
+                        .unwrap_or_default();
                     all.push(json!({
                         "lastTransitionTime": call.timestamp(),
                         "message": "Job was terminated explicitly through Argo CD",
@@ -62,12 +86,24 @@ pub fn kind(kind: &str) -> Option<Kind> {
 }
 
 fn toggle(live: &Value) -> tiphys_api::resource::ResourceAction {
-    if is_true(at(live, &SUSPEND)) { action("resume").icon("fa fa-fw fa-play") } else { action("suspend").icon("fa fa-fw fa-pause") }
+    if is_true(at(live, &SUSPEND)) {
+        action("resume").icon("fa fa-fw fa-play")
+    } else {
+        action("suspend").icon("fa fa-fw fa-pause")
+    }
 }
 
 /// Whether the Job will do nothing more.
 fn has_ended(live: &Value) -> bool {
-    let conditions = at(live, &["status", "conditions"]).as_array().map(Vec::as_slice).unwrap_or_default();
-    let ends = |c: &Value| matches!(c["type"].as_str(), Some("Complete" | "Failed" | "FailureTarget" | "SuccessCriteriaMet"));
+    let conditions = at(live, &["status", "conditions"])
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let ends = |c: &Value| {
+        matches!(
+            c["type"].as_str(),
+            Some("Complete" | "Failed" | "FailureTarget" | "SuccessCriteriaMet")
+        )
+    };
     conditions.iter().any(|c| ends(c) && c["status"] == "True")
 }

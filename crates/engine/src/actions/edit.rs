@@ -33,8 +33,12 @@ impl Edit {
     }
 
     pub fn remove(&mut self, path: &[&str]) {
-        let Some((last, parents)) = path.split_last() else { return };
-        let parent = parents.iter().try_fold(&mut self.0, |value, field| value.get_mut(field));
+        let Some((last, parents)) = path.split_last() else {
+            return;
+        };
+        let parent = parents
+            .iter()
+            .try_fold(&mut self.0, |value, field| value.get_mut(field));
         if let Some(Value::Object(fields)) = parent {
             fields.remove(*last);
         }
@@ -58,7 +62,9 @@ impl Edit {
 
 /// The value at a path, null when it is not there.
 pub fn at<'a>(value: &'a Value, path: &[&str]) -> &'a Value {
-    path.iter().fold(value, |value, field| value.get(field).unwrap_or(&Value::Null))
+    path.iter().fold(value, |value, field| {
+        value.get(field).unwrap_or(&Value::Null)
+    })
 }
 
 pub fn is_true(value: &Value) -> bool {

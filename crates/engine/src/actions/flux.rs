@@ -10,18 +10,26 @@ use tiphys_api::resource::ResourceAction;
 const SUSPEND: [&str; 2] = ["spec", "suspend"];
 
 pub fn kind(group: &str, kind: &str) -> Option<Kind> {
-    let discover: fn(&Value) -> Vec<ResourceAction> = match (group.strip_suffix(".toolkit.fluxcd.io")?, kind) {
-        ("helm", "HelmRelease")
-        | ("image", "ImageRepository" | "ImageUpdateAutomation")
-        | ("kustomize", "Kustomization")
-        | ("notification", "Receiver")
-        | ("source", "Bucket" | "GitRepository" | "HelmChart" | "HelmRepository" | "OCIRepository") => |live| {
-            let suspended = is_true(at(live, &SUSPEND));
-            [vec![action("reconcile").disabled(suspended)], toggles(suspended)].concat()
-        },
-        ("notification", "Alert" | "Provider") => |live| toggles(is_true(at(live, &SUSPEND))),
-        _ => return None,
-    };
+    let discover: fn(&Value) -> Vec<ResourceAction> =
+        match (group.strip_suffix(".toolkit.fluxcd.io")?, kind) {
+            ("helm", "HelmRelease")
+            | ("image", "ImageRepository" | "ImageUpdateAutomation")
+            | ("kustomize", "Kustomization")
+            | ("notification", "Receiver")
+            | (
+                "source",
+                "Bucket" | "GitRepository" | "HelmChart" | "HelmRepository" | "OCIRepository",
+            ) => |live| {
+                let suspended = is_true(at(live, &SUSPEND));
+                [
+                    vec![action("reconcile").disabled(suspended)],
+                    toggles(suspended),
+                ]
+                .concat()
+            },
+            ("notification", "Alert" | "Provider") => |live| toggles(is_true(at(live, &SUSPEND))),
+            _ => return None,
+        };
     Some(Kind {
         discover,
         run: |call| match (call.live.kind(), call.action) {
@@ -38,5 +46,8 @@ pub fn kind(group: &str, kind: &str) -> Option<Kind> {
 }
 
 fn toggles(suspended: bool) -> Vec<ResourceAction> {
-    vec![action("suspend").disabled(suspended), action("resume").disabled(!suspended)]
+    vec![
+        action("suspend").disabled(suspended),
+        action("resume").disabled(!suspended),
+    ]
 }

@@ -78,7 +78,10 @@ struct Kind {
 }
 
 /// The actions that there are for a live object, those that cannot run now among them.
-pub fn discover(live: &Object, customizations: &Customizations) -> Result<Vec<ResourceAction>, ActionError> {
+pub fn discover(
+    live: &Object,
+    customizations: &Customizations,
+) -> Result<Vec<ResourceAction>, ActionError> {
     let scripted = scripted::of(live, customizations)?;
     let mut actions = match &scripted {
         Some(scripted) => scripted.discover(live, customizations)?,
@@ -111,7 +114,13 @@ pub fn run(
         return scripted::run(live, script, parameters, customizations);
     }
     let kind = built_in(live).ok_or(ActionError::Unknown)?;
-    (kind.run)(&Call { action, live, parameters, now }).unwrap_or(Err(ActionError::Unknown))
+    (kind.run)(&Call {
+        action,
+        live,
+        parameters,
+        now,
+    })
+    .unwrap_or(Err(ActionError::Unknown))
 }
 
 fn built_in(live: &Object) -> Option<Kind> {
@@ -120,7 +129,9 @@ fn built_in(live: &Object) -> Option<Kind> {
         "apps" => apps::kind(kind)?,
         "argoproj.io" | "promoter.argoproj.io" => argo::kind(group, kind)?,
         "batch" => batch::kind(kind)?,
-        "k8s.mariadb.com" | "postgresql.cnpg.io" | "psmdb.percona.com" => databases::kind(group, kind)?,
+        "k8s.mariadb.com" | "postgresql.cnpg.io" | "psmdb.percona.com" => {
+            databases::kind(group, kind)?
+        }
         "numaflow.numaproj.io" | "numaplane.numaproj.io" => numaproj::kind(group, kind)?,
         "core.strimzi.io" | "external-secrets.io" | "keda.sh" => others::kind(group, kind)?,
         _ => flux::kind(group, kind)?,
@@ -129,7 +140,10 @@ fn built_in(live: &Object) -> Option<Kind> {
 
 impl Call<'_> {
     fn parameter(&self, name: &str) -> Option<&str> {
-        self.parameters.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+        self.parameters
+            .iter()
+            .find(|(n, _)| n == name)
+            .map(|(_, value)| value.as_str())
     }
 
     fn time(&self, format: &str) -> String {
@@ -151,16 +165,31 @@ impl Call<'_> {
 
     fn try_patch(&self, change: impl FnOnce(&mut Edit) -> Result<(), ActionError>) -> Ran {
         let mut edit = Edit::new(self.live);
-        Some(change(&mut edit).map(|()| vec![Impact { operation: Operation::Patch, object: edit.done() }]))
+        Some(change(&mut edit).map(|()| {
+            vec![Impact {
+                operation: Operation::Patch,
+                object: edit.done(),
+            }]
+        }))
     }
 
     fn create(&self, object: Value) -> Ran {
         let object = Object::from_value(object).map_err(|e| ActionError::Refused(e.to_string()));
-        Some(object.map(|object| vec![Impact { operation: Operation::Create, object }]))
+        Some(object.map(|object| {
+            vec![Impact {
+                operation: Operation::Create,
+                object,
+            }]
+        }))
     }
 
     /// A new object of the same namespace that the live one owns; `fields` are its metadata otherwise.
-    fn owned(&self, name: String, mut fields: serde_json::Map<String, Value>, controller: bool) -> Value {
+    fn owned(
+        &self,
+        name: String,
+        mut fields: serde_json::Map<String, Value>,
+        controller: bool,
+    ) -> Value {
         let live = self.live;
         let mut owner = serde_json::json!({"apiVersion": live.api_version(), "kind": live.kind(), "name": live.name()});
         if !live.uid().is_empty() {
@@ -179,7 +208,10 @@ impl Call<'_> {
 
 /// An action that can run and has only a name.
 fn action(name: &str) -> ResourceAction {
-    ResourceAction { name: name.to_owned(), ..ResourceAction::default() }
+    ResourceAction {
+        name: name.to_owned(),
+        ..ResourceAction::default()
+    }
 }
 
 /// The rest of an action, in a chain.
@@ -196,15 +228,23 @@ impl Described for ResourceAction {
     }
 
     fn icon(self, class: &str) -> Self {
-        Self { icon_class: class.to_owned(), ..self }
+        Self {
+            icon_class: class.to_owned(),
+            ..self
+        }
     }
 
     fn called(self, name: &str) -> Self {
-        Self { display_name: name.to_owned(), ..self }
+        Self {
+            display_name: name.to_owned(),
+            ..self
+        }
     }
 
     fn with_parameter(mut self, name: &str) -> Self {
-        self.params.push(ResourceActionParam { name: name.to_owned() });
+        self.params.push(ResourceActionParam {
+            name: name.to_owned(),
+        });
         self
     }
 }

@@ -17,15 +17,35 @@ const PHASE: [&str; 3] = ["spec", "lifecycle", "desiredPhase"];
 pub fn kind(group: &str, kind: &str) -> Option<Kind> {
     Some(match (group, kind) {
         ("numaflow.numaproj.io", "InterStepBufferService") => Kind {
-            discover: |live| vec![action("force-promote").icon("fa-solid fa-fw fa-forward").disabled(!is_promotable(live))],
-            run: |call| (call.action == "force-promote").then(|| promote(call)).flatten(),
+            discover: |live| {
+                vec![
+                    action("force-promote")
+                        .icon("fa-solid fa-fw fa-forward")
+                        .disabled(!is_promotable(live)),
+                ]
+            },
+            run: |call| {
+                (call.action == "force-promote")
+                    .then(|| promote(call))
+                    .flatten()
+            },
         },
-        ("numaflow.numaproj.io", "MonoVertex") => Kind { discover: mono_vertex, run: run_mono_vertex },
-        ("numaflow.numaproj.io", "Pipeline") => Kind { discover: pipeline, run: run_pipeline },
-        ("numaplane.numaproj.io", "MonoVertexRollout") => {
-            Kind { discover: |live| pausing(at(live, &["spec", "monoVertex"]), true), run: |call| run_rollout(call, "monoVertex") }
-        }
-        ("numaplane.numaproj.io", "PipelineRollout") => Kind { discover: pipeline_rollout, run: run_pipeline_rollout },
+        ("numaflow.numaproj.io", "MonoVertex") => Kind {
+            discover: mono_vertex,
+            run: run_mono_vertex,
+        },
+        ("numaflow.numaproj.io", "Pipeline") => Kind {
+            discover: pipeline,
+            run: run_pipeline,
+        },
+        ("numaplane.numaproj.io", "MonoVertexRollout") => Kind {
+            discover: |live| pausing(at(live, &["spec", "monoVertex"]), true),
+            run: |call| run_rollout(call, "monoVertex"),
+        },
+        ("numaplane.numaproj.io", "PipelineRollout") => Kind {
+            discover: pipeline_rollout,
+            run: run_pipeline_rollout,
+        },
         _ => return None,
     })
 }
@@ -40,27 +60,46 @@ fn pausing(of: &Value, allowed: bool) -> Vec<ResourceAction> {
     };
     let icon = "fa-solid fa-fw fa-play";
     vec![
-        action("pause").icon("fa-solid fa-fw fa-pause").disabled(!allowed || paused),
-        action("unpause-gradual").icon(icon).called("Unpause (gradual)").disabled(!(allowed && paused && gradually)),
-        action("unpause-fast").icon(icon).called("Unpause (fast)").disabled(!(allowed && paused && fast)),
+        action("pause")
+            .icon("fa-solid fa-fw fa-pause")
+            .disabled(!allowed || paused),
+        action("unpause-gradual")
+            .icon(icon)
+            .called("Unpause (gradual)")
+            .disabled(!(allowed && paused && gradually)),
+        action("unpause-fast")
+            .icon(icon)
+            .called("Unpause (fast)")
+            .disabled(!(allowed && paused && fast)),
     ]
 }
 
 /// A vertex or pipeline says in `spec.metadata` how it may be resumed.
 fn own_pausing(live: &Value, allowed: bool) -> Vec<ResourceAction> {
-    pausing(&serde_json::json!({"spec": live["spec"], "metadata": at(live, &["spec", "metadata"])}), allowed)
+    pausing(
+        &serde_json::json!({"spec": live["spec"], "metadata": at(live, &["spec", "metadata"])}),
+        allowed,
+    )
 }
 
 fn is_owned_by(live: &Value, kind: &str) -> bool {
-    at(live, &["metadata", "ownerReferences"]).as_array().into_iter().flatten().any(|owner| owner["kind"] == kind)
+    at(live, &["metadata", "ownerReferences"])
+        .as_array()
+        .into_iter()
+        .flatten()
+        .any(|owner| owner["kind"] == kind)
 }
 
 fn is_promotable(live: &Value) -> bool {
-    matches!(label(live, UPGRADE), Some("in-progress" | "trial")) && label(live, PROMOTE) != Some("true")
+    matches!(label(live, UPGRADE), Some("in-progress" | "trial"))
+        && label(live, PROMOTE) != Some("true")
 }
 
 fn promote_action(live: &Value) -> ResourceAction {
-    action("force-promote").icon("fa-solid fa-fw fa-forward").called("Force Promote").disabled(!is_promotable(live))
+    action("force-promote")
+        .icon("fa-solid fa-fw fa-forward")
+        .called("Force Promote")
+        .disabled(!is_promotable(live))
 }
 
 fn promote(call: &Call<'_>) -> Ran {
@@ -92,7 +131,12 @@ fn pipeline(live: &Value) -> Vec<ResourceAction> {
     let recyclable = matches!(state, Some("recyclable" | "recyclable-expired"));
     let mut actions = own_pausing(live, allowed);
     actions.push(promote_action(live));
-    actions.push(action("delete").icon("fa-solid fa-fw fa-trash").called("Delete").disabled(!recyclable));
+    actions.push(
+        action("delete")
+            .icon("fa-solid fa-fw fa-trash")
+            .called("Delete")
+            .disabled(!recyclable),
+    );
     actions
 }
 
@@ -108,7 +152,9 @@ fn run_pipeline(call: &Call<'_>) -> Ran {
         "unpause-gradual" => resume("slow"),
         "unpause-fast" => resume("fast"),
         "force-promote" => promote(call),
-        "delete" => call.patch(|edit| edit.annotate("numaplane.numaproj.io/marked-for-deletion", "true")),
+        "delete" => {
+            call.patch(|edit| edit.annotate("numaplane.numaproj.io/marked-for-deletion", "true"))
+        }
         _ => None,
     }
 }
@@ -117,8 +163,18 @@ fn pipeline_rollout(live: &Value) -> Vec<ResourceAction> {
     let draining = at(live, &["status", "upgradeInProgress"]) == "PipelinePauseAndDrain";
     let allowed = annotation(live, DATA_LOSS) == Some("true");
     let mut actions = pausing(at(live, &["spec", "pipeline"]), true);
-    actions.push(action("allow-data-loss").icon("fa-solid fa-fw fa-unlock").called("Allow (Possible) Data Loss").disabled(!draining));
-    actions.push(action("disallow-data-loss").icon("fa-solid fa-fw fa-lock").called("Disallow Data Loss").disabled(!allowed));
+    actions.push(
+        action("allow-data-loss")
+            .icon("fa-solid fa-fw fa-unlock")
+            .called("Allow (Possible) Data Loss")
+            .disabled(!draining),
+    );
+    actions.push(
+        action("disallow-data-loss")
+            .icon("fa-solid fa-fw fa-lock")
+            .called("Disallow Data Loss")
+            .disabled(!allowed),
+    );
     actions
 }
 

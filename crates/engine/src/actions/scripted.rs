@@ -12,8 +12,12 @@ pub struct Scripted(ResourceActions);
 
 /// What users define for the kind of an object. Wildcards have no actions.
 pub fn of(live: &Object, customizations: &Customizations) -> Result<Option<Scripted>, ActionError> {
-    let Some(customization) = customizations.exact(live).filter(|c| !c.actions.is_empty()) else { return Ok(None) };
-    parsed(&customization.actions).map(|actions| Some(Scripted(actions))).map_err(ActionError::Refused)
+    let Some(customization) = customizations.exact(live).filter(|c| !c.actions.is_empty()) else {
+        return Ok(None);
+    };
+    parsed(&customization.actions)
+        .map(|actions| Some(Scripted(actions)))
+        .map_err(ActionError::Refused)
 }
 
 impl Scripted {
@@ -23,15 +27,28 @@ impl Scripted {
     }
 
     pub fn script(&self, action: &str) -> Option<&str> {
-        self.0.definitions.iter().find(|d| d.name == action).map(|d| d.action_lua.as_str())
+        self.0
+            .definitions
+            .iter()
+            .find(|d| d.name == action)
+            .map(|d| d.action_lua.as_str())
     }
 
-    pub fn discover(&self, live: &Object, customizations: &Customizations) -> Result<Vec<ResourceAction>, ActionError> {
-        let fields = match table(customizations.run(&self.0.action_discovery_lua, false, live, &[])?)? {
-            Value::Object(fields) => fields,
-            Value::Array(items) if items.is_empty() => return Ok(Vec::new()),
-            _ => return Err(ActionError::Refused("error unmarshaling action table: it must have the actions by name".into())),
-        };
+    pub fn discover(
+        &self,
+        live: &Object,
+        customizations: &Customizations,
+    ) -> Result<Vec<ResourceAction>, ActionError> {
+        let fields =
+            match table(customizations.run(&self.0.action_discovery_lua, false, live, &[])?)? {
+                Value::Object(fields) => fields,
+                Value::Array(items) if items.is_empty() => return Ok(Vec::new()),
+                _ => {
+                    return Err(ActionError::Refused(
+                        "error unmarshaling action table: it must have the actions by name".into(),
+                    ));
+                }
+            };
         fields.into_iter().map(described).collect()
     }
 }
@@ -40,7 +57,9 @@ impl Scripted {
 fn described((name, value): (String, Value)) -> Result<ResourceAction, ActionError> {
     let mut action = match value {
         Value::Array(_) => ResourceAction::default(),
-        value => serde_json::from_value(value).map_err(|e| ActionError::Refused(format!("error unmarshaling resource action: {e}")))?,
+        value => serde_json::from_value(value).map_err(|e| {
+            ActionError::Refused(format!("error unmarshaling resource action: {e}"))
+        })?,
     };
     if action.name.is_empty() {
         action.name = name;
@@ -51,24 +70,46 @@ fn described((name, value): (String, Value)) -> Result<ResourceAction, ActionErr
 fn table(returned: Returned) -> Result<Value, ActionError> {
     match returned {
         Returned::Table(value) => Ok(value),
-        other => Err(LuaError::Script(format!("expect table output from Lua script, not {other}")).into()),
+        other => Err(
+            LuaError::Script(format!("expect table output from Lua script, not {other}")).into(),
+        ),
     }
 }
 
 /// Runs an action's script. It returns the object as it shall be, or a list of what is to be done.
-pub fn run(live: &Object, script: &str, parameters: &[Parameter], customizations: &Customizations) -> Result<Vec<Impact>, ActionError> {
+pub fn run(
+    live: &Object,
+    script: &str,
+    parameters: &[Parameter],
+    customizations: &Customizations,
+) -> Result<Vec<Impact>, ActionError> {
     match table(customizations.run(script, false, live, parameters)?)? {
         Value::Array(items) => items.into_iter().map(|item| impact(item, live)).collect(),
-        object => Ok(vec![Impact { operation: Operation::Patch, object: cleaned(object, live)? }]),
+        object => Ok(vec![Impact {
+            operation: Operation::Patch,
+            object: cleaned(object, live)?,
+        }]),
     }
 }
 
 fn impact(mut item: Value, live: &Object) -> Result<Impact, ActionError> {
-    let object = item.get_mut("resource").map(Value::take).unwrap_or_default();
+    let object = item
+        .get_mut("resource")
+        .map(Value::take)
+        .unwrap_or_default();
     match item["operation"].as_str() {
-        Some("patch") => Ok(Impact { operation: Operation::Patch, object: cleaned(object, live)? }),
-        Some("create") => Ok(Impact { operation: Operation::Create, object: as_object(object)? }),
-        _ => Err(ActionError::Refused(format!("unsupported operation: {}", item["operation"]))),
+        Some("patch") => Ok(Impact {
+            operation: Operation::Patch,
+            object: cleaned(object, live)?,
+        }),
+        Some("create") => Ok(Impact {
+            operation: Operation::Create,
+            object: as_object(object)?,
+        }),
+        _ => Err(ActionError::Refused(format!(
+            "unsupported operation: {}",
+            item["operation"]
+        ))),
     }
 }
 
@@ -91,8 +132,13 @@ fn clean(new: &mut Value, old: &Value) {
                 }
             }
         }
-        (Value::Array(new), Value::Array(old)) => new.iter_mut().zip(old).for_each(|(new, old)| clean(new, old)),
-        (new @ Value::Array(_), Value::Object(_)) if new.as_array().is_some_and(Vec::is_empty) => *new = Value::Object(Map::new()),
+        (Value::Array(new), Value::Array(old)) => new
+            .iter_mut()
+            .zip(old)
+            .for_each(|(new, old)| clean(new, old)),
+        (new @ Value::Array(_), Value::Object(_)) if new.as_array().is_some_and(Vec::is_empty) => {
+            *new = Value::Object(Map::new())
+        }
         _ => {}
     }
 }

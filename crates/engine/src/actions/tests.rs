@@ -7,7 +7,11 @@ use serde_json::{Value, json};
 use tiphys_apimachinery::Object;
 
 fn customizations(key: &str, actions: &str) -> Customizations {
-    let config = [(format!("resource.customizations.actions.{key}"), actions.to_owned())].into();
+    let config = [(
+        format!("resource.customizations.actions.{key}"),
+        actions.to_owned(),
+    )]
+    .into();
     read(&config, || Timestamp::UNIX_EPOCH).0
 }
 
@@ -18,7 +22,11 @@ fn deployment() -> Object {
 }
 
 fn names(live: &Object, c: &Customizations) -> Vec<String> {
-    discover(live, c).expect("they can be found").into_iter().map(|a| a.name).collect()
+    discover(live, c)
+        .expect("they can be found")
+        .into_iter()
+        .map(|a| a.name)
+        .collect()
 }
 
 const ACTIONS: &str = "\
@@ -47,26 +55,57 @@ fn users_actions_replace_or_join_what_is_built_in() {
     let mut found = names(&deployment(), &alone);
     found.sort();
     assert_eq!(found, ["plain", "restart"]);
-    let merged = customizations("apps_Deployment", &format!("mergeBuiltinActions: true\n{ACTIONS}"));
+    let merged = customizations(
+        "apps_Deployment",
+        &format!("mergeBuiltinActions: true\n{ACTIONS}"),
+    );
     let mut found = names(&deployment(), &merged);
     found.sort();
     assert_eq!(found, ["pause", "plain", "restart", "resume", "scale"]);
-    let restart = discover(&deployment(), &merged).expect("found").into_iter().find(|a| a.name == "restart").expect("it is there");
+    let restart = discover(&deployment(), &merged)
+        .expect("found")
+        .into_iter()
+        .find(|a| a.name == "restart")
+        .expect("it is there");
     assert!(restart.disabled && restart.icon_class == "mine" && restart.params.len() == 1);
-    assert_eq!(names(&deployment(), &Customizations::default()), ["restart", "pause", "resume", "scale"]);
+    assert_eq!(
+        names(&deployment(), &Customizations::default()),
+        ["restart", "pause", "resume", "scale"]
+    );
 }
 
 #[test]
 fn scripts_patch_and_create() {
     let c = customizations("apps_Deployment", ACTIONS);
-    let run = |action: &str| run(&deployment(), action, &[("p".into(), "v".into())], &c, Timestamp::UNIX_EPOCH);
+    let run = |action: &str| {
+        run(
+            &deployment(),
+            action,
+            &[("p".into(), "v".into())],
+            &c,
+            Timestamp::UNIX_EPOCH,
+        )
+    };
     let patched = run("plain").expect("it runs");
     let mut expected = Value::Object(deployment().0);
     expected["spec"]["replicas"] = 2.into();
-    assert_eq!((patched[0].operation, Value::Object(patched[0].object.0.clone())), (Operation::Patch, expected), "empty maps stay maps");
+    assert_eq!(
+        (
+            patched[0].operation,
+            Value::Object(patched[0].object.0.clone())
+        ),
+        (Operation::Patch, expected),
+        "empty maps stay maps"
+    );
     let cloned = run("clone").expect("it runs");
-    assert_eq!((cloned[0].operation, cloned[0].object.name()), (Operation::Create, "d-v"));
-    assert_eq!((cloned[1].operation, &cloned[1].object), (Operation::Patch, &deployment()));
+    assert_eq!(
+        (cloned[0].operation, cloned[0].object.name()),
+        (Operation::Create, "d-v")
+    );
+    assert_eq!(
+        (cloned[1].operation, &cloned[1].object),
+        (Operation::Patch, &deployment())
+    );
     for (action, words) in [
         ("strange", "unsupported operation: \"delete\""),
         ("text", "expect table output from Lua script, not string"),
@@ -76,15 +115,35 @@ fn scripts_patch_and_create() {
         assert_eq!(run(action).expect_err("it is refused").to_string(), words);
     }
     let broken = customizations("apps_Deployment", "definitions: 3");
-    assert!(matches!(discover(&deployment(), &broken), Err(ActionError::Refused(_))));
+    assert!(matches!(
+        discover(&deployment(), &broken),
+        Err(ActionError::Refused(_))
+    ));
 }
 
 #[test]
 fn parameters_are_looked_at() {
-    let scale =
-        |value: &str| run(&deployment(), "scale", &[("replicas".into(), value.into())], &Customizations::default(), Timestamp::UNIX_EPOCH);
-    assert_eq!(scale("5").expect("a number")[0].object.0["spec"]["replicas"], json!(5));
-    assert_eq!(scale("many").expect_err("no number").to_string(), "invalid number: many");
-    let unknown = Object::from_value(json!({"apiVersion": "v1", "kind": "ConfigMap"})).expect("a map");
-    assert_eq!(discover(&unknown, &Customizations::default()), Ok(Vec::new()));
+    let scale = |value: &str| {
+        run(
+            &deployment(),
+            "scale",
+            &[("replicas".into(), value.into())],
+            &Customizations::default(),
+            Timestamp::UNIX_EPOCH,
+        )
+    };
+    assert_eq!(
+        scale("5").expect("a number")[0].object.0["spec"]["replicas"],
+        json!(5)
+    );
+    assert_eq!(
+        scale("many").expect_err("no number").to_string(),
+        "invalid number: many"
+    );
+    let unknown =
+        Object::from_value(json!({"apiVersion": "v1", "kind": "ConfigMap"})).expect("a map");
+    assert_eq!(
+        discover(&unknown, &Customizations::default()),
+        Ok(Vec::new())
+    );
 }

@@ -12,9 +12,19 @@ use std::sync::Arc;
 use tiphys_apimachinery::Kept;
 
 /// Whether anything may be taken over: the rules and what the cluster says of the kinds must be the same.
-pub fn is_usable(previous: &Comparison, rules: &CompareRules, kinds: &dyn KindInfo, failed: bool) -> bool {
+pub fn is_usable(
+    previous: &Comparison,
+    rules: &CompareRules,
+    kinds: &dyn KindInfo,
+    failed: bool,
+) -> bool {
     let basis = &previous.basis;
-    basis.failed == failed && *previous.rules == *rules && basis.scopes.iter().all(|(kind, scope)| kinds.is_namespaced(kind) == *scope)
+    basis.failed == failed
+        && *previous.rules == *rules
+        && basis
+            .scopes
+            .iter()
+            .all(|(kind, scope)| kinds.is_namespaced(kind) == *scope)
 }
 
 /// The entries of an earlier comparison, asked for in the order of their keys.
@@ -26,21 +36,33 @@ pub struct Memory<'a> {
 impl<'a> Memory<'a> {
     pub fn new(previous: Option<&'a Comparison>, targets: &Arc<Targets>) -> Self {
         let rest = previous.map_or(&[][..], |p| &p.entries);
-        Self { rest, same_targets: previous.is_some_and(|p| Arc::ptr_eq(&p.basis.targets, targets)) }
+        Self {
+            rest,
+            same_targets: previous.is_some_and(|p| Arc::ptr_eq(&p.basis.targets, targets)),
+        }
     }
 
     /// The entry of a pair of which neither side has changed.
     pub fn entry(&mut self, pair: &Pair<'_>) -> Option<Arc<Entry>> {
-        while let Some((_, rest)) = self.rest.split_first().filter(|(first, _)| first.key < *pair.key) {
+        while let Some((_, rest)) = self
+            .rest
+            .split_first()
+            .filter(|(first, _)| first.key < *pair.key)
+        {
             self.rest = rest;
         }
-        self.rest.first().filter(|e| e.key == *pair.key && self.is_same(e, pair)).cloned()
+        self.rest
+            .first()
+            .filter(|e| e.key == *pair.key && self.is_same(e, pair))
+            .cloned()
     }
 
     fn is_same(&self, entry: &Entry, pair: &Pair<'_>) -> bool {
         let same_desired = match (&entry.desired, pair.target) {
             (None, None) => true,
-            (Some(before), Some(target)) => Arc::ptr_eq(before, &target.object) || **before == *target.object,
+            (Some(before), Some(target)) => {
+                Arc::ptr_eq(before, &target.object) || **before == *target.object
+            }
             _ => false,
         };
         let same_live = match (&entry.live, pair.live) {
@@ -59,7 +81,11 @@ impl<'a> Memory<'a> {
 fn is_same_state(before: &Arc<Kept>, now: &Arc<Kept>) -> bool {
     let same = || {
         let identity = [now.resource_version(), now.uid(), now.api_version()];
-        [before.resource_version(), before.uid(), before.api_version()] == identity
+        [
+            before.resource_version(),
+            before.uid(),
+            before.api_version(),
+        ] == identity
     };
     Arc::ptr_eq(before, now) || (!now.resource_version().is_empty() && same())
 }

@@ -13,7 +13,8 @@ use crate::{
     permit,
     spending::Spending,
     types::{
-        Basis, CompareRules, Comparison, Condition, ConditionType, Desired, DryRuns, Entry, Judged, KindInfo, NamespaceMetadata, SyncStatus,
+        Basis, CompareRules, Comparison, Condition, ConditionType, Desired, DryRuns, Entry, Judged,
+        KindInfo, NamespaceMetadata, SyncStatus,
     },
 };
 use judge::Judge;
@@ -67,31 +68,66 @@ fn compare_within(
     let namespace = managed_namespace(&targets, &hooks, live, &rules);
 
     let mut memory = Memory::new(previous, &targets);
-    let judge = Judge { rules: &rules, kinds, hooks: &hooks, failed, comparable, dry_runs, spending };
+    let judge = Judge {
+        rules: &rules,
+        kinds,
+        hooks: &hooks,
+        failed,
+        comparable,
+        dry_runs,
+        spending,
+    };
     let mut entries: Vec<Arc<Entry>> = Vec::with_capacity(live.len());
-    for pair in pairing::pair(targets.resources().chain(&namespace).collect(), live, &rules) {
+    for pair in pairing::pair(
+        targets.resources().chain(&namespace).collect(),
+        live,
+        &rules,
+    ) {
         if is_wanted_namespace(&pair, &rules) {
             continue;
         }
         entries.extend(memory.entry(&pair).or_else(|| {
             let pair = permitted(pair, &rules)?;
-            Some(memory.entry(&pair).unwrap_or_else(|| Arc::new(judge.entry(&pair))))
+            Some(
+                memory
+                    .entry(&pair)
+                    .unwrap_or_else(|| Arc::new(judge.entry(&pair))),
+            )
         }));
     }
     conditions.extend(entries.iter().flat_map(|e| &e.conditions).cloned());
     let (health, unreadable) = health::aggregate::aggregate(&entries);
     conditions.extend(unreadable);
     let unknown = failed || !comparable || entries.iter().any(|e| e.judged == Judged::Refused);
-    let drift = rules.managed_namespace.as_ref().is_some_and(|m| m.changed) || entries.iter().any(|e| e.drift);
+    let drift = rules.managed_namespace.as_ref().is_some_and(|m| m.changed)
+        || entries.iter().any(|e| e.drift);
     let sync = match (unknown, drift) {
         (true, _) => SyncStatus::Unknown,
         (false, true) => SyncStatus::OutOfSync,
         (false, false) => SyncStatus::Synced,
     };
-    let unanswered = entries.iter().filter(|e| e.judged == Judged::NotYet).map(|e| e.key.clone()).collect();
+    let unanswered = entries
+        .iter()
+        .filter(|e| e.judged == Judged::NotYet)
+        .map(|e| e.key.clone())
+        .collect();
     let scopes = scopes(&targets, &entries, kinds);
-    let basis = Basis { targets, scopes, failed };
-    Comparison { entries, hooks, delete_hooks, conditions, sync, health, unanswered, rules, basis }
+    let basis = Basis {
+        targets,
+        scopes,
+        failed,
+    };
+    Comparison {
+        entries,
+        hooks,
+        delete_hooks,
+        conditions,
+        sync,
+        health,
+        unanswered,
+        rules,
+        basis,
+    }
 }
 
 /// The pair without a live object that the project forbids to look after; nothing when there is nothing else.
@@ -103,8 +139,14 @@ fn permitted<'a>(pair: Pair<'a>, rules: &CompareRules) -> Option<Pair<'a>> {
 /// The destination namespace that Git does not have, of an Application that asks for it by `CreateNamespace=true`. It may carry the
 /// Application's mark, having been in Git before; that does not make it extra.
 fn is_wanted_namespace(pair: &Pair, rules: &CompareRules) -> bool {
-    let create = || rules.sync_options.iter().any(|o| o == "CreateNamespace=true");
-    let is_destination = |key: &ResourceKey| *key == ResourceKey::new("", "Namespace", "", &rules.dest_namespace);
+    let create = || {
+        rules
+            .sync_options
+            .iter()
+            .any(|o| o == "CreateNamespace=true")
+    };
+    let is_destination =
+        |key: &ResourceKey| *key == ResourceKey::new("", "Namespace", "", &rules.dest_namespace);
     pair.target.is_none() && is_destination(pair.key) && create()
 }
 
@@ -116,24 +158,45 @@ fn managed_namespace(
     live: &BTreeMap<ResourceKey, Arc<Kept>>,
     rules: &CompareRules,
 ) -> Option<Target> {
-    let NamespaceMetadata { labels, annotations, .. } = rules.managed_namespace.as_ref()?;
-    let there = live.get(&ResourceKey::new("", "Namespace", "", &rules.dest_namespace)).is_some_and(|o| permit::live(rules, o));
+    let NamespaceMetadata {
+        labels,
+        annotations,
+        ..
+    } = rules.managed_namespace.as_ref()?;
+    let there = live
+        .get(&ResourceKey::new(
+            "",
+            "Namespace",
+            "",
+            &rules.dest_namespace,
+        ))
+        .is_some_and(|o| permit::live(rules, o));
     let mut wanted = targets.resources().map(|t| &t.object).chain(hooks);
     if !there || wanted.any(|t| t.kind() == "Namespace" && t.name() == rules.dest_namespace) {
         return None;
     }
-    let mut namespace = Object::skeleton(&Gvk::new("", "v1", "Namespace"), "", &rules.dest_namespace);
+    let mut namespace =
+        Object::skeleton(&Gvk::new("", "v1", "Namespace"), "", &rules.dest_namespace);
     labels.iter().for_each(|(k, v)| namespace.set_label(k, v));
-    annotations.iter().for_each(|(k, v)| namespace.set_annotation(k, v));
+    annotations
+        .iter()
+        .for_each(|(k, v)| namespace.set_annotation(k, v));
     namespace.set_annotation(marks::SYNC_OPTIONS, "ServerSideApply=true");
     Some(Target::added(namespace, false))
 }
 
 /// What the cluster says of each kind that the comparison met. Both lists are in the order of keys, so that a kind comes in one piece.
-fn scopes(targets: &Targets, entries: &[Arc<Entry>], kinds: &dyn KindInfo) -> Vec<(GroupKind, Option<bool>)> {
+fn scopes(
+    targets: &Targets,
+    entries: &[Arc<Entry>],
+    kinds: &dyn KindInfo,
+) -> Vec<(GroupKind, Option<bool>)> {
     let mut scopes: Vec<(GroupKind, Option<bool>)> = Vec::new();
     for key in targets.keys().chain(entries.iter().map(|e| &e.key)) {
-        if scopes.last().is_none_or(|(kind, _)| (&kind.group, &kind.kind) != (&key.group, &key.kind)) {
+        if scopes
+            .last()
+            .is_none_or(|(kind, _)| (&kind.group, &kind.kind) != (&key.group, &key.kind))
+        {
             let kind = key.group_kind();
             let scope = kinds.is_namespaced(&kind);
             scopes.push((kind, scope));

@@ -20,23 +20,40 @@ pub struct Pair<'a> {
 type Live = BTreeMap<ResourceKey, Arc<Kept>>;
 
 /// Pairs by key, in the order of keys. What is live without being desired comes as a pair of its own.
-pub fn pair<'a>(mut targets: Vec<&'a Target>, live: &'a Live, rules: &CompareRules) -> Vec<Pair<'a>> {
+pub fn pair<'a>(
+    mut targets: Vec<&'a Target>,
+    live: &'a Live,
+    rules: &CompareRules,
+) -> Vec<Pair<'a>> {
     if !targets.is_sorted_by_key(|t| &t.key) {
         targets.sort_by_key(|t| &t.key);
     }
     let (adopted, taken) = at_cluster_scope(&targets, live);
-    let mut rest = live.iter().filter(|(key, _)| !taken.contains(key)).peekable();
+    let mut rest = live
+        .iter()
+        .filter(|(key, _)| !taken.contains(key))
+        .peekable();
     let mut pairs = Vec::with_capacity(targets.len().max(live.len()));
-    let extra = |(key, live): (&'a ResourceKey, &'a Arc<Kept>)| Pair { key, target: None, live: Some(live) };
+    let extra = |(key, live): (&'a ResourceKey, &'a Arc<Kept>)| Pair {
+        key,
+        target: None,
+        live: Some(live),
+    };
     for target in targets {
         while let Some(other) = rest.next_if(|(key, _)| **key < target.key) {
             pairs.push(extra(other));
         }
         // What gets its name from the API server is never there already.
         let named = !target.object.name().is_empty();
-        let found = rest.next_if(|(key, _)| named && **key == target.key).map(|(_, live)| live);
+        let found = rest
+            .next_if(|(key, _)| named && **key == target.key)
+            .map(|(_, live)| live);
         let found = found.or_else(|| adopted.get(&target.key).copied());
-        pairs.push(Pair { key: &target.key, target: Some(target), live: found });
+        pairs.push(Pair {
+            key: &target.key,
+            target: Some(target),
+            live: found,
+        });
     }
     pairs.extend(rest.map(extra));
     drop_twins(&mut pairs, rules);
@@ -45,9 +62,18 @@ pub fn pair<'a>(mut targets: Vec<&'a Target>, live: &'a Live, rules: &CompareRul
 
 /// Of a kind that the cluster does not know both scopes are looked at: to miss a live object would mean to delete it. Gives the live
 /// objects by their targets' keys, and their own keys.
-fn at_cluster_scope<'a>(targets: &[&'a Target], live: &'a Live) -> (BTreeMap<&'a ResourceKey, &'a Arc<Kept>>, BTreeSet<&'a ResourceKey>) {
+fn at_cluster_scope<'a>(
+    targets: &[&'a Target],
+    live: &'a Live,
+) -> (
+    BTreeMap<&'a ResourceKey, &'a Arc<Kept>>,
+    BTreeSet<&'a ResourceKey>,
+) {
     let (mut adopted, mut taken) = (BTreeMap::new(), BTreeSet::new());
-    for target in targets.iter().filter(|t| t.namespaced.is_none() && !live.contains_key(&t.key)) {
+    for target in targets
+        .iter()
+        .filter(|t| t.namespaced.is_none() && !live.contains_key(&t.key))
+    {
         if let Some((key, object)) = live.get_key_value(&target.key.without_namespace())
             && taken.insert(key)
         {
@@ -64,10 +90,16 @@ fn drop_twins(pairs: &mut Vec<Pair<'_>>, rules: &CompareRules) {
         return;
     }
     let mut seen = HashSet::new();
-    let twins: HashSet<&str> = pairs.iter().filter_map(uid).filter(|uid| !seen.insert(*uid)).collect();
+    let twins: HashSet<&str> = pairs
+        .iter()
+        .filter_map(uid)
+        .filter(|uid| !seen.insert(*uid))
+        .collect();
     let twin = |pair: &Pair<'_>| {
         let uid = uid(pair).and_then(|uid| twins.get(uid)).copied()?;
-        pair.live.is_some_and(|live| permit::live(rules, live)).then_some((uid, pair.target.is_some()))
+        pair.live
+            .is_some_and(|live| permit::live(rules, live))
+            .then_some((uid, pair.target.is_some()))
     };
     // Of each: whether one is in Git, and how many others there are.
     let mut left: HashMap<&str, (bool, usize)> = HashMap::new();
@@ -77,7 +109,10 @@ fn drop_twins(pairs: &mut Vec<Pair<'_>>, rules: &CompareRules) {
         *others += usize::from(!wanted);
     }
     pairs.retain(|pair| {
-        let Some((any_wanted, others)) = twin(pair).filter(|(_, wanted)| !wanted).and_then(|(uid, _)| left.get_mut(uid)) else {
+        let Some((any_wanted, others)) = twin(pair)
+            .filter(|(_, wanted)| !wanted)
+            .and_then(|(uid, _)| left.get_mut(uid))
+        else {
             return true;
         };
         *others -= 1;
@@ -86,5 +121,7 @@ fn drop_twins(pairs: &mut Vec<Pair<'_>>, rules: &CompareRules) {
 }
 
 fn uid<'a>(pair: &Pair<'a>) -> Option<&'a str> {
-    pair.live.map(|live| live.uid()).filter(|uid| !uid.is_empty())
+    pair.live
+        .map(|live| live.uid())
+        .filter(|uid| !uid.is_empty())
 }

@@ -45,7 +45,11 @@ pub struct Customizations {
 
 impl Default for Customizations {
     fn default() -> Self {
-        Self { kinds: BTreeMap::new(), updates: UpdateRules::default(), clock: || jiff::Timestamp::UNIX_EPOCH }
+        Self {
+            kinds: BTreeMap::new(),
+            updates: UpdateRules::default(),
+            clock: || jiff::Timestamp::UNIX_EPOCH,
+        }
     }
 }
 
@@ -83,7 +87,12 @@ impl Customizations {
         let key = key(object);
         let has_script = |c: &&Customization| !c.health.is_empty();
         let exact = self.kinds.get(&key).filter(has_script);
-        exact.or_else(|| self.kinds.iter().find(|(pattern, c)| has_script(c) && glob(pattern, &key)).map(|(_, c)| c))
+        exact.or_else(|| {
+            self.kinds
+                .iter()
+                .find(|(pattern, c)| has_script(c) && glob(pattern, &key))
+                .map(|(_, c)| c)
+        })
     }
 
     /// Whether users have scripts for health at all.
@@ -102,7 +111,11 @@ impl Customizations {
     }
 
     /// The health of a live object by the user's script: `None` when no script is for it, `Some(None)` when the script has nothing to say.
-    pub fn health(&self, object: &Object, spending: Option<&Spending>) -> Option<Result<Option<Health>, LuaError>> {
+    pub fn health(
+        &self,
+        object: &Object,
+        spending: Option<&Spending>,
+    ) -> Option<Result<Option<Health>, LuaError>> {
         let customization = self.health_script(object)?;
         let run = Run {
             script: &customization.health,
@@ -126,14 +139,28 @@ impl Customizations {
     }
 
     /// Runs a script on an object.
-    pub fn run(&self, script: &str, open_libs: bool, object: &Object, parameters: &[(String, String)]) -> Result<Returned, LuaError> {
-        let run = Run { script, open_libs, object: &Value::Object(object.0.clone()), parameters };
+    pub fn run(
+        &self,
+        script: &str,
+        open_libs: bool,
+        object: &Object,
+        parameters: &[(String, String)],
+    ) -> Result<Returned, LuaError> {
+        let run = Run {
+            script,
+            open_libs,
+            object: &Value::Object(object.0.clone()),
+            parameters,
+        };
         tiphys_lua::run(&run, &Limits::new(self.clock))
     }
 
     /// Differences that do not count, for each kind that says so.
     pub fn ignore_rules(&self) -> Vec<IgnoreRule> {
-        self.kinds.iter().filter_map(|(key, c)| ignore_rule(key, &c.ignore_differences)).collect()
+        self.kinds
+            .iter()
+            .filter_map(|(key, c)| ignore_rule(key, &c.ignore_differences))
+            .collect()
     }
 
     /// Which updates of live objects do not matter.
@@ -144,7 +171,10 @@ impl Customizations {
 
 /// What is said of a kind as a rule, if anything is.
 fn ignore_rule(key: &str, said: &OverrideIgnoreDiff) -> Option<IgnoreRule> {
-    if said.json_pointers.is_empty() && said.jq_path_expressions.is_empty() && said.managed_fields_managers.is_empty() {
+    if said.json_pointers.is_empty()
+        && said.jq_path_expressions.is_empty()
+        && said.managed_fields_managers.is_empty()
+    {
         return None;
     }
     let (group, kind) = key.split_once('/').unwrap_or(("", key));
@@ -164,17 +194,29 @@ fn health_of(returned: Returned) -> Result<Option<Health>, LuaError> {
         Returned::Nil => return Ok(None),
         Returned::Table(Value::Object(fields)) => fields,
         Returned::Table(_) => return Ok(None),
-        other => return Err(LuaError::Script(format!("expect table output from Lua script, not {other}"))),
+        other => {
+            return Err(LuaError::Script(format!(
+                "expect table output from Lua script, not {other}"
+            )));
+        }
     };
-    let field = |name: &str| match fields.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)) {
+    let field = |name: &str| match fields
+        .iter()
+        .find(|(key, _)| key.eq_ignore_ascii_case(name))
+    {
         Some((_, Value::String(text))) => Some(text.clone()),
         None => Some(String::new()),
         Some(_) => None,
     };
-    let (Some(status), Some(message)) = (field("status"), field("message")) else { return Ok(None) };
+    let (Some(status), Some(message)) = (field("status"), field("message")) else {
+        return Ok(None);
+    };
     Ok(Some(match HealthStatus::parse(&status) {
         Some(status) => Health::new(status, message),
-        None => Health::new(HealthStatus::Unknown, "Lua returned an invalid health status"),
+        None => Health::new(
+            HealthStatus::Unknown,
+            "Lua returned an invalid health status",
+        ),
     }))
 }
 

@@ -31,19 +31,31 @@ struct Raw {
 
 /// Reads the customizations of argocd-cm; what cannot be read is a problem with its key, and the rest holds.
 pub fn read(config: &BTreeMap<String, String>, clock: Clock) -> (Customizations, Vec<String>) {
-    let mut reader = Reader { kinds: BTreeMap::new(), problems: Vec::new() };
+    let mut reader = Reader {
+        kinds: BTreeMap::new(),
+        problems: Vec::new(),
+    };
     if let Some(text) = config.get(KEY) {
         reader.whole(text);
     }
     for (key, text) in config {
-        if let Some((what, kind)) = key.strip_prefix(KEY).and_then(|rest| rest.strip_prefix('.')?.split_once('.'))
+        if let Some((what, kind)) = key
+            .strip_prefix(KEY)
+            .and_then(|rest| rest.strip_prefix('.')?.split_once('.'))
             && let Err(why) = reader.split(what, kind, text)
         {
             reader.problem(key, &why);
         }
     }
     let updates = UpdateRules::read(config, &reader.kinds);
-    (Customizations { kinds: reader.kinds, updates, clock }, reader.problems)
+    (
+        Customizations {
+            kinds: reader.kinds,
+            updates,
+            clock,
+        },
+        reader.problems,
+    )
 }
 
 struct Reader {
@@ -116,8 +128,13 @@ pub(super) fn boolean(text: &str) -> Result<bool, String> {
 
 /// YAML as a type; nothing is its default.
 pub fn parsed<T: DeserializeOwned + Default>(text: &str) -> Result<T, String> {
-    let mut documents = yaml::parse_documents(text, &yaml::Limits::default()).map_err(|e| e.to_string())?;
-    let value = if documents.is_empty() { Value::Null } else { documents.swap_remove(0).value };
+    let mut documents =
+        yaml::parse_documents(text, &yaml::Limits::default()).map_err(|e| e.to_string())?;
+    let value = if documents.is_empty() {
+        Value::Null
+    } else {
+        documents.swap_remove(0).value
+    };
     if value.is_null() {
         return Ok(T::default());
     }

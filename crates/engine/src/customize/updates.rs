@@ -41,39 +41,68 @@ struct CompareOptions {
 impl UpdateRules {
     /// From argocd-cm and what it says of kinds. What does not count in a difference does not count in an update either, unless
     /// `ignoreDifferencesOnResourceUpdates` says otherwise.
-    pub(super) fn read(config: &BTreeMap<String, String>, kinds: &BTreeMap<String, Customization>) -> Self {
+    pub(super) fn read(
+        config: &BTreeMap<String, String>,
+        kinds: &BTreeMap<String, Customization>,
+    ) -> Self {
         let text = |key: &str| config.get(key).map_or("", String::as_str);
         let enabled = text("resource.ignoreResourceUpdatesEnabled");
         let options: CompareOptions = parsed(text("resource.compareoptions")).unwrap_or_default();
-        let as_differences = options.ignore_differences_on_resource_updates.unwrap_or(true);
-        let status = options.ignore_resource_status_field.as_ref().and_then(Value::as_str);
+        let as_differences = options
+            .ignore_differences_on_resource_updates
+            .unwrap_or(true);
+        let status = options
+            .ignore_resource_status_field
+            .as_ref()
+            .and_then(Value::as_str);
         let of_kind = |(key, c): (&String, &Customization)| {
             let differences = as_differences.then_some(&c.ignore_differences);
-            let rules = [Some(&c.ignore_resource_updates), differences].into_iter().flatten();
-            rules.filter_map(|o| super::ignore_rule(key, o)).collect::<Vec<_>>()
+            let rules = [Some(&c.ignore_resource_updates), differences]
+                .into_iter()
+                .flatten();
+            rules
+                .filter_map(|o| super::ignore_rule(key, o))
+                .collect::<Vec<_>>()
         };
         Self {
             enabled: enabled.is_empty() || boolean(enabled).unwrap_or(false),
             ignore: kinds.iter().flat_map(of_kind).collect(),
-            ignore_status: if as_differences { IgnoreStatus::named(status) } else { IgnoreStatus::None },
+            ignore_status: if as_differences {
+                IgnoreStatus::named(status)
+            } else {
+                IgnoreStatus::None
+            },
         }
     }
 
     pub(super) fn run_on(&self, object: &Object) -> bool {
-        let is_for = |rule: &IgnoreRule| glob(&rule.group, object.group()) && glob(&rule.kind, object.kind());
-        self.enabled && self.ignore.iter().any(|rule| !rule.jq_path_expressions.is_empty() && is_for(rule))
+        let is_for = |rule: &IgnoreRule| {
+            glob(&rule.group, object.group()) && glob(&rule.kind, object.kind())
+        };
+        self.enabled
+            && self
+                .ignore
+                .iter()
+                .any(|rule| !rule.jq_path_expressions.is_empty() && is_for(rule))
     }
 
     /// What is told of a live object's state, if its updates can be ignored at all: those of objects marked as some Application's, of
     /// Applications, and of what says so itself.
     pub fn fingerprint(&self, live: &Object, tracking: &Tracking) -> Option<u64> {
         let application = live.group() == "argoproj.io" && live.kind() == "Application";
-        let says_so = || live.annotation(IGNORE_RESOURCE_UPDATES).is_some_and(|v| boolean(v) == Ok(true));
+        let says_so = || {
+            live.annotation(IGNORE_RESOURCE_UPDATES)
+                .is_some_and(|v| boolean(v) == Ok(true))
+        };
         if !self.enabled || !(application || track::owner(live, tracking).is_some() || says_so()) {
             return None;
         }
         let mut watched = live.clone();
-        let options = Options { ignore: &self.ignore, ignore_status: self.ignore_status, ..Options::default() };
+        let options = Options {
+            ignore: &self.ignore,
+            ignore_status: self.ignore_status,
+            ..Options::default()
+        };
         diff::remove_ignored(&mut watched, &options);
         for field in ["resourceVersion", "generation", "managedFields"] {
             watched.metadata_mut().remove(field);
@@ -104,15 +133,21 @@ mod tests {
 
     /// Whether a change of a marked Deployment is seen.
     fn seen(config: &[(&str, &str)], change: &Value) -> bool {
-        let config: BTreeMap<_, _> = config.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        let (customizations, problems) = super::super::read(&config, || jiff::Timestamp::UNIX_EPOCH);
+        let config: BTreeMap<_, _> = config
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
+        let (customizations, problems) =
+            super::super::read(&config, || jiff::Timestamp::UNIX_EPOCH);
         assert_eq!(problems, Vec::<String>::new());
         let before = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "prod", "resourceVersion": "1",
             "annotations": {"argocd.argoproj.io/tracking-id": "app:apps/Deployment:prod/web"}}, "spec": {"replicas": 1}});
         let after = tiphys_apimachinery::patch::json_merge::apply(&before, change).expect("maps");
         let of = |v: Value| {
             let object = Object::from_value(v).expect("a map");
-            customizations.updates().fingerprint(&object, &Tracking::annotation(""))
+            customizations
+                .updates()
+                .fingerprint(&object, &Tracking::annotation(""))
         };
         let (before, after) = (of(before), of(after));
         before.is_none() || before != after
@@ -123,29 +158,66 @@ mod tests {
         let replicas = json!({"spec": {"replicas": 2}, "metadata": {"resourceVersion": "2", "generation": 2, "managedFields": []}});
         let status = json!({"status": {"replicas": 1}});
         let pointer = "jsonPointers: [/spec/replicas]";
-        let updates = ("resource.customizations.ignoreResourceUpdates.apps_Deployment", pointer);
-        let differences = ("resource.customizations.ignoreDifferences.apps_Deployment", "jqPathExpressions: [.spec.replicas]");
-        let whole = ("resource.customizations", "apps/*:\n  ignoreResourceUpdates: |\n    jsonPointers: [/spec/replicas]\n");
-        let not_as_differences = ("resource.compareoptions", "ignoreDifferencesOnResourceUpdates: false");
+        let updates = (
+            "resource.customizations.ignoreResourceUpdates.apps_Deployment",
+            pointer,
+        );
+        let differences = (
+            "resource.customizations.ignoreDifferences.apps_Deployment",
+            "jqPathExpressions: [.spec.replicas]",
+        );
+        let whole = (
+            "resource.customizations",
+            "apps/*:\n  ignoreResourceUpdates: |\n    jsonPointers: [/spec/replicas]\n",
+        );
+        let not_as_differences = (
+            "resource.compareoptions",
+            "ignoreDifferencesOnResourceUpdates: false",
+        );
         let off = ("resource.ignoreResourceUpdatesEnabled", "false");
-        assert!(!seen(&[], &json!({"metadata": {"resourceVersion": "2"}})), "bookkeeping never counts");
+        assert!(
+            !seen(&[], &json!({"metadata": {"resourceVersion": "2"}})),
+            "bookkeeping never counts"
+        );
         assert!(seen(&[], &replicas) && !seen(&[updates], &replicas) && !seen(&[whole], &replicas));
-        assert!(!seen(&[differences], &replicas) && seen(&[differences, not_as_differences], &replicas));
+        assert!(
+            !seen(&[differences], &replicas) && seen(&[differences, not_as_differences], &replicas)
+        );
         assert!(seen(&[updates], &json!({"spec": {"paused": true}})));
         assert!(!seen(&[], &status) && seen(&[not_as_differences], &status));
-        assert!(!seen(&[updates, ("resource.compareoptions", "ignoreResourceStatusField: none")], &replicas));
-        assert!(seen(&[("resource.compareoptions", "ignoreResourceStatusField: crd")], &status));
+        assert!(!seen(
+            &[
+                updates,
+                ("resource.compareoptions", "ignoreResourceStatusField: none")
+            ],
+            &replicas
+        ));
+        assert!(seen(
+            &[("resource.compareoptions", "ignoreResourceStatusField: crd")],
+            &status
+        ));
         assert!(seen(&[updates, off], &replicas), "switched off");
     }
 
     #[test]
     fn nobodys_objects_take_part_when_they_say_so() {
-        let rules = UpdateRules { enabled: true, ..UpdateRules::default() };
+        let rules = UpdateRules {
+            enabled: true,
+            ..UpdateRules::default()
+        };
         let with = |annotations: Value| {
             Object::from_value(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "annotations": annotations}}))
                 .expect("a map")
         };
-        let print = |annotations| rules.fingerprint(&with(annotations), &Tracking::annotation("")).is_some();
-        assert!(!print(json!({})) && print(json!({IGNORE_RESOURCE_UPDATES: "true"})) && !print(json!({IGNORE_RESOURCE_UPDATES: "yes"})));
+        let print = |annotations| {
+            rules
+                .fingerprint(&with(annotations), &Tracking::annotation(""))
+                .is_some()
+        };
+        assert!(
+            !print(json!({}))
+                && print(json!({IGNORE_RESOURCE_UPDATES: "true"}))
+                && !print(json!({IGNORE_RESOURCE_UPDATES: "yes"}))
+        );
     }
 }

@@ -40,11 +40,13 @@ pub fn remove_ignored(object: &mut Object, options: &Options<'_>) {
 /// The first expression that cannot be used, and why.
 pub fn check(rules: &[IgnoreRule]) -> Result<(), String> {
     let expressions = rules.iter().flat_map(|rule| &rule.jq_path_expressions);
-    let faulty = expressions.map(|e| (e, Paths::parse(e))).find_map(|(e, parsed)| Some((e, parsed.err()?)));
+    let faulty = expressions
+        .map(|e| (e, Paths::parse(e)))
+        .find_map(|(e, parsed)| Some((e, parsed.err()?)));
     match faulty {
-        Some((expression, error)) => {
-            Err(format!("ignoreDifferences: jqPathExpressions {expression:?}: {error}; or name the fields in jsonPointers"))
-        }
+        Some((expression, error)) => Err(format!(
+            "ignoreDifferences: jqPathExpressions {expression:?}: {error}; or name the fields in jsonPointers"
+        )),
         None => Ok(()),
     }
 }
@@ -62,7 +64,9 @@ fn matching<'a>(object: &Object, options: &Options<'a>) -> impl Iterator<Item = 
 
 /// Removes what a JSON pointer names, if it is there. The document itself cannot be removed.
 fn remove(document: &mut Value, pointer: &str) {
-    let Some((parent, last)) = pointer.rsplit_once('/') else { return };
+    let Some((parent, last)) = pointer.rsplit_once('/') else {
+        return;
+    };
     let last = last.replace("~1", "/").replace("~0", "~");
     match document.pointer_mut(parent) {
         Some(Value::Object(map)) => drop(map.remove(&last)),
@@ -79,7 +83,9 @@ fn remove(document: &mut Value, pointer: &str) {
 
 /// Where a trusted manager owns a field and its value is not the desired one, the field is taken out of both objects.
 pub fn trusted_managers(desired: &mut Object, live: &mut Object, options: &Options<'_>) {
-    let managers: Vec<&String> = matching(desired, options).flat_map(|rule| &rule.managed_fields_managers).collect();
+    let managers: Vec<&String> = matching(desired, options)
+        .flat_map(|rule| &rule.managed_fields_managers)
+        .collect();
     if !managers.is_empty() {
         managers::hand_over(desired, live, &managers);
     }

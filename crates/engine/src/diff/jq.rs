@@ -35,7 +35,9 @@ impl Paths {
     /// Reads an expression.
     pub fn parse(text: &str) -> Result<Self, PathsError> {
         if text.len() > MAX_LENGTH {
-            return Err(PathsError(format!("an expression may have {MAX_LENGTH} characters")));
+            return Err(PathsError(format!(
+                "an expression may have {MAX_LENGTH} characters"
+            )));
         }
         match Program::parse(&format!("del({text})")) {
             Ok(program) => Ok(Self(program)),
@@ -46,18 +48,30 @@ impl Paths {
 
     /// Removes the fields that the expression names. When it cannot be evaluated on this document, nothing is removed. `text` is the
     /// expression, for the refusal when there is too little left for it of what the comparison may spend.
-    pub fn delete_from(&self, document: &mut Value, text: &str, spending: Option<&Spending>) -> Result<(), PathsError> {
-        let all = Limits { outputs: 2, ..Limits::default() };
+    pub fn delete_from(
+        &self,
+        document: &mut Value,
+        text: &str,
+        spending: Option<&Spending>,
+    ) -> Result<(), PathsError> {
+        let all = Limits {
+            outputs: 2,
+            ..Limits::default()
+        };
         let steps = spending.map_or(all.steps, |s| s.grant(all.steps));
         let mut results = self.0.run(document, Limits { steps, ..all });
         let first = results.next();
         let second = results.next();
         let left = results.steps_left();
-        let stopped = [&first, &second].into_iter().any(|r| matches!(r, Some(Err(e)) if e.is_limit()));
+        let stopped = [&first, &second]
+            .into_iter()
+            .any(|r| matches!(r, Some(Err(e)) if e.is_limit()));
         if let Some(spending) = spending {
             spending.spend(steps - left);
             if stopped && steps < all.steps {
-                return Err(PathsError(spending.refuse(|| format!("jqPathExpressions {text:?}"))));
+                return Err(PathsError(
+                    spending.refuse(|| format!("jqPathExpressions {text:?}")),
+                ));
             }
         }
         let rest = first.unwrap_or_else(|| Ok(document.clone()))?;

@@ -12,15 +12,26 @@ use tiphys_gocompat::duration;
 /// Brings the known parts of a custom resource into Go's form, on either side of a comparison: what users name in `knownTypeFields`, and
 /// the Pod template of an Argo Rollout.
 pub fn rewrite(object: &mut Object, customizations: Option<&Customizations>) {
-    let fields = customizations.and_then(|c| c.exact(object)).map(|c| c.known_type_fields.as_slice()).unwrap_or_default();
+    let fields = customizations
+        .and_then(|c| c.exact(object))
+        .map(|c| c.known_type_fields.as_slice())
+        .unwrap_or_default();
     let mut value = Value::Object(std::mem::take(&mut object.0));
     for field in fields {
-        at(&mut value, &field.field.split('.').collect::<Vec<_>>(), &|part| go_form(part, &field.type_));
+        at(
+            &mut value,
+            &field.field.split('.').collect::<Vec<_>>(),
+            &|part| go_form(part, &field.type_),
+        );
     }
     *object = Object::from_value(value).unwrap_or_default();
     if fields.is_empty() && object.kind() == "Rollout" && object.group() == "argoproj.io" {
-        let spec = object.0.get_mut("spec").and_then(|spec| spec.pointer_mut("/template/spec"));
-        spec.into_iter().for_each(|spec| go_form(spec, "core/v1/PodSpec"));
+        let spec = object
+            .0
+            .get_mut("spec")
+            .and_then(|spec| spec.pointer_mut("/template/spec"));
+        spec.into_iter()
+            .for_each(|spec| go_form(spec, "core/v1/PodSpec"));
     }
 }
 
@@ -29,7 +40,10 @@ fn at(value: &mut Value, path: &[&str], change: &dyn Fn(&mut Value)) {
     match (value, path) {
         (Value::Array(items), _) => items.iter_mut().for_each(|item| at(item, path, change)),
         (value, []) => change(value),
-        (value, [first, rest @ ..]) => value.get_mut(first).into_iter().for_each(|field| at(field, rest, change)),
+        (value, [first, rest @ ..]) => value
+            .get_mut(first)
+            .into_iter()
+            .for_each(|field| at(field, rest, change)),
     }
 }
 
@@ -38,8 +52,13 @@ fn go_form(value: &mut Value, type_name: &str) {
     let written = match type_name {
         "core/Quantity" => quantity::canonical(value).map(Value::from),
         "core/v1/ResourceList" => resource_list(value),
-        "meta/v1/Duration" => value.as_str().and_then(|text| duration::parse(text).ok()).map(|nanos| duration::to_string(nanos).into()),
-        other => other.strip_prefix("core/v1/").and_then(|name| of_type(value, &format!("io.k8s.api.core.v1.{name}"))),
+        "meta/v1/Duration" => value
+            .as_str()
+            .and_then(|text| duration::parse(text).ok())
+            .map(|nanos| duration::to_string(nanos).into()),
+        other => other
+            .strip_prefix("core/v1/")
+            .and_then(|name| of_type(value, &format!("io.k8s.api.core.v1.{name}"))),
     };
     if let Some(written) = written {
         *value = written;
@@ -48,8 +67,17 @@ fn go_form(value: &mut Value, type_name: &str) {
 
 /// The one type of core/v1 that is a map in Go. A value that is no quantity leaves all of it as it is; null is zero.
 fn resource_list(value: &Value) -> Option<Value> {
-    let canonical = |value: &Value| if value.is_null() { Some("0".to_owned()) } else { quantity::canonical(value) };
-    let written = value.as_object()?.iter().map(|(name, value)| Some((name.clone(), canonical(value)?.into())));
+    let canonical = |value: &Value| {
+        if value.is_null() {
+            Some("0".to_owned())
+        } else {
+            quantity::canonical(value)
+        }
+    };
+    let written = value
+        .as_object()?
+        .iter()
+        .map(|(name, value)| Some((name.clone(), canonical(value)?.into())));
     written.collect::<Option<Map<_, _>>>().map(Value::Object)
 }
 
@@ -57,9 +85,15 @@ fn of_type(value: &Value, definition: &str) -> Option<Value> {
     let mut written = remarshal::lenient(value, schema::builtin().definition(definition)?)?;
     for list in ["containers", "initContainers"] {
         let containers = written.get_mut(list).and_then(Value::as_array_mut);
-        for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
+        for container in containers
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_object_mut)
+        {
             // Go writes structs even when they are empty.
-            container.entry("resources").or_insert_with(|| Map::new().into());
+            container
+                .entry("resources")
+                .or_insert_with(|| Map::new().into());
         }
     }
     Some(written)
@@ -79,21 +113,31 @@ mod tests {
             rewrite(&mut rollout, None);
             rollout
         };
-        let written =
-            form(json!({"hostNetwork": false, "containers": [{"name": "a", "resources": {"limits": {"cpu": "1000m"}}}, {"name": "b"}]}));
-        let read = form(json!({"containers": [{"name": "a", "resources": {"limits": {"cpu": 1}}}, {"name": "b", "resources": {}}]}));
+        let written = form(
+            json!({"hostNetwork": false, "containers": [{"name": "a", "resources": {"limits": {"cpu": "1000m"}}}, {"name": "b"}]}),
+        );
+        let read = form(
+            json!({"containers": [{"name": "a", "resources": {"limits": {"cpu": 1}}}, {"name": "b", "resources": {}}]}),
+        );
         assert_eq!(written, read);
     }
 
     #[test]
     fn fields_that_users_name_are_compared_in_go_s_form() {
         let text = "[{field: spec.cpu, type: core/Quantity}, {field: spec.items.wait, type: meta/v1/Duration}, {field: spec.pod, type: core/v1/PodSpec}, {field: spec.x, type: no/Type}, {field: spec.limits, type: core/v1/ResourceList}, {field: spec.broken, type: core/v1/ResourceList}]";
-        let config = [("resource.customizations.knownTypeFields.x.io_X".to_owned(), text.to_owned())].into();
-        let (customizations, problems) = crate::customize::read(&config, || jiff::Timestamp::UNIX_EPOCH);
+        let config = [(
+            "resource.customizations.knownTypeFields.x.io_X".to_owned(),
+            text.to_owned(),
+        )]
+        .into();
+        let (customizations, problems) =
+            crate::customize::read(&config, || jiff::Timestamp::UNIX_EPOCH);
         assert!(problems.is_empty(), "{problems:?}");
         let spec = json!({"cpu": 0.5, "items": [{"wait": "60s"}, {"wait": 3}], "pod": {"hostNetwork": false, "nodeName": "n"}, "x": 1,
             "limits": {"cpu": 0.1, "memory": "1024Mi", "pods": null}, "broken": {"cpu": 0.1, "memory": "much"}});
-        let mut object = Object::from_value(json!({"apiVersion": "x.io/v1", "kind": "X", "spec": spec})).expect("a map");
+        let mut object =
+            Object::from_value(json!({"apiVersion": "x.io/v1", "kind": "X", "spec": spec}))
+                .expect("a map");
         rewrite(&mut object, Some(&customizations));
         let expected = json!({"cpu": "500m", "items": [{"wait": "1m0s"}, {"wait": 3}], "pod": {"nodeName": "n"}, "x": 1,
             "limits": {"cpu": "100m", "memory": "1Gi", "pods": "0"}, "broken": {"cpu": 0.1, "memory": "much"}});

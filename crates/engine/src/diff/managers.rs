@@ -11,15 +11,30 @@ use tiphys_apimachinery::{
 /// Takes every field out of both objects that one of the managers owns and that has different values in them. What only one of them
 /// has stays: it is a difference that the manager did not make.
 pub fn hand_over(desired: &mut Object, live: &mut Object, managers: &[&String]) {
-    let entries = live.metadata("managedFields").and_then(Value::as_array).cloned().unwrap_or_default();
-    let trusted = |entry: &&Value| entry.get("manager").and_then(Value::as_str).is_some_and(|m| managers.iter().any(|t| *t == m));
-    let sets = entries.iter().filter(trusted).filter_map(|entry| FieldSet::from_json(entry.get("fieldsV1")?).ok());
+    let entries = live
+        .metadata("managedFields")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    let trusted = |entry: &&Value| {
+        entry
+            .get("manager")
+            .and_then(Value::as_str)
+            .is_some_and(|m| managers.iter().any(|t| *t == m))
+    };
+    let sets = entries
+        .iter()
+        .filter(trusted)
+        .filter_map(|entry| FieldSet::from_json(entry.get("fieldsV1")?).ok());
     let mut owned = FieldSet::default();
     sets.for_each(|set| owned.extend(set));
     if owned.is_empty() {
         return;
     }
-    let (mut desired_value, mut live_value) = (Value::Object(desired.0.clone()), Value::Object(live.0.clone()));
+    let (mut desired_value, mut live_value) = (
+        Value::Object(desired.0.clone()),
+        Value::Object(live.0.clone()),
+    );
     // From the end, so that taking out an element of a list does not move those still to be found.
     for path in owned.paths().into_iter().rev() {
         let both = find(&mut desired_value, &path).zip(find(&mut live_value, &path));
@@ -50,7 +65,9 @@ fn step<'a>(value: &'a mut Value, element: &PathElement) -> Option<&'a mut Value
 }
 
 fn remove(value: &mut Value, path: &[PathElement]) {
-    let Some((last, parents)) = path.split_last() else { return };
+    let Some((last, parents)) = path.split_last() else {
+        return;
+    };
     match find(value, parents) {
         Some(Value::Object(map)) => {
             if let PathElement::Field(name) = last {
@@ -75,8 +92,7 @@ mod tests {
     #[test]
     fn only_changed_fields_of_trusted_managers_go() {
         let object = |spec: Value| {
-            let fields =
-                json!({"f:spec": {"f:replicas": {}, "f:containers": {"k:{\"name\":\"a\"}": {".": {}, "f:image": {}}}, "f:paused": {}}});
+            let fields = json!({"f:spec": {"f:replicas": {}, "f:containers": {"k:{\"name\":\"a\"}": {".": {}, "f:image": {}}}, "f:paused": {}}});
             Object::from_value(json!({"metadata": {"managedFields": [{"manager": "scaler", "fieldsV1": fields}]}, "spec": spec}))
                 .expect("a map")
         };
@@ -86,7 +102,13 @@ mod tests {
         hand_over(&mut desired, &mut live, &[&"nobody".to_owned()]);
         assert_eq!((&desired.0["spec"], &live.0["spec"]), (&wanted, &there));
         hand_over(&mut desired, &mut live, &[&"scaler".to_owned()]);
-        assert_eq!(desired.0["spec"], json!({"containers": [{"name": "b"}, {"name": "a"}], "other": 1}));
-        assert_eq!(live.0["spec"], json!({"containers": [{"name": "a"}, {"name": "b"}], "paused": true, "other": 2}));
+        assert_eq!(
+            desired.0["spec"],
+            json!({"containers": [{"name": "b"}, {"name": "a"}], "other": 1})
+        );
+        assert_eq!(
+            live.0["spec"],
+            json!({"containers": [{"name": "a"}, {"name": "b"}], "paused": true, "other": 2})
+        );
     }
 }

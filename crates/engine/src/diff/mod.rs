@@ -34,7 +34,9 @@ use tiphys_apimachinery::{
 pub use ignore::{check as check_rules, remove_ignored};
 pub use kinds::type_of;
 pub use left_behind::{applied_server_side, orphaned_keys};
-pub use normalize::secret::{fold_string_data, hidden_annotations, mask as mask_secret, shown, shown_message};
+pub use normalize::secret::{
+    fold_string_data, hidden_annotations, mask as mask_secret, shown, shown_message,
+};
 pub use respect::respecting;
 pub use server_side::server_side;
 pub use structured::{MANAGER, structured};
@@ -81,8 +83,16 @@ pub fn diff(desired: Option<&Object>, live: Option<&Object>, options: &Options<'
     }
     match (desired, live) {
         (None, None) => Diff::default(),
-        (None, Some(live)) => Diff { modified: false, normalized_live: Arc::new(live.into_value()), predicted_live: Arc::default() },
-        (Some(desired), None) => Diff { modified: true, normalized_live: Arc::default(), predicted_live: Arc::new(desired.into_value()) },
+        (None, Some(live)) => Diff {
+            modified: false,
+            normalized_live: Arc::new(live.into_value()),
+            predicted_live: Arc::default(),
+        },
+        (Some(desired), None) => Diff {
+            modified: true,
+            normalized_live: Arc::default(),
+            predicted_live: Arc::new(desired.into_value()),
+        },
         (Some(desired), Some(live)) => pair(&desired, &live, options),
     }
 }
@@ -106,7 +116,11 @@ fn pair(desired: &Object, live: &Object, options: &Options<'_>) -> Diff {
     {
         let predicted = Object::from_value(Value::clone(&diff.predicted_live)).unwrap_or_default();
         let without = left_behind::removed(desired, live, predicted.clone(), options);
-        return if without == predicted { diff } else { result(Value::Object(live.0.clone()), without.into_value()) };
+        return if without == predicted {
+            diff
+        } else {
+            result(Value::Object(live.0.clone()), without.into_value())
+        };
     }
     let diff = client_side(desired, live, options);
     let left = left_behind::applied_server_side(desired, live);
@@ -114,7 +128,10 @@ fn pair(desired: &Object, live: &Object, options: &Options<'_>) -> Diff {
         return diff;
     }
     let predicted = Object::from_value(Value::clone(&diff.predicted_live)).unwrap_or_default();
-    result(Value::clone(&diff.normalized_live), apply::without_fields(&predicted, &left, type_of(&live.gvk())).into_value())
+    result(
+        Value::clone(&diff.normalized_live),
+        apply::without_fields(&predicted, &left, type_of(&live.gvk())).into_value(),
+    )
 }
 
 /// As kubectl applies.
@@ -125,7 +142,9 @@ fn client_side(desired: &Object, live: &Object, options: &Options<'_>) -> Diff {
         return diff;
     }
     // Two ways: nothing was ever taken away.
-    three_way(desired, desired, live).unwrap_or_else(|_| as_json(desired, desired, live).unwrap_or_else(|_| replaced(desired, live)))
+    three_way(desired, desired, live).unwrap_or_else(|_| {
+        as_json(desired, desired, live).unwrap_or_else(|_| replaced(desired, live))
+    })
 }
 
 /// As the sync does it: the object's own option counts before the Application's.
@@ -137,7 +156,10 @@ fn is_applied_server_side(desired: &Object, options: &Options<'_>) -> bool {
 /// What was applied last, in the same form as what it is compared with: an empty map in it that the other does not have is not a map that
 /// was taken away.
 fn applied_before(live: &Object, options: &Options<'_>) -> Option<Object> {
-    let original = last_applied::read(live).ok().flatten().and_then(|v| Object::from_value(v).ok())?;
+    let original = last_applied::read(live)
+        .ok()
+        .flatten()
+        .and_then(|v| Object::from_value(v).ok())?;
     let mut original = typed_form(&original);
     for_comparison(&mut original, options);
     Some(original)
@@ -146,7 +168,9 @@ fn applied_before(live: &Object, options: &Options<'_>) -> Option<Object> {
 /// The prediction from what was applied last, what is wanted and what there is.
 pub fn three_way(original: &Object, desired: &Object, live: &Object) -> Result<Diff, PatchError> {
     let gvk = original.gvk();
-    let Some(ty) = type_of(&gvk) else { return as_json(original, desired, live) };
+    let Some(ty) = type_of(&gvk) else {
+        return as_json(original, desired, live);
+    };
     let (original, desired) = (without_namespace(original), without_namespace(desired));
     let mut live = Value::Object(live.0.clone());
     let compared = with_claims_as_applied(&gvk.kind, &original, &live);
@@ -177,7 +201,10 @@ fn as_json(original: &Object, desired: &Object, live: &Object) -> Result<Diff, P
 
 /// The last resort, when no patch can be made: the desired object as it is.
 fn replaced(desired: &Object, live: &Object) -> Diff {
-    result(Value::Object(live.0.clone()), Value::Object(desired.0.clone()))
+    result(
+        Value::Object(live.0.clone()),
+        Value::Object(desired.0.clone()),
+    )
 }
 
 fn result(live: Value, predicted: Value) -> Diff {
@@ -187,8 +214,16 @@ fn result(live: Value, predicted: Value) -> Diff {
     };
     let live = Arc::new(live);
     // Unmodified pairs are the many: they share one document.
-    let predicted = if modified { Arc::new(predicted) } else { live.clone() };
-    Diff { modified, normalized_live: live, predicted_live: predicted }
+    let predicted = if modified {
+        Arc::new(predicted)
+    } else {
+        live.clone()
+    };
+    Diff {
+        modified,
+        normalized_live: live,
+        predicted_live: predicted,
+    }
 }
 
 /// A live object always has its namespace, a desired one not always; and no annotations may be written as none or as an empty map.
@@ -197,7 +232,10 @@ fn without_namespace(object: &Object) -> Value {
     if object.0.get("metadata").is_some_and(Value::is_object) {
         let metadata = object.metadata_mut();
         metadata.remove("namespace");
-        if metadata.get("annotations").is_some_and(|a| a.is_null() || *a == json!({})) {
+        if metadata
+            .get("annotations")
+            .is_some_and(|a| a.is_null() || *a == json!({}))
+        {
             metadata.remove("annotations");
         }
     }
@@ -207,7 +245,10 @@ fn without_namespace(object: &Object) -> Value {
 /// The claims of a StatefulSet get defaults that depend on the cluster; only what was applied of them is compared.
 fn with_claims_as_applied(kind: &str, original: &Value, live: &Value) -> Option<Value> {
     const CLAIMS: &str = "/spec/volumeClaimTemplates";
-    let applied = original.pointer(CLAIMS).filter(|_| kind == "StatefulSet").filter(|v| v.is_array())?;
+    let applied = original
+        .pointer(CLAIMS)
+        .filter(|_| kind == "StatefulSet")
+        .filter(|v| v.is_array())?;
     let mut live = live.clone();
     let claims = live.pointer_mut(CLAIMS).filter(|v| v.is_array())?;
     *claims = remarshal::remove_unnamed(applied, claims);
@@ -252,8 +293,17 @@ pub mod steps {
 
     pub fn two_way(desired: Option<&Object>, live: Option<&Object>) -> crate::types::Diff {
         match (desired, live) {
-            (Some(desired), Some(live)) => super::three_way(desired, desired, live).unwrap_or_default(),
-            _ => super::diff(desired, live, &Options { ignore_status: crate::types::IgnoreStatus::None, ..Options::default() }),
+            (Some(desired), Some(live)) => {
+                super::three_way(desired, desired, live).unwrap_or_default()
+            }
+            _ => super::diff(
+                desired,
+                live,
+                &Options {
+                    ignore_status: crate::types::IgnoreStatus::None,
+                    ..Options::default()
+                },
+            ),
         }
     }
 }

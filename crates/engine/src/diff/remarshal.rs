@@ -33,7 +33,13 @@ fn go_fields(name: &str) -> Option<&'static GoFields> {
                 ("^", rest) => format!("io.k8s.apimachinery.pkg.apis.meta.v1.{rest}"),
                 _ => name.to_owned(),
             };
-            Some((full, GoFields { omitted: omitted.split(' ').collect(), kept: kept.split(' ').collect() }))
+            Some((
+                full,
+                GoFields {
+                    omitted: omitted.split(' ').collect(),
+                    kept: kept.split(' ').collect(),
+                },
+            ))
         };
         lines.filter_map(read).collect()
     });
@@ -58,7 +64,9 @@ pub fn is_readable(object: &Value, ty: TypeRef<'_>) -> bool {
 
 /// Whether Go writes this list, map or pointer of a type even when it is empty.
 pub fn is_kept_empty(ty: TypeRef<'_>, field: &str) -> bool {
-    ty.name().and_then(go_fields).is_some_and(|names| names.kept.contains(&field))
+    ty.name()
+        .and_then(go_fields)
+        .is_some_and(|names| names.kept.contains(&field))
 }
 
 fn value<'a>(value: &'a Value, ty: TypeRef<'_>, strict: bool) -> Option<Cow<'a, Value>> {
@@ -71,16 +79,33 @@ fn value<'a>(value: &'a Value, ty: TypeRef<'_>, strict: bool) -> Option<Cow<'a, 
             let values = ty.values();
             let mut out = Map::new();
             for (key, v) in value.as_object()? {
-                let v = values.map_or(Some(Cow::Borrowed(v)), |values| self::value(v, values, strict))?;
-                let text = matches!(values.map(|t| (t.kind(), t.format())), Some((TypeKind::Scalar(ScalarKind::String), None)));
-                out.insert(key.clone(), if v.is_null() && text { "".into() } else { v.into_owned() });
+                let v = values.map_or(Some(Cow::Borrowed(v)), |values| {
+                    self::value(v, values, strict)
+                })?;
+                let text = matches!(
+                    values.map(|t| (t.kind(), t.format())),
+                    Some((TypeKind::Scalar(ScalarKind::String), None))
+                );
+                out.insert(
+                    key.clone(),
+                    if v.is_null() && text {
+                        "".into()
+                    } else {
+                        v.into_owned()
+                    },
+                );
             }
             Some(Cow::Owned(out.into()))
         }
         TypeKind::List => {
             let items = value.as_array()?;
-            let Some(ty) = ty.items() else { return Some(Cow::Borrowed(value)) };
-            let items: Option<Vec<Value>> = items.iter().map(|i| self::value(i, ty, strict).map(Cow::into_owned)).collect();
+            let Some(ty) = ty.items() else {
+                return Some(Cow::Borrowed(value));
+            };
+            let items: Option<Vec<Value>> = items
+                .iter()
+                .map(|i| self::value(i, ty, strict).map(Cow::into_owned))
+                .collect();
             items.map(|items| Cow::Owned(items.into()))
         }
         TypeKind::Scalar(kind) => scalar(value, kind, ty),
@@ -93,7 +118,9 @@ fn scalar<'a>(value: &'a Value, kind: ScalarKind, ty: TypeRef<'_>) -> Option<Cow
         return quantity::canonical(value).map(|text| Cow::Owned(text.into()));
     }
     let fits = match kind {
-        ScalarKind::String if ty.format() == Some("byte") => STANDARD.decode(value.as_str()?.replace(['\n', '\r'], "")).is_ok(),
+        ScalarKind::String if ty.format() == Some("byte") => STANDARD
+            .decode(value.as_str()?.replace(['\n', '\r'], ""))
+            .is_ok(),
         ScalarKind::String => value.is_string(),
         ScalarKind::Integer => value.is_i64() || value.is_u64(),
         ScalarKind::Number => value.is_number(),
@@ -117,7 +144,9 @@ fn object(map: &Map<String, Value>, ty: TypeRef<'_>, strict: bool) -> Option<Val
         if written.is_null() && ty.is_required(key) {
             // A plain value cannot be null; what must be there and was not set is zero.
             match field.kind() {
-                TypeKind::Scalar(ScalarKind::String) if field.format().is_none() => written = Cow::Owned("".into()),
+                TypeKind::Scalar(ScalarKind::String) if field.format().is_none() => {
+                    written = Cow::Owned("".into())
+                }
                 TypeKind::Scalar(ScalarKind::Boolean) => written = Cow::Owned(false.into()),
                 TypeKind::Scalar(ScalarKind::Integer) => written = Cow::Owned(0.into()),
                 _ => {}
@@ -125,8 +154,12 @@ fn object(map: &Map<String, Value>, ty: TypeRef<'_>, strict: bool) -> Option<Val
         }
         let keep = match &*written {
             Value::Null => names.is_some_and(|n| n.kept.contains(&key.as_str())),
-            Value::Array(list) if list.is_empty() => names.is_some_and(|n| n.kept.contains(&key.as_str())),
-            Value::Object(m) if m.is_empty() && field.kind() == TypeKind::Map => names.is_some_and(|n| n.kept.contains(&key.as_str())),
+            Value::Array(list) if list.is_empty() => {
+                names.is_some_and(|n| n.kept.contains(&key.as_str()))
+            }
+            Value::Object(m) if m.is_empty() && field.kind() == TypeKind::Map => {
+                names.is_some_and(|n| n.kept.contains(&key.as_str()))
+            }
             other => !(is_zero(other) && names.is_some_and(|n| n.omitted.contains(&key.as_str()))),
         };
         if keep {
@@ -149,11 +182,17 @@ fn is_zero(value: &Value) -> bool {
 pub fn remove_unnamed(config: &Value, live: &Value) -> Value {
     match (config, live) {
         (Value::Object(config), Value::Object(live)) => {
-            let both = config.iter().filter_map(|(key, c)| Some((key.clone(), remove_unnamed(c, live.get(key)?))));
+            let both = config
+                .iter()
+                .filter_map(|(key, c)| Some((key.clone(), remove_unnamed(c, live.get(key)?))));
             Value::Object(both.collect())
         }
         (Value::Array(config), Value::Array(live)) => {
-            let pairs = live.iter().enumerate().map(|(i, l)| config.get(i).map_or_else(|| l.clone(), |c| remove_unnamed(c, l)));
+            let pairs = live.iter().enumerate().map(|(i, l)| {
+                config
+                    .get(i)
+                    .map_or_else(|| l.clone(), |c| remove_unnamed(c, l))
+            });
             Value::Array(pairs.collect())
         }
         _ => live.clone(),

@@ -25,8 +25,14 @@ pub fn respecting(desired: &Object, live: &Object, options: &Options<'_>) -> Obj
         map
     };
     let (live, stripped_live) = (without_status(live), without_status(&stripped_live));
-    let maps = Maps { desired: &desired.0, stripped: &stripped.0, live: &live, stripped_live: &stripped_live };
-    Object::from_value(Value::Object(maps.joined(type_of(&desired.gvk())))).unwrap_or_else(|_| desired.clone())
+    let maps = Maps {
+        desired: &desired.0,
+        stripped: &stripped.0,
+        live: &live,
+        stripped_live: &stripped_live,
+    };
+    Object::from_value(Value::Object(maps.joined(type_of(&desired.gvk()))))
+        .unwrap_or_else(|_| desired.clone())
 }
 
 /// The four states of one map: both sides, and both without what is ignored.
@@ -45,29 +51,64 @@ impl Maps<'_> {
             let value = match self.stripped.get(key) {
                 // Ignored as a whole: as it is live, or not at all.
                 None => live.cloned(),
-                Some(stripped) => Some(value(desired, stripped, live.zip(self.stripped_live.get(key)), ty.and_then(|ty| ty.field(key)))),
+                Some(stripped) => Some(value(
+                    desired,
+                    stripped,
+                    live.zip(self.stripped_live.get(key)),
+                    ty.and_then(|ty| ty.field(key)),
+                )),
             };
             joined.extend(value.map(|value| (key.clone(), value)));
         }
-        let only_live = self.live.iter().filter(|(key, _)| !self.desired.contains_key(*key) && !self.stripped_live.contains_key(*key));
+        let only_live = self.live.iter().filter(|(key, _)| {
+            !self.desired.contains_key(*key) && !self.stripped_live.contains_key(*key)
+        });
         joined.extend(only_live.map(|(key, value)| (key.clone(), value.clone())));
         joined
     }
 }
 
-fn value(desired: &Value, stripped: &Value, live: Option<(&Value, &Value)>, ty: Option<TypeRef<'_>>) -> Value {
+fn value(
+    desired: &Value,
+    stripped: &Value,
+    live: Option<(&Value, &Value)>,
+    ty: Option<TypeRef<'_>>,
+) -> Value {
     match (desired, stripped, live) {
-        (Value::Object(desired), Value::Object(stripped), Some((Value::Object(live), Value::Object(stripped_live)))) => {
-            Maps { desired, stripped, live, stripped_live }.joined(ty).into()
+        (
+            Value::Object(desired),
+            Value::Object(stripped),
+            Some((Value::Object(live), Value::Object(stripped_live))),
+        ) => Maps {
+            desired,
+            stripped,
+            live,
+            stripped_live,
         }
-        (Value::Array(desired), Value::Array(stripped), Some((Value::Array(live), Value::Array(stripped_live)))) => {
-            let lists = Lists { desired: Items::new(desired, stripped), live: Items::new(live, stripped_live) };
+        .joined(ty)
+        .into(),
+        (
+            Value::Array(desired),
+            Value::Array(stripped),
+            Some((Value::Array(live), Value::Array(stripped_live))),
+        ) => {
+            let lists = Lists {
+                desired: Items::new(desired, stripped),
+                live: Items::new(live, stripped_live),
+            };
             lists.joined(ty).into()
         }
         // There is nothing live to be kept.
         (Value::Object(desired), Value::Object(stripped), None) => {
             let none = Map::new();
-            Maps { desired, stripped, live: &none, stripped_live: &none }.joined(ty).into()
+            Maps {
+                desired,
+                stripped,
+                live: &none,
+                stripped_live: &none,
+            }
+            .joined(ty)
+            .into()
         }
         _ => desired.clone(),
     }
@@ -80,7 +121,12 @@ impl<'a> Items<'a> {
     fn new(full: &'a [Value], stripped: &'a [Value]) -> Self {
         let mut rest = stripped.iter().peekable();
         let same_length = full.len() == stripped.len();
-        let pair = |item: &'a Value| (item, rest.next_if(|left| same_length || is_part_of(left, item)));
+        let pair = |item: &'a Value| {
+            (
+                item,
+                rest.next_if(|left| same_length || is_part_of(left, item)),
+            )
+        };
         Self(full.iter().map(pair).collect())
     }
 
@@ -93,8 +139,12 @@ impl<'a> Items<'a> {
         let mut seen = BTreeSet::new();
         let of = |(full, left): &(&Value, Option<&Value>)| {
             let item = left.unwrap_or(full).as_object()?;
-            let field =
-                |key: &&str| item.get(*key).or_else(|| ty?.items()?.named_field(key)?.default()).filter(|v| !v.is_object()).cloned();
+            let field = |key: &&str| {
+                item.get(*key)
+                    .or_else(|| ty?.items()?.named_field(key)?.default())
+                    .filter(|v| !v.is_object())
+                    .cloned()
+            };
             let values: Vec<Value> = keys.iter().map(field).collect::<Option<_>>()?;
             seen.insert(format!("{values:?}")).then_some(values)
         };
@@ -105,7 +155,9 @@ impl<'a> Items<'a> {
 /// Whether a value is what is left of another when fields and items are taken out of that.
 fn is_part_of(left: &Value, full: &Value) -> bool {
     match (left, full) {
-        (Value::Object(left), Value::Object(full)) => left.iter().all(|(key, value)| full.get(key).is_some_and(|f| is_part_of(value, f))),
+        (Value::Object(left), Value::Object(full)) => left
+            .iter()
+            .all(|(key, value)| full.get(key).is_some_and(|f| is_part_of(value, f))),
         (Value::Array(left), Value::Array(full)) => {
             let mut rest = full.iter();
             left.iter().all(|item| rest.any(|f| is_part_of(item, f)))
@@ -124,7 +176,12 @@ impl Lists<'_> {
     /// may be required; live ones stay where they are ignored as a whole.
     fn joined(&self, ty: Option<TypeRef<'_>>) -> Vec<Value> {
         if self.desired.is_untouched() && self.live.is_untouched() {
-            return self.desired.0.iter().map(|(full, _)| (*full).clone()).collect();
+            return self
+                .desired
+                .0
+                .iter()
+                .map(|(full, _)| (*full).clone())
+                .collect();
         }
         let items = ty.and_then(|ty| ty.items());
         let partners = self.partners(ty);
@@ -136,10 +193,13 @@ impl Lists<'_> {
                 (Some(_), None) => Some((*full).clone()),
                 // The live item is ignored as a whole, this one is not: nothing of it is what Git says.
                 (Some(_), Some((live, None))) => Some(live.clone()),
-                (Some(left), Some((live, Some(left_live)))) => Some(value(full, left, Some((live, left_live)), items)),
+                (Some(left), Some((live, Some(left_live)))) => {
+                    Some(value(full, left, Some((live, left_live)), items))
+                }
             });
         }
-        let ignored = (0..self.live.0.len()).filter(|at| self.live.0[*at].1.is_none() && !partners.contains(&Some(*at)));
+        let ignored = (0..self.live.0.len())
+            .filter(|at| self.live.0[*at].1.is_none() && !partners.contains(&Some(*at)));
         for at in ignored {
             joined.insert(at.min(joined.len()), self.live.0[at].0.clone());
         }
@@ -149,12 +209,26 @@ impl Lists<'_> {
     /// Of each desired item the live one that it is: by what the schema knows items by, or by a field that usually names them; else the one that
     /// is equal but for what is ignored; else the one in the same place.
     fn partners(&self, ty: Option<TypeRef<'_>>) -> Vec<Option<usize>> {
-        let by_schema: Vec<&str> = ty.map(|ty| ty.list_map_keys().iter().map(|key| &**key).collect()).unwrap_or_default();
-        let by_schema = if by_schema.is_empty() { ty.and_then(|ty| ty.patch_merge_key()).into_iter().collect() } else { by_schema };
-        let candidates = std::iter::once(by_schema).chain(NAMES.iter().map(|name| vec![*name])).filter(|keys| !keys.is_empty());
+        let by_schema: Vec<&str> = ty
+            .map(|ty| ty.list_map_keys().iter().map(|key| &**key).collect())
+            .unwrap_or_default();
+        let by_schema = if by_schema.is_empty() {
+            ty.and_then(|ty| ty.patch_merge_key()).into_iter().collect()
+        } else {
+            by_schema
+        };
+        let candidates = std::iter::once(by_schema)
+            .chain(NAMES.iter().map(|name| vec![*name]))
+            .filter(|keys| !keys.is_empty());
         for keys in candidates {
-            if let (Some(desired), Some(live)) = (self.desired.known_by(&keys, ty), self.live.known_by(&keys, ty)) {
-                return desired.iter().map(|known| live.iter().position(|other| other == known)).collect();
+            if let (Some(desired), Some(live)) = (
+                self.desired.known_by(&keys, ty),
+                self.live.known_by(&keys, ty),
+            ) {
+                return desired
+                    .iter()
+                    .map(|known| live.iter().position(|other| other == known))
+                    .collect();
             }
         }
         let mut partners: Vec<Option<usize>> = vec![None; self.desired.0.len()];
@@ -163,7 +237,10 @@ impl Lists<'_> {
             partners[index] = (0..self.live.0.len()).find(same);
         }
         for index in 0..partners.len() {
-            if partners[index].is_none() && index < self.live.0.len() && !partners.contains(&Some(index)) {
+            if partners[index].is_none()
+                && index < self.live.0.len()
+                && !partners.contains(&Some(index))
+            {
                 partners[index] = Some(index);
             }
         }
@@ -191,7 +268,10 @@ mod tests {
             ..IgnoreRule::default()
         };
         let rules = [rule];
-        let options = Options { ignore: &rules, ..Options::default() };
+        let options = Options {
+            ignore: &rules,
+            ..Options::default()
+        };
         Value::Object(respecting(&object(desired.clone()), &object(live.clone()), &options).0)
     }
 
@@ -206,30 +286,50 @@ mod tests {
 
     #[test]
     fn ignored_fields_keep_their_live_values_and_others_are_applied() {
-        let desired = deployment(Some(2), json!([{"name": "a", "image": "a:2", "env": [{"name": "E", "value": "1"}]}]));
+        let desired = deployment(
+            Some(2),
+            json!([{"name": "a", "image": "a:2", "env": [{"name": "E", "value": "1"}]}]),
+        );
         let live = deployment(Some(7), json!([{"name": "a", "image": "a:1"}]));
-        let got = applied(&desired, &live, &["/spec/replicas"], &[".spec.template.spec.containers[].image"]);
+        let got = applied(
+            &desired,
+            &live,
+            &["/spec/replicas"],
+            &[".spec.template.spec.containers[].image"],
+        );
         let container = json!({"name": "a", "image": "a:1", "env": [{"name": "E", "value": "1"}]});
         assert_eq!(got, deployment(Some(7), json!([container])));
     }
 
     #[test]
     fn an_ignored_field_that_is_not_live_is_not_applied() {
-        let got = applied(&deployment(Some(2), json!([])), &deployment(None, json!([])), &["/spec/replicas"], &[]);
+        let got = applied(
+            &deployment(Some(2), json!([])),
+            &deployment(None, json!([])),
+            &["/spec/replicas"],
+            &[],
+        );
         assert_eq!(got.pointer("/spec/replicas"), None);
     }
 
     #[test]
     fn without_rules_the_target_stays_as_it_is() {
         let desired = deployment(Some(2), json!([{"name": "a", "image": "a:2"}]));
-        assert_eq!(applied(&desired, &deployment(Some(1), json!([{"name": "b"}])), &[], &[]), desired);
+        assert_eq!(
+            applied(
+                &desired,
+                &deployment(Some(1), json!([{"name": "b"}])),
+                &[],
+                &[]
+            ),
+            desired
+        );
     }
 
     #[test]
     fn live_status_is_never_applied() {
         let desired = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"a": 1}});
-        let live =
-            json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"a": 2}, "status": {"p": 1}});
+        let live = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"a": 2}, "status": {"p": 1}});
         let got = applied(&desired, &live, &["/status", "/spec/a"], &[]);
         assert_eq!((got.get("status"), &got["spec"]["a"]), (None, &json!(2)));
     }
@@ -245,7 +345,10 @@ mod tests {
         let desired = budget(json!({"app": "new", "version": "2", "only-desired": "x"}));
         let live = budget(json!({"app": "old", "version": "1", "only-live": "x"}));
         let want = json!({"app": "new", "version": "1", "only-desired": "x"});
-        assert_eq!(applied(&desired, &live, &ignored, &[])["spec"]["selector"]["matchLabels"], want);
+        assert_eq!(
+            applied(&desired, &live, &ignored, &[])["spec"]["selector"]["matchLabels"],
+            want
+        );
         let whole = applied(&desired, &live, &["/spec/selector"], &[]);
         assert_eq!(whole["spec"]["selector"], live["spec"]["selector"]);
     }
@@ -260,15 +363,30 @@ mod tests {
         let image = &[".spec.template.spec.containers[].image"];
         let c = |name: &str, image: &str, more: Value| {
             let mut container = json!({"name": name, "image": image});
-            container.as_object_mut().expect("a map").extend(more.as_object().cloned().expect("a map"));
+            container
+                .as_object_mut()
+                .expect("a map")
+                .extend(more.as_object().cloned().expect("a map"));
             container
         };
         let env = |value: &str| json!({"env": [{"name": "E", "value": value}]});
         let rows = [
             // Git, live, what is applied.
-            (json!([c("a", "a:1", env("1"))]), json!([c("a", "a:tool", json!({}))]), json!([c("a", "a:tool", env("1"))])),
-            (json!([c("a", "a:1", env("1"))]), json!([c("a", "a:tool", env("0"))]), json!([c("a", "a:tool", env("1"))])),
-            (json!([c("a", "a:1", json!({}))]), json!([c("a", "a:tool", json!({}))]), json!([c("a", "a:tool", json!({}))])),
+            (
+                json!([c("a", "a:1", env("1"))]),
+                json!([c("a", "a:tool", json!({}))]),
+                json!([c("a", "a:tool", env("1"))]),
+            ),
+            (
+                json!([c("a", "a:1", env("1"))]),
+                json!([c("a", "a:tool", env("0"))]),
+                json!([c("a", "a:tool", env("1"))]),
+            ),
+            (
+                json!([c("a", "a:1", json!({}))]),
+                json!([c("a", "a:tool", json!({}))]),
+                json!([c("a", "a:tool", json!({}))]),
+            ),
             // A new item has Git's value, wherever it stands; one that left Git goes; one that moved keeps its own.
             (
                 json!([c("b", "b:1", json!({})), c("a", "a:1", json!({}))]),
@@ -287,41 +405,95 @@ mod tests {
             ),
         ];
         for (desired, live, want) in rows {
-            let typed = applied(&deployment(None, desired.clone()), &deployment(None, live.clone()), &[], image);
-            assert_eq!(typed, deployment(None, want.clone()), "{desired} over {live}");
-            assert_eq!(applied(&roller(desired.clone()), &roller(live.clone()), &[], image), roller(want), "{desired} over {live}");
+            let typed = applied(
+                &deployment(None, desired.clone()),
+                &deployment(None, live.clone()),
+                &[],
+                image,
+            );
+            assert_eq!(
+                typed,
+                deployment(None, want.clone()),
+                "{desired} over {live}"
+            );
+            assert_eq!(
+                applied(&roller(desired.clone()), &roller(live.clone()), &[], image),
+                roller(want),
+                "{desired} over {live}"
+            );
         }
     }
 
     #[test]
     fn nested_lists_and_items_without_names_are_matched() {
         let nested = ".spec.template.spec.containers[].env[]? | select(.name == \"V\") | .value";
-        let desired = roller(json!([{"name": "a", "env": [{"name": "N", "value": "n"}, {"name": "V", "value": "1"}]}, {"name": "b"}]));
+        let desired = roller(
+            json!([{"name": "a", "env": [{"name": "N", "value": "n"}, {"name": "V", "value": "1"}]}, {"name": "b"}]),
+        );
         let live = roller(json!([{"name": "a", "env": [{"name": "V", "value": "tool"}]}]));
-        let want = roller(json!([{"name": "a", "env": [{"name": "N", "value": "n"}, {"name": "V", "value": "tool"}]}, {"name": "b"}]));
+        let want = roller(
+            json!([{"name": "a", "env": [{"name": "N", "value": "n"}, {"name": "V", "value": "tool"}]}, {"name": "b"}]),
+        );
         assert_eq!(applied(&desired, &live, &[], &[nested]), want);
 
-        let route = |weights: &[u64]| roller(weights.iter().map(|w| json!({"to": format!("svc-{}", w % 10), "weight": w})).collect());
+        let route = |weights: &[u64]| {
+            roller(
+                weights
+                    .iter()
+                    .map(|w| json!({"to": format!("svc-{}", w % 10), "weight": w}))
+                    .collect(),
+            )
+        };
         let weight = &[".spec.template.spec.containers[].weight"];
         // Without names: what is equal otherwise, wherever it stands.
-        assert_eq!(applied(&route(&[11, 12]), &route(&[92, 91]), &[], weight), route(&[91, 92]));
-        assert_eq!(applied(&route(&[13, 11, 12]), &route(&[91, 92]), &[], weight), route(&[13, 91, 92]));
+        assert_eq!(
+            applied(&route(&[11, 12]), &route(&[92, 91]), &[], weight),
+            route(&[91, 92])
+        );
+        assert_eq!(
+            applied(&route(&[13, 11, 12]), &route(&[91, 92]), &[], weight),
+            route(&[13, 91, 92])
+        );
         // Changed beside the ignored field: the one in its place.
         let renamed = roller(json!([{"to": "new", "weight": 1}]));
-        assert_eq!(applied(&renamed, &route(&[91]), &[], weight), roller(json!([{"to": "new", "weight": 91}])));
+        assert_eq!(
+            applied(&renamed, &route(&[91]), &[], weight),
+            roller(json!([{"to": "new", "weight": 91}]))
+        );
         let args = |list: Value| roller(json!([{"name": "a", "args": list}]));
         let second = ["/spec/template/spec/containers/0/args/1"];
-        assert_eq!(applied(&args(json!(["a", "b", "c"])), &args(json!(["a", "x", "old"])), &second, &[]), args(json!(["a", "x", "c"])));
+        assert_eq!(
+            applied(
+                &args(json!(["a", "b", "c"])),
+                &args(json!(["a", "x", "old"])),
+                &second,
+                &[]
+            ),
+            args(json!(["a", "x", "c"]))
+        );
     }
 
     #[test]
     fn items_that_are_ignored_as_a_whole_stay_as_they_are() {
         let sidecar = &[".spec.template.spec.containers[] | select(.name == \"proxy\")"];
-        let (web, proxy) = (|image: &str| json!({"name": "web", "image": image}), |image: &str| json!({"name": "proxy", "image": image}));
+        let (web, proxy) = (
+            |image: &str| json!({"name": "web", "image": image}),
+            |image: &str| json!({"name": "proxy", "image": image}),
+        );
         for kind in [|list| deployment(None, list), roller] {
-            let got = applied(&kind(json!([web("2")])), &kind(json!([web("1"), proxy("p")])), &[], sidecar);
+            let got = applied(
+                &kind(json!([web("2")])),
+                &kind(json!([web("1"), proxy("p")])),
+                &[],
+                sidecar,
+            );
             assert_eq!(got, kind(json!([web("2"), proxy("p")])), "injected");
-            let got = applied(&kind(json!([proxy("git"), web("2")])), &kind(json!([web("1"), proxy("p")])), &[], sidecar);
+            let got = applied(
+                &kind(json!([proxy("git"), web("2")])),
+                &kind(json!([web("1"), proxy("p")])),
+                &[],
+                sidecar,
+            );
             assert_eq!(got, kind(json!([proxy("p"), web("2")])), "in both");
         }
     }
@@ -330,15 +502,26 @@ mod tests {
     fn fact_71_fields_of_trusted_managers_keep_their_live_values() {
         let desired = deployment(Some(2), json!([{"name": "a", "image": "a:2"}]));
         let mut live = deployment(Some(4), json!([{"name": "a", "image": "a:1"}]));
-        live["metadata"]["managedFields"] = json!([{"manager": "janitor", "fieldsV1": {"f:spec": {"f:replicas": {}}}}]);
+        live["metadata"]["managedFields"] =
+            json!([{"manager": "janitor", "fieldsV1": {"f:spec": {"f:replicas": {}}}}]);
         let applied_by = |manager: &str| {
-            let rule =
-                IgnoreRule { group: "*".into(), kind: "*".into(), managed_fields_managers: vec![manager.into()], ..IgnoreRule::default() };
+            let rule = IgnoreRule {
+                group: "*".into(),
+                kind: "*".into(),
+                managed_fields_managers: vec![manager.into()],
+                ..IgnoreRule::default()
+            };
             let rules = [rule];
-            let options = Options { ignore: &rules, ..Options::default() };
+            let options = Options {
+                ignore: &rules,
+                ..Options::default()
+            };
             Value::Object(respecting(&object(desired.clone()), &object(live.clone()), &options).0)
         };
-        assert_eq!(applied_by("janitor"), deployment(Some(4), json!([{"name": "a", "image": "a:2"}])));
+        assert_eq!(
+            applied_by("janitor"),
+            deployment(Some(4), json!([{"name": "a", "image": "a:2"}]))
+        );
         assert_eq!(applied_by("somebody"), desired);
     }
 
@@ -351,9 +534,19 @@ mod tests {
         };
         let header = json!({"requestHeader": {"headerName": "sample-header", "descriptorKey": "sample-key"}});
         let matched = json!({"requestHeaderValueMatch": {"headers": [{"name": "sample-key"}], "value": "third"}});
-        let (desired, live) = (proxy(json!([matched, {"requestHeader": {"headerName": "other"}}])), proxy(json!([header])));
-        for expression in [".spec.routes[]", ".spec.routes[].rateLimitPolicy.global.descriptors[].entries[]"] {
-            assert_eq!(applied(&desired, &live, &[], &[expression]), live, "{expression}");
+        let (desired, live) = (
+            proxy(json!([matched, {"requestHeader": {"headerName": "other"}}])),
+            proxy(json!([header])),
+        );
+        for expression in [
+            ".spec.routes[]",
+            ".spec.routes[].rateLimitPolicy.global.descriptors[].entries[]",
+        ] {
+            assert_eq!(
+                applied(&desired, &live, &[], &[expression]),
+                live,
+                "{expression}"
+            );
         }
     }
 }

@@ -22,8 +22,14 @@ pub fn server_side(
     include_webhooks: bool,
     options: &Options<'_>,
 ) -> Result<Diff, String> {
-    as_written(Some(desired), &typed_form(live), predicted, include_webhooks, options)
-        .map_err(|e| format!("error calculating server side diff: serverSideDiff error: {e}"))
+    as_written(
+        Some(desired),
+        &typed_form(live),
+        predicted,
+        include_webhooks,
+        options,
+    )
+    .map_err(|e| format!("error calculating server side diff: serverSideDiff error: {e}"))
 }
 
 /// The same for a live object that is in Go's form already.
@@ -63,30 +69,54 @@ fn without_mutations(predicted: &Object, live: &Object) -> Result<Object, String
     let owned = owned_by(predicted, MANAGER)?;
     let mut foreign = apply::all_fields(predicted, ty).difference(&owned);
     keep_parents(&mut foreign, &owned);
-    let mut removed =
-        apply::difference(live, predicted, ty).map_err(|e| format!("error comparing predicted resource to live resource: {e}"))?.removed;
+    let mut removed = apply::difference(live, predicted, ty)
+        .map_err(|e| format!("error comparing predicted resource to live resource: {e}"))?
+        .removed;
     removed = removed.difference(&foreign);
     let foreign = without_keys(&foreign);
     let own = apply::without_fields(predicted, &foreign, ty);
-    let merged = apply::merged(live, &own, ty).map_err(|e| format!("error applying predicted live to live state: {e}"))?;
+    let merged = apply::merged(live, &own, ty)
+        .map_err(|e| format!("error applying predicted live to live state: {e}"))?;
     Ok(apply::without_fields(&merged, &removed, ty))
 }
 
 fn owned_by(object: &Object, manager: &str) -> Result<FieldSet, String> {
-    let entries = object.metadata("managedFields").and_then(Value::as_array).filter(|list| !list.is_empty());
-    let entries =
-        entries.ok_or_else(|| format!("predictedLive for resource {}/{} must have the managedFields", object.kind(), object.name()))?;
+    let entries = object
+        .metadata("managedFields")
+        .and_then(Value::as_array)
+        .filter(|list| !list.is_empty());
+    let entries = entries.ok_or_else(|| {
+        format!(
+            "predictedLive for resource {}/{} must have the managedFields",
+            object.kind(),
+            object.name()
+        )
+    })?;
     let mut owned = FieldSet::default();
-    for entry in entries.iter().filter(|e| e.get("manager").and_then(Value::as_str) == Some(manager)) {
-        let fields = entry.get("fieldsV1").ok_or("an entry of managedFields has no fieldsV1")?;
-        owned.extend(FieldSet::from_json(fields).map_err(|e| format!("error building managedFields set: {e}"))?);
+    for entry in entries
+        .iter()
+        .filter(|e| e.get("manager").and_then(Value::as_str) == Some(manager))
+    {
+        let fields = entry
+            .get("fieldsV1")
+            .ok_or("an entry of managedFields has no fieldsV1")?;
+        owned.extend(
+            FieldSet::from_json(fields)
+                .map_err(|e| format!("error building managedFields set: {e}"))?,
+        );
     }
-    if owned.is_empty() { Err(format!("no managed fields found for manager: {manager}")) } else { Ok(owned) }
+    if owned.is_empty() {
+        Err(format!("no managed fields found for manager: {manager}"))
+    } else {
+        Ok(owned)
+    }
 }
 
 /// A map is not foreign when we own something in it: removing it would take that along.
 pub(super) fn keep_parents(foreign: &mut FieldSet, owned: &FieldSet) {
-    foreign.members.retain(|step| !owned.children.contains_key(step));
+    foreign
+        .members
+        .retain(|step| !owned.children.contains_key(step));
     for (step, children) in &mut foreign.children {
         if let Some(owned) = owned.children.get(step) {
             keep_parents(children, owned);
@@ -99,9 +129,13 @@ pub(super) fn keep_parents(foreign: &mut FieldSet, owned: &FieldSet) {
 fn without_keys(set: &FieldSet) -> FieldSet {
     let mut kept = FieldSet::default();
     for path in set.paths() {
-        let names = |keys: &[(String, Value)], field: &str| keys.len() > 1 && keys.iter().any(|(name, _)| name == field);
+        let names = |keys: &[(String, Value)], field: &str| {
+            keys.len() > 1 && keys.iter().any(|(name, _)| name == field)
+        };
         let is_key = path.last().is_some_and(|last| match last {
-            PathElement::Field(field) => path.iter().any(|step| matches!(step, PathElement::Key(keys) if names(keys, field))),
+            PathElement::Field(field) => path
+                .iter()
+                .any(|step| matches!(step, PathElement::Key(keys) if names(keys, field))),
             _ => false,
         });
         if !is_key {

@@ -21,7 +21,12 @@ pub fn structured(desired: &Object, live: &Object, manager: &str) -> Result<Diff
     let ty = type_of(&desired.gvk());
     let mut config = desired.clone();
     config.metadata_mut().remove("managedFields");
-    let options = ApplyOptions { manager, force: true, api_version: desired.api_version(), ..ApplyOptions::default() };
+    let options = ApplyOptions {
+        manager,
+        force: true,
+        api_version: desired.api_version(),
+        ..ApplyOptions::default()
+    };
     let mut merged = apply(Some(live), &config, &options, ty)?;
     // Ownership alone is no difference.
     match live.metadata("managedFields").cloned() {
@@ -29,7 +34,10 @@ pub fn structured(desired: &Object, live: &Object, manager: &str) -> Result<Diff
         None => merged.metadata_mut().remove("managedFields"),
     };
     if merged == *live {
-        return Ok(result(Value::Object(live.0.clone()), Value::Object(merged.0)));
+        return Ok(result(
+            Value::Object(live.0.clone()),
+            Value::Object(merged.0),
+        ));
     }
     let [live, predicted] = [live.clone(), merged].map(|mut object| {
         object.remove_annotation(last_applied::ANNOTATION);

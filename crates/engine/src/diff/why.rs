@@ -54,7 +54,11 @@ pub fn why(diff: &Diff, live: &Object) -> Vec<Reason> {
         path: path_text(&path),
         live: value_at(&diff.normalized_live, &path),
         desired: value_at(&diff.predicted_live, &path),
-        owners: owners.iter().filter(|(fields, _)| touches(fields, &path)).map(|(_, owner)| owner.clone()).collect(),
+        owners: owners
+            .iter()
+            .filter(|(fields, _)| touches(fields, &path))
+            .map(|(_, owner)| owner.clone())
+            .collect(),
         ignore: ignoring(live, &path),
     };
     paths.into_iter().map(reason).collect()
@@ -62,7 +66,8 @@ pub fn why(diff: &Diff, live: &Object) -> Vec<Reason> {
 
 /// The highest paths at which the two differ. Lists without keys, and whatever cannot be compared by its type, differ as a whole.
 fn differing(from: &Object, to: &Object) -> Vec<Vec<PathElement>> {
-    let found = apply::difference(from, to, type_of(&from.gvk())).or_else(|_| apply::difference(from, to, None));
+    let found = apply::difference(from, to, type_of(&from.gvk()))
+        .or_else(|_| apply::difference(from, to, None));
     let Ok(found) = found else { return Vec::new() };
     let mut all = found.added;
     all.extend(found.modified);
@@ -80,15 +85,30 @@ fn differing(from: &Object, to: &Object) -> Vec<Vec<PathElement>> {
 }
 
 fn value_at(value: &Value, path: &[PathElement]) -> Option<Value> {
-    path.iter().try_fold(value, |at, step| step.find(at)).cloned()
+    path.iter()
+        .try_fold(value, |at, step| step.find(at))
+        .cloned()
 }
 
 fn owners(live: &Object) -> Vec<(FieldSet, Owner)> {
     let entries = live.metadata("managedFields").and_then(Value::as_array);
     let read = |entry: &Value| {
-        let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |field: &str| {
+            entry
+                .get(field)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
         let fields = FieldSet::from_json(entry.get("fieldsV1")?).ok()?;
-        Some((fields, Owner { manager: text("manager"), operation: text("operation"), time: text("time") }))
+        Some((
+            fields,
+            Owner {
+                manager: text("manager"),
+                operation: text("operation"),
+                time: text("time"),
+            },
+        ))
     };
     entries.into_iter().flatten().filter_map(read).collect()
 }
@@ -100,7 +120,9 @@ fn touches(fields: &FieldSet, path: &[PathElement]) -> bool {
         let Some(below) = at.children.get(step) else {
             let last = index + 1 == path.len();
             // A list or map without parts of its own is owned as a whole.
-            return at.members.contains(step) && (last || !matches!(path[index + 1], PathElement::Key(_) | PathElement::Value(_)));
+            return at.members.contains(step)
+                && (last
+                    || !matches!(path[index + 1], PathElement::Key(_) | PathElement::Value(_)));
         };
         at = below;
     }
@@ -117,15 +139,23 @@ fn ignoring(live: &Object, path: &[PathElement]) -> IgnoreRule {
         ..IgnoreRule::default()
     };
     match pointer(path) {
-        Some(pointer) => IgnoreRule { json_pointers: vec![pointer], ..rule },
-        None => IgnoreRule { jq_path_expressions: vec![expression(path)], ..rule },
+        Some(pointer) => IgnoreRule {
+            json_pointers: vec![pointer],
+            ..rule
+        },
+        None => IgnoreRule {
+            jq_path_expressions: vec![expression(path)],
+            ..rule
+        },
     }
 }
 
 /// A JSON pointer, where every step is a field.
 fn pointer(path: &[PathElement]) -> Option<String> {
     let step = |step: &PathElement| match step {
-        PathElement::Field(name) => Some(format!("/{}", name.replace('~', "~0").replace('/', "~1"))),
+        PathElement::Field(name) => {
+            Some(format!("/{}", name.replace('~', "~0").replace('/', "~1")))
+        }
         _ => None,
     };
     path.iter().map(step).collect()
@@ -134,9 +164,16 @@ fn pointer(path: &[PathElement]) -> Option<String> {
 /// A jq expression: elements of lists are chosen by what they are known by.
 fn expression(path: &[PathElement]) -> String {
     let plain = |name: &str| {
-        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     };
-    let field = |name: &str| if plain(name) { format!(".{name}") } else { format!(".[{}]", Value::from(name)) };
+    let field = |name: &str| {
+        if plain(name) {
+            format!(".{name}")
+        } else {
+            format!(".[{}]", Value::from(name))
+        }
+    };
     let mut text = String::new();
     for step in path {
         let piped = text.ends_with(')');
@@ -144,7 +181,10 @@ fn expression(path: &[PathElement]) -> String {
             PathElement::Field(name) if piped => text += &format!(" | {}", field(name)),
             PathElement::Field(name) => text += &field(name),
             PathElement::Key(keys) => {
-                let tests: Vec<String> = keys.iter().map(|(k, v)| format!("{} == {v}", field(k))).collect();
+                let tests: Vec<String> = keys
+                    .iter()
+                    .map(|(k, v)| format!("{} == {v}", field(k)))
+                    .collect();
                 text += &format!("[] | select({})", tests.join(" and "));
             }
             PathElement::Value(value) => text += &format!("[] | select(. == {value})"),
@@ -180,37 +220,95 @@ mod tests {
             {"manager": "kubectl-scale", "operation": "Update", "time": "2026-01-02T00:00:00Z", "fieldsV1": {"f:spec": {"f:replicas": {}}}},
         ]);
         let live = object(live);
-        let reasons = why(&diff(Some(&desired), Some(&live), &Options::default()), &live);
-        let seen: Vec<_> = reasons.iter().map(|r| (r.path.as_str(), r.live.clone(), r.desired.clone())).collect();
+        let reasons = why(
+            &diff(Some(&desired), Some(&live), &Options::default()),
+            &live,
+        );
+        let seen: Vec<_> = reasons
+            .iter()
+            .map(|r| (r.path.as_str(), r.live.clone(), r.desired.clone()))
+            .collect();
         assert_eq!(
             seen,
             [
-                (".metadata.annotations.example.com/a", Some(json!("hand")), Some(json!("git"))),
+                (
+                    ".metadata.annotations.example.com/a",
+                    Some(json!("hand")),
+                    Some(json!("git"))
+                ),
                 (".spec.replicas", Some(json!(3)), Some(json!(1))),
-                (".spec.template.spec.containers[name=\"web\"].image", Some(json!("web:1")), Some(json!("web:2"))),
+                (
+                    ".spec.template.spec.containers[name=\"web\"].image",
+                    Some(json!("web:1")),
+                    Some(json!("web:2"))
+                ),
             ]
         );
-        let managers: Vec<Vec<&str>> = reasons.iter().map(|r| r.owners.iter().map(|o| o.manager.as_str()).collect()).collect();
-        assert_eq!(managers, [vec![], vec!["kubectl-scale"], vec!["argocd-controller"]]);
-        assert_eq!(reasons[0].ignore.json_pointers, ["/metadata/annotations/example.com~1a"]);
+        let managers: Vec<Vec<&str>> = reasons
+            .iter()
+            .map(|r| r.owners.iter().map(|o| o.manager.as_str()).collect())
+            .collect();
+        assert_eq!(
+            managers,
+            [vec![], vec!["kubectl-scale"], vec!["argocd-controller"]]
+        );
+        assert_eq!(
+            reasons[0].ignore.json_pointers,
+            ["/metadata/annotations/example.com~1a"]
+        );
         let image = ".spec.template.spec.containers[] | select(.name == \"web\") | .image";
         assert_eq!(reasons[2].ignore.jq_path_expressions, [image]);
         // The rules do what they promise, each for its field and all together for the pair.
         for left in 0..reasons.len() {
-            let rules: Vec<IgnoreRule> = reasons.iter().enumerate().filter(|(i, _)| *i != left).map(|(_, r)| r.ignore.clone()).collect();
-            let rest = why(&diff(Some(&desired), Some(&live), &Options { ignore: &rules, ..Options::default() }), &live);
-            assert_eq!(rest.iter().map(|r| &r.path).collect::<Vec<_>>(), [&reasons[left].path]);
+            let rules: Vec<IgnoreRule> = reasons
+                .iter()
+                .enumerate()
+                .filter(|(i, _)| *i != left)
+                .map(|(_, r)| r.ignore.clone())
+                .collect();
+            let rest = why(
+                &diff(
+                    Some(&desired),
+                    Some(&live),
+                    &Options {
+                        ignore: &rules,
+                        ..Options::default()
+                    },
+                ),
+                &live,
+            );
+            assert_eq!(
+                rest.iter().map(|r| &r.path).collect::<Vec<_>>(),
+                [&reasons[left].path]
+            );
         }
         let rules: Vec<IgnoreRule> = reasons.into_iter().map(|r| r.ignore).collect();
-        assert!(!diff(Some(&desired), Some(&live), &Options { ignore: &rules, ..Options::default() }).modified);
+        assert!(
+            !diff(
+                Some(&desired),
+                Some(&live),
+                &Options {
+                    ignore: &rules,
+                    ..Options::default()
+                }
+            )
+            .modified
+        );
     }
 
     #[test]
     fn a_new_part_is_one_reason_and_an_equal_pair_has_none() {
-        let map = |data: Value| object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data}));
+        let map = |data: Value| {
+            object(
+                json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data}),
+            )
+        };
         let (bare, full) = (map(Value::Null), map(json!({"a": "1", "b": "2"})));
         let reasons = why(&diff(Some(&full), Some(&bare), &Options::default()), &bare);
-        assert_eq!(reasons.iter().map(|r| r.path.as_str()).collect::<Vec<_>>(), [".data"]);
+        assert_eq!(
+            reasons.iter().map(|r| r.path.as_str()).collect::<Vec<_>>(),
+            [".data"]
+        );
         assert!(why(&diff(Some(&full), Some(&full), &Options::default()), &full).is_empty());
         assert!(why(&diff(Some(&full), None, &Options::default()), &full).is_empty());
     }

@@ -12,17 +12,30 @@ use tiphys_apimachinery::{Kept, Object};
 const CAUSES_NAMED: usize = 3;
 
 /// Sets the health of an entry and whether it counts.
-pub fn judge(entry: &mut Entry, desired: Option<&Object>, live: Option<&Object>, rules: &CompareRules, spending: &Spending) {
-    entry.counts = !desired.is_some_and(marks::is_skipped) && !live.is_some_and(marks::is_sync_hook);
+pub fn judge(
+    entry: &mut Entry,
+    desired: Option<&Object>,
+    live: Option<&Object>,
+    rules: &CompareRules,
+    spending: &Spending,
+) {
+    entry.counts =
+        !desired.is_some_and(marks::is_skipped) && !live.is_some_and(marks::is_sync_hook);
     entry.health = match live {
         _ if !entry.counts => None,
         // What is missing shows as drift already; it does not make the rest unwell.
         None => Some(Health::new(HealthStatus::Missing, "")),
-        Some(live) if live.annotation(marks::IGNORE_HEALTHCHECK) == Some("true") || is_the_application_itself(live, rules) => None,
-        Some(live) => super::assess_within(live, &rules.customizations, Some(spending)).unwrap_or_else(|error| {
-            entry.unreadable = true;
-            Some(Health::new(HealthStatus::Unknown, error.to_string()))
-        }),
+        Some(live)
+            if live.annotation(marks::IGNORE_HEALTHCHECK) == Some("true")
+                || is_the_application_itself(live, rules) =>
+        {
+            None
+        }
+        Some(live) => super::assess_within(live, &rules.customizations, Some(spending))
+            .unwrap_or_else(|error| {
+                entry.unreadable = true;
+                Some(Health::new(HealthStatus::Unknown, error.to_string()))
+            }),
     };
 }
 
@@ -36,12 +49,16 @@ pub fn aggregate(entries: &[Arc<Entry>]) -> (Health, Option<Condition>) {
         expected = true;
         let Some(live) = &entry.live else { continue };
         any_live = true;
-        let Some(health) = &entry.health else { continue };
+        let Some(health) = &entry.health else {
+            continue;
+        };
         if entry.unreadable {
             errors.add(live, &health.message);
         }
         let child_application = entry.key.group == "argoproj.io" && entry.key.kind == "Application";
-        if child_application && matches!(health.status, HealthStatus::Missing | HealthStatus::Unknown) {
+        if child_application
+            && matches!(health.status, HealthStatus::Missing | HealthStatus::Unknown)
+        {
             continue;
         }
         if health.status > worst {
@@ -68,18 +85,38 @@ fn is_the_application_itself(live: &Object, rules: &CompareRules) -> bool {
 /// `[group/]Kind:[namespace/]name`.
 fn name(entry: &Entry) -> String {
     let key = &entry.key;
-    let slash = |prefix: &str| if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
-    format!("{}{}:{}{}", slash(&key.group), key.kind, slash(&key.namespace), key.name)
+    let slash = |prefix: &str| {
+        if prefix.is_empty() {
+            String::new()
+        } else {
+            format!("{prefix}/")
+        }
+    };
+    format!(
+        "{}{}:{}{}",
+        slash(&key.group),
+        key.kind,
+        slash(&key.namespace),
+        key.name
+    )
 }
 
 fn message(causes: &[&Entry]) -> String {
     if causes.is_empty() {
         return String::new();
     }
-    let named: Vec<String> = causes.iter().take(CAUSES_NAMED).map(|entry| name(entry)).collect();
+    let named: Vec<String> = causes
+        .iter()
+        .take(CAUSES_NAMED)
+        .map(|entry| name(entry))
+        .collect();
     let named = named.join(", ");
     let more = causes.len().saturating_sub(CAUSES_NAMED);
-    if more > 0 { format!("Caused by {named} and {more} more") } else { format!("Caused by {named}") }
+    if more > 0 {
+        format!("Caused by {named} and {more} more")
+    } else {
+        format!("Caused by {named}")
+    }
 }
 
 /// The last failure is told; the others are only counted, they are in the log.
@@ -93,7 +130,9 @@ impl Errors {
     fn add(&mut self, live: &Kept, error: &str) {
         let (kind, name, namespace) = (live.kind(), live.name(), live.namespace());
         self.count += 1;
-        self.last = format!("failed to get resource health for {kind:?} with name {name:?} in namespace {namespace:?}: {error}");
+        self.last = format!(
+            "failed to get resource health for {kind:?} with name {name:?} in namespace {namespace:?}: {error}"
+        );
     }
 
     fn condition(self) -> Option<Condition> {
@@ -101,8 +140,14 @@ impl Errors {
         let what = match self.count {
             0 => return None,
             1 => last,
-            n => format!("see application-controller logs for {} other errors; most recent error was: {last}", n - 1),
+            n => format!(
+                "see application-controller logs for {} other errors; most recent error was: {last}",
+                n - 1
+            ),
         };
-        Some(Condition::new(ConditionType::ComparisonError, format!("error setting app health: {what}")))
+        Some(Condition::new(
+            ConditionType::ComparisonError,
+            format!("error setting app health: {what}"),
+        ))
     }
 }

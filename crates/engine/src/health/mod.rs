@@ -25,18 +25,30 @@ pub fn of(live: &Object) -> Option<Health> {
 
 /// As [`of`], with users' scripts before what is known here.
 pub fn of_with(live: &Object, customizations: &Customizations) -> Option<Health> {
-    assess_with(live, customizations).unwrap_or_else(|error| Some(Health::new(HealthStatus::Unknown, error.to_string())))
+    assess_with(live, customizations)
+        .unwrap_or_else(|error| Some(Health::new(HealthStatus::Unknown, error.to_string())))
 }
 
 /// As [`assess`], with users' scripts before what is known here.
-pub fn assess_with(live: &Object, customizations: &Customizations) -> Result<Option<Health>, EngineError> {
+pub fn assess_with(
+    live: &Object,
+    customizations: &Customizations,
+) -> Result<Option<Health>, EngineError> {
     assess_within(live, customizations, None)
 }
 
 /// As [`assess_with`], with what users' programs may take together.
-pub fn assess_within(live: &Object, customizations: &Customizations, spending: Option<&Spending>) -> Result<Option<Health>, EngineError> {
+pub fn assess_within(
+    live: &Object,
+    customizations: &Customizations,
+    spending: Option<&Spending>,
+) -> Result<Option<Health>, EngineError> {
     match customizations.judges_health(live) && !is_leaving(live) {
-        true => customizations.health(live, spending).transpose().map(Option::flatten).map_err(|e| EngineError::Invalid(e.to_string())),
+        true => customizations
+            .health(live, spending)
+            .transpose()
+            .map(Option::flatten)
+            .map_err(|e| EngineError::Invalid(e.to_string())),
         false => assess(live),
     }
 }
@@ -44,7 +56,10 @@ pub fn assess_within(live: &Object, customizations: &Customizations, spending: O
 /// As [`of`], but what cannot be read is an error.
 pub fn assess(live: &Object) -> Result<Option<Health>, EngineError> {
     if is_leaving(live) {
-        return Ok(Some(Health::new(HealthStatus::Progressing, "Pending deletion")));
+        return Ok(Some(Health::new(
+            HealthStatus::Progressing,
+            "Pending deletion",
+        )));
     }
     of_kind(live)
 }

@@ -12,7 +12,11 @@ pub struct View<'a> {
 
 impl<'a> View<'a> {
     /// Refuses versions of the kind whose fields are not known.
-    pub fn new(what: &'static str, object: &'a Object, versions: &[&str]) -> Result<Self, EngineError> {
+    pub fn new(
+        what: &'static str,
+        object: &'a Object,
+        versions: &[&str],
+    ) -> Result<Self, EngineError> {
         let gvk = object.gvk();
         if !versions.contains(&gvk.version.as_str()) {
             return Err(EngineError::UnsupportedVersion { what, gvk });
@@ -21,7 +25,10 @@ impl<'a> View<'a> {
     }
 
     fn wrong(&self, go_type: &str) -> EngineError {
-        EngineError::Convert { what: self.what, why: format!("unrecognized type: {go_type}") }
+        EngineError::Convert {
+            what: self.what,
+            why: format!("unrecognized type: {go_type}"),
+        }
     }
 
     fn get(&self, pointer: &str) -> Option<&'a Value> {
@@ -29,8 +36,14 @@ impl<'a> View<'a> {
     }
 
     fn number(&self, pointer: &str, go_type: &str) -> Result<Option<i64>, EngineError> {
-        let Some(value) = self.get(pointer) else { return Ok(None) };
-        value.as_i64().or_else(|| value.as_f64().map(|f| f as i64)).map(Some).ok_or_else(|| self.wrong(go_type))
+        let Some(value) = self.get(pointer) else {
+            return Ok(None);
+        };
+        value
+            .as_i64()
+            .or_else(|| value.as_f64().map(|f| f as i64))
+            .map(Some)
+            .ok_or_else(|| self.wrong(go_type))
     }
 
     /// A 32-bit integer that may be absent.
@@ -50,22 +63,28 @@ impl<'a> View<'a> {
 
     /// A string, empty when absent.
     pub fn text(&self, pointer: &str) -> Result<&'a str, EngineError> {
-        self.get(pointer).map_or(Ok(""), |v| v.as_str().ok_or_else(|| self.wrong("string")))
+        self.get(pointer)
+            .map_or(Ok(""), |v| v.as_str().ok_or_else(|| self.wrong("string")))
     }
 
     /// A boolean, false when absent.
     pub fn flag(&self, pointer: &str) -> Result<bool, EngineError> {
-        self.get(pointer).map_or(Ok(false), |v| v.as_bool().ok_or_else(|| self.wrong("bool")))
+        self.get(pointer)
+            .map_or(Ok(false), |v| v.as_bool().ok_or_else(|| self.wrong("bool")))
     }
 
     /// The entries of a list, none when absent.
     pub fn list(&self, pointer: &str) -> &'a [Value] {
-        self.get(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+        self.get(pointer)
+            .and_then(Value::as_array)
+            .map_or(&[], Vec::as_slice)
     }
 
     /// The entry of `status.conditions` with this type.
     pub fn condition(&self, kind: &str) -> Option<&'a Value> {
-        self.list("/status/conditions").iter().find(|c| text_of(c, "type") == kind)
+        self.list("/status/conditions")
+            .iter()
+            .find(|c| text_of(c, "type") == kind)
     }
 }
 

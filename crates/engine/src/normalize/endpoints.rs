@@ -10,9 +10,13 @@ use tiphys_apimachinery::Object;
 
 /// Sorts subsets, their addresses and their ports, and fills in the protocol.
 pub fn sort(object: &mut Object) {
-    let Some(Value::Array(subsets)) = object.0.get_mut("subsets") else { return };
+    let Some(Value::Array(subsets)) = object.0.get_mut("subsets") else {
+        return;
+    };
     for subset in subsets.iter_mut() {
-        let Some(subset) = subset.as_object_mut() else { return };
+        let Some(subset) = subset.as_object_mut() else {
+            return;
+        };
         if let Some(Value::Array(ports)) = subset.get_mut("ports") {
             for port in ports.iter_mut().filter_map(Value::as_object_mut) {
                 port.entry("protocol").or_insert_with(|| json!("TCP"));
@@ -21,7 +25,9 @@ pub fn sort(object: &mut Object) {
         }
         for field in ["addresses", "notReadyAddresses"] {
             if let Some(Value::Array(addresses)) = subset.get_mut(field) {
-                addresses.sort_by_cached_key(|a| (text(a, "ip"), a.get("targetRef").map(|r| text(r, "uid"))));
+                addresses.sort_by_cached_key(|a| {
+                    (text(a, "ip"), a.get("targetRef").map(|r| text(r, "uid")))
+                });
             }
         }
     }
@@ -71,12 +77,24 @@ static ADDRESS: [Field; 4] = [
     field("IP", "ip", Kind::Text("string")),
     field("Hostname", "hostname", Kind::Text("string")),
     field("NodeName", "nodeName", Kind::Optional),
-    field("TargetRef", "targetRef", Kind::Pointer("v1.ObjectReference", &REFERENCE)),
+    field(
+        "TargetRef",
+        "targetRef",
+        Kind::Pointer("v1.ObjectReference", &REFERENCE),
+    ),
 ];
 
 static SUBSET: [Field; 3] = [
-    field("Addresses", "addresses", Kind::List("v1.EndpointAddress", &ADDRESS)),
-    field("NotReadyAddresses", "notReadyAddresses", Kind::List("v1.EndpointAddress", &ADDRESS)),
+    field(
+        "Addresses",
+        "addresses",
+        Kind::List("v1.EndpointAddress", &ADDRESS),
+    ),
+    field(
+        "NotReadyAddresses",
+        "notReadyAddresses",
+        Kind::List("v1.EndpointAddress", &ADDRESS),
+    ),
     field("Ports", "ports", Kind::List("v1.EndpointPort", &PORT)),
 ];
 
@@ -104,11 +122,15 @@ fn write_fields(out: &mut String, value: &Value, fields: &[Field]) {
 fn write_value(out: &mut String, value: &Value, kind: &Kind) {
     let _ = match (kind, value) {
         (Kind::Text(name), value) => write!(out, "({name}){}", value.as_str().unwrap_or_default()),
-        (Kind::Number(name), value) => write!(out, "({name}){}", value.as_i64().unwrap_or_default()),
+        (Kind::Number(name), value) => {
+            write!(out, "({name}){}", value.as_i64().unwrap_or_default())
+        }
         (Kind::Optional, Value::String(text)) => write!(out, "(*string){text}"),
         (Kind::Optional, _) => write!(out, "(*string)<nil>"),
         (Kind::Pointer(name, _), Value::Null) => write!(out, "(*{name})<nil>"),
-        (Kind::Pointer(name, fields), value) => write!(out, "(*{name})").map(|()| write_fields(out, value, fields)),
+        (Kind::Pointer(name, fields), value) => {
+            write!(out, "(*{name})").map(|()| write_fields(out, value, fields))
+        }
         (Kind::List(name, fields), Value::Array(items)) => {
             let _ = write!(out, "([]{name})[");
             for (i, item) in items.iter().enumerate() {
@@ -128,7 +150,11 @@ fn hash(text: &str) -> [u8; 16] {
 }
 
 fn text(value: &Value, field: &str) -> String {
-    value.get(field).and_then(Value::as_str).unwrap_or("").to_owned()
+    value
+        .get(field)
+        .and_then(Value::as_str)
+        .unwrap_or("")
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -140,19 +166,34 @@ mod tests {
     fn structures_have_the_hashes_of_go() {
         let hex = |hash: [u8; 16]| hash.iter().map(|b| format!("{b:02x}")).collect::<String>();
         let port = |port: Value| hex(hash(&go_struct(&port, "v1.EndpointPort", &PORT)));
-        assert_eq!(port(json!({"port": 8983, "name": "solr-http", "protocol": "TCP"})), "3b0938a031d423d7f717a004ee63f56b");
-        let with_protocol = json!({"port": 1, "name": "solr-node", "protocol": "TCP", "appProtocol": "h"});
+        assert_eq!(
+            port(json!({"port": 8983, "name": "solr-http", "protocol": "TCP"})),
+            "3b0938a031d423d7f717a004ee63f56b"
+        );
+        let with_protocol =
+            json!({"port": 1, "name": "solr-node", "protocol": "TCP", "appProtocol": "h"});
         assert_eq!(port(with_protocol), "3513bc59d87cc126a59b497d0e49e064");
         let subset = json!({
             "addresses": [{"ip": "1.2.3.4", "nodeName": "n", "targetRef": {"kind": "Pod", "uid": "u"}}],
             "notReadyAddresses": [], "ports": [{"port": 1, "protocol": "UDP"}]});
-        assert_eq!(hex(hash(&go_struct(&subset, "v1.EndpointSubset", &SUBSET))), "775f1a6e6b2bbb65c4441236ac875c8c");
+        assert_eq!(
+            hex(hash(&go_struct(&subset, "v1.EndpointSubset", &SUBSET))),
+            "775f1a6e6b2bbb65c4441236ac875c8c"
+        );
     }
 
     #[test]
     fn what_is_no_list_of_subsets_is_left_alone() {
-        for odd in [json!("text"), json!([1, {}]), json!([{"ports": 1, "addresses": [3, null]}]), json!(null)] {
-            let mut object = Object::from_value(json!({"apiVersion": "v1", "kind": "Endpoints", "subsets": odd})).expect("a map");
+        for odd in [
+            json!("text"),
+            json!([1, {}]),
+            json!([{"ports": 1, "addresses": [3, null]}]),
+            json!(null),
+        ] {
+            let mut object = Object::from_value(
+                json!({"apiVersion": "v1", "kind": "Endpoints", "subsets": odd}),
+            )
+            .expect("a map");
             sort(&mut object);
             assert_eq!(object.0["subsets"], odd);
         }

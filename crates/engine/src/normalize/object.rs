@@ -15,7 +15,9 @@ pub fn normalize(object: &mut Object, ignore_aggregated_roles: bool) {
     match (object.group(), object.kind()) {
         ("", "Secret") => secret::normalize(object),
         ("", "Endpoints") => endpoints::sort(object),
-        ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => role(object, ignore_aggregated_roles),
+        ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => {
+            role(object, ignore_aggregated_roles)
+        }
         // Its controller writes the normal form back: another one in Git is no difference.
         ("argoproj.io", "Application") => {
             object.0.get_mut("spec").map(spec::normalize_document);
@@ -26,8 +28,16 @@ pub fn normalize(object: &mut Object, ignore_aggregated_roles: bool) {
 
 /// An empty list of rules is no list. The rules of an aggregated role are written by a controller.
 fn role(object: &mut Object, ignore_aggregated: bool) {
-    let aggregated = ignore_aggregated && object.0.get("aggregationRule").is_some_and(Value::is_object);
-    let empty = object.0.get("rules").and_then(Value::as_array).is_some_and(Vec::is_empty);
+    let aggregated = ignore_aggregated
+        && object
+            .0
+            .get("aggregationRule")
+            .is_some_and(Value::is_object);
+    let empty = object
+        .0
+        .get("rules")
+        .and_then(Value::as_array)
+        .is_some_and(Vec::is_empty);
     if aggregated || empty {
         object.0.insert("rules".into(), Value::Null);
     }

@@ -32,7 +32,9 @@ pub fn normalize(secret: &mut Object) {
 }
 
 pub fn fold_string_data(secret: &mut Object) {
-    let Some(Value::Object(plain)) = secret.0.get("stringData").cloned() else { return };
+    let Some(Value::Object(plain)) = secret.0.get("stringData").cloned() else {
+        return;
+    };
     let mut data = match secret.0.get("data") {
         Some(Value::Object(data)) => data.clone(),
         Some(Value::Null) | None => Map::new(),
@@ -40,7 +42,9 @@ pub fn fold_string_data(secret: &mut Object) {
     };
     for (key, value) in plain {
         // What is not text stays: the API server is to refuse it.
-        let value = value.as_str().map_or(value.clone(), |text| STANDARD.encode(text).into());
+        let value = value
+            .as_str()
+            .map_or(value.clone(), |text| STANDARD.encode(text).into());
         data.insert(key, value);
     }
     secret.0.insert("data".into(), data.into());
@@ -53,19 +57,37 @@ fn decodes(secret: &Object) -> bool {
         Value::String(text) => STANDARD.decode(text.replace(['\n', '\r'], "")).is_ok(),
         _ => false,
     };
-    secret.0.get("data").is_none_or(|data| data.as_object().is_some_and(|data| data.values().all(valid)))
+    secret.0.get("data").is_none_or(|data| {
+        data.as_object()
+            .is_some_and(|data| data.values().all(valid))
+    })
 }
 
 /// Copies of a desired and a live Secret in which every value is replaced by plus signs: the same number for equal values of a key,
 /// different numbers for different ones, so that a reader sees *that* they differ. `annotations` names annotations to hide as well.
 /// The same holds for what was applied last. What should be a map of values and is not is hidden as one value.
-pub fn mask(desired: Option<&Object>, live: Option<&Object>, annotations: &BTreeSet<String>) -> (Option<Object>, Option<Object>) {
+pub fn mask(
+    desired: Option<&Object>,
+    live: Option<&Object>,
+    annotations: &BTreeSet<String>,
+) -> (Option<Object>, Option<Object>) {
     let mut sides = [Side::new(desired), Side::new(live)];
-    sides.iter_mut().flat_map(Side::objects).filter(|object| is_secret(object)).for_each(normalize);
+    sides
+        .iter_mut()
+        .flat_map(Side::objects)
+        .filter(|object| is_secret(object))
+        .for_each(normalize);
     for field in FIELDS {
         let mut keys = BTreeSet::new();
         for object in sides.iter_mut().flat_map(Side::objects) {
-            keys.extend(object.0.get(field).and_then(Value::as_object).into_iter().flat_map(|d| d.keys().cloned()));
+            keys.extend(
+                object
+                    .0
+                    .get(field)
+                    .and_then(Value::as_object)
+                    .into_iter()
+                    .flat_map(|d| d.keys().cloned()),
+            );
         }
         hide(&mut sides, &keys, &[field]);
     }
@@ -77,7 +99,12 @@ pub fn mask(desired: Option<&Object>, live: Option<&Object>, annotations: &BTree
 
 /// `resource.sensitive.mask.annotations` of argocd-cm: names of annotations, separated by commas.
 pub fn hidden_annotations(setting: &str) -> BTreeSet<String> {
-    setting.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    setting
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// An object as it may be shown to anybody: a Secret without its values and without these annotations, anything else as it is.
@@ -96,12 +123,18 @@ pub fn shown_message(message: &str, about: &Object) -> String {
     }
     let mut values = BTreeSet::new();
     for field in FIELDS {
-        about.0.get(field).into_iter().for_each(|value| scalars(value, &mut values));
+        about
+            .0
+            .get(field)
+            .into_iter()
+            .for_each(|value| scalars(value, &mut values));
     }
     // The longest first: one may be part of another.
     let mut values: Vec<_> = values.into_iter().filter(|v| v.len() > 2).collect();
     values.sort_by_key(|v| std::cmp::Reverse(v.len()));
-    values.iter().fold(message.to_owned(), |text, value| text.replace(value.as_str(), MASK))
+    values.iter().fold(message.to_owned(), |text, value| {
+        text.replace(value.as_str(), MASK)
+    })
 }
 
 /// The values in the forms in which a message may have them.
@@ -112,7 +145,10 @@ fn scalars(value: &Value, out: &mut BTreeSet<String>) {
             out.insert(number.to_string());
         }
         Value::String(text) => {
-            let decoded = STANDARD.decode(text.replace(['\n', '\r'], "")).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            let decoded = STANDARD
+                .decode(text.replace(['\n', '\r'], ""))
+                .ok()
+                .and_then(|bytes| String::from_utf8(bytes).ok());
             for form in decoded.iter().chain([text, &STANDARD.encode(text)]) {
                 let quoted = Value::from(form.as_str()).to_string();
                 out.insert(quoted.trim_matches('"').to_owned());
@@ -135,9 +171,17 @@ struct Side {
 impl Side {
     fn new(object: Option<&Object>) -> Self {
         let text = object.and_then(|o| o.annotation(last_applied::ANNOTATION));
-        let parsed = text.map(|text| serde_json::from_str::<Value>(text).ok().and_then(|v| Object::from_value(v).ok()));
+        let parsed = text.map(|text| {
+            serde_json::from_str::<Value>(text)
+                .ok()
+                .and_then(|v| Object::from_value(v).ok())
+        });
         let unreadable = matches!(parsed, Some(None));
-        Self { object: object.cloned(), last_applied: parsed.flatten(), unreadable }
+        Self {
+            object: object.cloned(),
+            last_applied: parsed.flatten(),
+            unreadable,
+        }
     }
 
     fn objects(&mut self) -> impl Iterator<Item = &mut Object> {
@@ -146,7 +190,8 @@ impl Side {
 
     fn finish(self, hidden: &BTreeSet<String>) -> Option<Object> {
         let mut object = self.object?;
-        let whole = self.unreadable || (self.last_applied.is_some() && hidden.contains(last_applied::ANNOTATION));
+        let whole = self.unreadable
+            || (self.last_applied.is_some() && hidden.contains(last_applied::ANNOTATION));
         if whole {
             object.set_annotation(last_applied::ANNOTATION, MASK);
         } else if let Some(last) = self.last_applied {
@@ -159,25 +204,49 @@ impl Side {
 fn hide(sides: &mut [Side; 2], keys: &BTreeSet<String>, path: &[&str]) {
     let [desired, live] = sides;
     // Objects before what they remember: so the visible ones get the shortest masks.
-    let order = [&mut desired.object, &mut live.object, &mut desired.last_applied, &mut live.last_applied];
-    let mut maps: Vec<&mut Map<String, Value>> = order.into_iter().flatten().filter_map(|o| map_at(&mut o.0, path)).collect();
+    let order = [
+        &mut desired.object,
+        &mut live.object,
+        &mut desired.last_applied,
+        &mut live.last_applied,
+    ];
+    let mut maps: Vec<&mut Map<String, Value>> = order
+        .into_iter()
+        .flatten()
+        .filter_map(|o| map_at(&mut o.0, path))
+        .collect();
     for key in keys {
         let mut masks: BTreeMap<String, String> = BTreeMap::new();
         for map in &mut maps {
-            let Some(value) = map.get_mut(key) else { continue };
+            let Some(value) = map.get_mut(key) else {
+                continue;
+            };
             // The map itself, whose values are hidden already.
             if path.is_empty() && (value.is_object() || value.is_null()) {
                 continue;
             }
-            let plain = value.as_str().map_or_else(|| if value.is_null() { String::new() } else { value.to_string() }, str::to_owned);
+            let plain = value.as_str().map_or_else(
+                || {
+                    if value.is_null() {
+                        String::new()
+                    } else {
+                        value.to_string()
+                    }
+                },
+                str::to_owned,
+            );
             let next = format!("{MASK}{}", "++++".repeat(masks.len()));
             *value = masks.entry(plain).or_insert(next).clone().into();
         }
     }
 }
 
-fn map_at<'a>(map: &'a mut Map<String, Value>, path: &[&str]) -> Option<&'a mut Map<String, Value>> {
-    path.iter().try_fold(map, |map, step| map.get_mut(*step)?.as_object_mut())
+fn map_at<'a>(
+    map: &'a mut Map<String, Value>,
+    path: &[&str],
+) -> Option<&'a mut Map<String, Value>> {
+    path.iter()
+        .try_fold(map, |map, step| map.get_mut(*step)?.as_object_mut())
 }
 
 #[cfg(test)]
@@ -210,7 +279,8 @@ mod tests {
         ];
         for form in forms {
             let mut object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "annotations": {"kept": "yes"}}});
-            tiphys_apimachinery::patch::json_merge::apply_in_place(&mut object, &form).expect("maps");
+            tiphys_apimachinery::patch::json_merge::apply_in_place(&mut object, &form)
+                .expect("maps");
             let last = object.to_string();
             let mut with_last = object.clone();
             with_last["metadata"]["annotations"][LAST] = last.into();
@@ -221,16 +291,25 @@ mod tests {
                 let (desired, live) = mask(Some(&object), Some(&object), &hidden);
                 for shown in [Some(alone), desired, live].into_iter().flatten() {
                     let text = Value::Object(shown.0.clone()).to_string();
-                    assert!(!text.contains("CANARY") && !text.contains("Q0FOQVJZ") && !text.contains("1234567"), "{form}: {text}");
+                    assert!(
+                        !text.contains("CANARY")
+                            && !text.contains("Q0FOQVJZ")
+                            && !text.contains("1234567"),
+                        "{form}: {text}"
+                    );
                     assert_eq!(shown.annotation("kept"), Some("yes"));
                     if let Some(last) = shown.annotation(LAST) {
-                        let last: Value = serde_json::from_str(last).expect("last-applied stays JSON");
+                        let last: Value =
+                            serde_json::from_str(last).expect("last-applied stays JSON");
                         assert_eq!(last["kind"], "Secret");
                     }
                 }
             }
         }
-        let mut map = Object::from_value(json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}})).expect("a map");
+        let mut map = Object::from_value(
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}),
+        )
+        .expect("a map");
         shown(&mut map, &hidden);
         assert_eq!(map.0["data"]["a"], "b");
     }
@@ -248,7 +327,13 @@ mod tests {
             "Invalid value: CANARY",
         ] {
             let shown = shown_message(message, &secret);
-            assert!(shown.contains(MASK) && !shown.contains("ARY") && !shown.contains("Q0FOQVJZ") && !shown.contains("1234567"), "{shown}");
+            assert!(
+                shown.contains(MASK)
+                    && !shown.contains("ARY")
+                    && !shown.contains("Q0FOQVJZ")
+                    && !shown.contains("1234567"),
+                "{shown}"
+            );
         }
     }
 }

@@ -52,7 +52,10 @@ pub struct Targets {
 impl Targets {
     /// What is compared and applied.
     pub fn resources(&self) -> impl Iterator<Item = &Target> {
-        self.all.iter().filter(|t| t.role == Role::Resource).map(|t| &**t)
+        self.all
+            .iter()
+            .filter(|t| t.role == Role::Resource)
+            .map(|t| &**t)
     }
 
     /// Of everything, hooks and what is left out included.
@@ -62,25 +65,49 @@ impl Targets {
 
     /// Lets all objects rest.
     pub fn rest(&self) {
-        self.rendered.iter().chain(self.all.iter().map(|t| &t.object)).for_each(|o| o.rest());
+        self.rendered
+            .iter()
+            .chain(self.all.iter().map(|t| &t.object))
+            .for_each(|o| o.rest());
     }
 
     /// Hooks of a sync.
     pub fn hooks(&self) -> Vec<Arc<Kept>> {
-        self.all.iter().filter(|t| t.role == Role::Hook).map(|t| t.object.clone()).collect()
+        self.all
+            .iter()
+            .filter(|t| t.role == Role::Hook)
+            .map(|t| t.object.clone())
+            .collect()
     }
 
     /// Hooks of the deletion.
     pub fn delete_hooks(&self) -> Vec<Arc<Kept>> {
-        self.all.iter().filter(|t| t.on_delete).map(|t| t.object.clone()).collect()
+        self.all
+            .iter()
+            .filter(|t| t.on_delete)
+            .map(|t| t.object.clone())
+            .collect()
     }
 
     /// The rendered objects, those that are known as they are known: equal ones become the same ones.
     fn recognise(&self, objects: Vec<Arc<Kept>>) -> Vec<Arc<Kept>> {
-        let by_name = LazyCell::new(|| self.rendered.iter().map(|o| (name(o), o)).collect::<HashMap<_, _>>());
+        let by_name = LazyCell::new(|| {
+            self.rendered
+                .iter()
+                .map(|o| (name(o), o))
+                .collect::<HashMap<_, _>>()
+        });
         let known = |(index, object): (usize, Arc<Kept>)| {
-            let there = self.rendered.get(index).filter(|known| same(known, &object));
-            let elsewhere = || by_name.get(&name(&object)).copied().filter(|known| same(known, &object));
+            let there = self
+                .rendered
+                .get(index)
+                .filter(|known| same(known, &object));
+            let elsewhere = || {
+                by_name
+                    .get(&name(&object))
+                    .copied()
+                    .filter(|known| same(known, &object))
+            };
             there.or_else(elsewhere).cloned().unwrap_or(object)
         };
         objects.into_iter().enumerate().map(known).collect()
@@ -95,7 +122,8 @@ impl Target {
         let namespaced = kinds.is_namespaced(&kind);
         fill_namespace(&mut object, rules, namespaced);
         let fault = track::obstacle(&object, &rules.tracking).map(|why| {
-            let label = "Failed to normalize target state: failed to set app instance label on resource";
+            let label =
+                "Failed to normalize target state: failed to set app instance label on resource";
             format!("{label} {}/{}: {why}", object.kind(), object.name())
         });
         track::set(&mut object, &rules.tracking, &rules.dest_namespace);
@@ -104,9 +132,21 @@ impl Target {
             key.name = format!("{}{index}", object.generate_name());
         }
         let excluded = permit::is_excluded(rules, &kind);
-        let role = if excluded { Role::Excluded } else { role(&object) };
+        let role = if excluded {
+            Role::Excluded
+        } else {
+            role(&object)
+        };
         let on_delete = !excluded && is_delete_hook(&object);
-        Self { key, object: Arc::new(object.into()), namespaced, role, on_delete, fault, rendered }
+        Self {
+            key,
+            object: Arc::new(object.into()),
+            namespaced,
+            role,
+            on_delete,
+            fault,
+            rendered,
+        }
     }
 
     /// An object that is wanted without being in Git.
@@ -114,7 +154,15 @@ impl Target {
         let key = object.key();
         let object = Arc::new(Kept::from(object));
         let rendered = object.clone();
-        Self { key, object, namespaced: Some(namespaced), role: Role::Resource, on_delete: false, fault: None, rendered }
+        Self {
+            key,
+            object,
+            namespaced: Some(namespaced),
+            role: Role::Resource,
+            on_delete: false,
+            fault: None,
+            rendered,
+        }
     }
 }
 
@@ -126,11 +174,20 @@ fn role(object: &Object) -> Role {
     if (is_delete_hook(object) && !marks::runs_in_sync(object)) || marks::is_ignored(object) {
         return Role::Nothing;
     }
-    if marks::is_sync_hook(object) { Role::Hook } else { Role::Resource }
+    if marks::is_sync_hook(object) {
+        Role::Hook
+    } else {
+        Role::Resource
+    }
 }
 
 fn name(object: &Kept) -> (&str, &str, &str, &str) {
-    (object.api_version(), object.kind(), object.namespace(), object.name())
+    (
+        object.api_version(),
+        object.kind(),
+        object.namespace(),
+        object.name(),
+    )
 }
 
 /// Most often it is one and the same object; one that was rendered anew is read, once.
@@ -139,43 +196,82 @@ fn same(a: &Arc<Kept>, b: &Arc<Kept>) -> bool {
 }
 
 /// The objects ready to be compared. `known` was made with the same rules from kinds of the same scopes.
-pub fn prepare(objects: Vec<Arc<Kept>>, rules: &CompareRules, kinds: &dyn KindInfo, known: Option<&Arc<Targets>>) -> Arc<Targets> {
+pub fn prepare(
+    objects: Vec<Arc<Kept>>,
+    rules: &CompareRules,
+    kinds: &dyn KindInfo,
+    known: Option<&Arc<Targets>>,
+) -> Arc<Targets> {
     let rendered = match known {
         Some(known) => known.recognise(objects),
         None => objects,
     };
     if let Some(known) = known
         && known.rendered.len() == rendered.len()
-        && known.rendered.iter().zip(&rendered).all(|(a, b)| Arc::ptr_eq(a, b))
+        && known
+            .rendered
+            .iter()
+            .zip(&rendered)
+            .all(|(a, b)| Arc::ptr_eq(a, b))
     {
         return known.clone();
     }
-    let prepared: HashMap<*const Kept, &Arc<Target>> = known.iter().flat_map(|k| &k.all).map(|t| (Arc::as_ptr(&t.rendered), t)).collect();
+    let prepared: HashMap<*const Kept, &Arc<Target>> = known
+        .iter()
+        .flat_map(|k| &k.all)
+        .map(|t| (Arc::as_ptr(&t.rendered), t))
+        .collect();
     let target = |(index, object): (usize, &Arc<Kept>)| {
         // The name that stands for a generated one depends on the place in the list.
-        let ready = prepared.get(&Arc::as_ptr(object)).filter(|t| !t.object.name().is_empty());
-        ready.map_or_else(|| Arc::new(Target::new(index, object.clone(), rules, kinds)), |t| Arc::clone(t))
+        let ready = prepared
+            .get(&Arc::as_ptr(object))
+            .filter(|t| !t.object.name().is_empty());
+        ready.map_or_else(
+            || Arc::new(Target::new(index, object.clone(), rules, kinds)),
+            |t| Arc::clone(t),
+        )
     };
     let mut all: Vec<Arc<Target>> = rendered.iter().enumerate().map(target).collect();
     all.sort_by(|a, b| a.key.cmp(&b.key));
     let mut warnings = Vec::new();
-    for repeated in all.chunk_by(|a, b| a.key == b.key).filter(|chunk| chunk.len() > 1) {
-        let message = format!("Resource {} appeared {} times among application resources.", repeated[0].key, repeated.len());
-        warnings.push(Condition::new(ConditionType::RepeatedResourceWarning, message));
+    for repeated in all
+        .chunk_by(|a, b| a.key == b.key)
+        .filter(|chunk| chunk.len() > 1)
+    {
+        let message = format!(
+            "Resource {} appeared {} times among application resources.",
+            repeated[0].key,
+            repeated.len()
+        );
+        warnings.push(Condition::new(
+            ConditionType::RepeatedResourceWarning,
+            message,
+        ));
     }
     // The last one wins, as with `kubectl apply`.
     all.reverse();
     all.dedup_by(|a, b| a.key == b.key);
     all.reverse();
     warnings.extend(all.iter().filter(|t| t.role == Role::Excluded).map(|t| {
-        let message = format!("Resource {}/{} {} is excluded in the settings", t.key.group, t.key.kind, t.key.name);
+        let message = format!(
+            "Resource {}/{} {} is excluded in the settings",
+            t.key.group, t.key.kind, t.key.name
+        );
         Condition::new(ConditionType::ExcludedResourceWarning, message)
     }));
-    warnings.extend(all.iter().filter(|t| t.role != Role::Excluded).filter_map(|t| {
-        let message = t.fault.clone()?;
-        Some(Condition::new(ConditionType::ComparisonError, message))
-    }));
-    Arc::new(Targets { rendered, all, warnings })
+    warnings.extend(
+        all.iter()
+            .filter(|t| t.role != Role::Excluded)
+            .filter_map(|t| {
+                let message = t.fault.clone()?;
+                Some(Condition::new(ConditionType::ComparisonError, message))
+            }),
+    );
+    Arc::new(Targets {
+        rendered,
+        all,
+        warnings,
+    })
 }
 
 /// A kind that the cluster does not know yet is taken as namespaced: its CRD may be part of the same Application.
@@ -206,15 +302,27 @@ mod tests {
     }
 
     fn object(kind: &str, metadata: Value) -> Object {
-        Object::from_value(json!({"apiVersion": "v1", "kind": kind, "metadata": metadata})).expect("a map")
+        Object::from_value(json!({"apiVersion": "v1", "kind": kind, "metadata": metadata}))
+            .expect("a map")
     }
 
     fn rules() -> CompareRules {
-        CompareRules::new(Tracking::annotation("app"), "argocd", "app", "https://kubernetes.default.svc", "prod")
+        CompareRules::new(
+            Tracking::annotation("app"),
+            "argocd",
+            "app",
+            "https://kubernetes.default.svc",
+            "prod",
+        )
     }
 
     fn prepared(objects: Vec<Object>, rules: &CompareRules) -> Arc<Targets> {
-        prepare(objects.into_iter().map(|o| Arc::new(o.into())).collect(), rules, &Kinds, None)
+        prepare(
+            objects.into_iter().map(|o| Arc::new(o.into())).collect(),
+            rules,
+            &Kinds,
+            None,
+        )
     }
 
     fn keys(targets: &Targets) -> Vec<String> {
@@ -230,8 +338,22 @@ mod tests {
             object("Widget", json!({"name": "d", "labels": null})),
         ];
         let targets = prepared(objects, &rules());
-        assert_eq!(keys(&targets), ["/ConfigMap/other/b", "/ConfigMap/prod/a", "/Namespace//c", "/Widget/prod/d"]);
-        assert_eq!(targets.all[2].object.object().annotation(track::TRACKING_ID), Some("app:/Namespace:prod/c"));
+        assert_eq!(
+            keys(&targets),
+            [
+                "/ConfigMap/other/b",
+                "/ConfigMap/prod/a",
+                "/Namespace//c",
+                "/Widget/prod/d"
+            ]
+        );
+        assert_eq!(
+            targets.all[2]
+                .object
+                .object()
+                .annotation(track::TRACKING_ID),
+            Some("app:/Namespace:prod/c")
+        );
         assert!(targets.warnings.is_empty());
     }
 
@@ -239,38 +361,87 @@ mod tests {
     fn facts_14_15_16_the_last_duplicate_wins_and_is_told() {
         let objects = vec![
             object("Namespace", json!({"name": "a", "namespace": "x"})),
-            object("Namespace", json!({"name": "a", "namespace": "y", "labels": {"last": "yes"}})),
+            object(
+                "Namespace",
+                json!({"name": "a", "namespace": "y", "labels": {"last": "yes"}}),
+            ),
             object("Job", json!({"generateName": "run-"})),
             object("Job", json!({"generateName": "run-"})),
         ];
         let targets = prepared(objects, &rules());
-        assert_eq!(keys(&targets), ["/Job/prod/run-2", "/Job/prod/run-3", "/Namespace//a"]);
+        assert_eq!(
+            keys(&targets),
+            ["/Job/prod/run-2", "/Job/prod/run-3", "/Namespace//a"]
+        );
         assert_eq!(targets.all[2].object.object().label("last"), Some("yes"));
         let message = "Resource /Namespace//a appeared 2 times among application resources.";
-        assert_eq!(targets.warnings, [Condition::new(ConditionType::RepeatedResourceWarning, message)]);
+        assert_eq!(
+            targets.warnings,
+            [Condition::new(
+                ConditionType::RepeatedResourceWarning,
+                message
+            )]
+        );
     }
 
     #[test]
     fn fact_17_excluded_kinds_are_left_out_aloud() {
-        let exclusion = ExclusionRule { kinds: vec!["ConfigMap".into()], ..ExclusionRule::default() };
-        let rules = CompareRules { exclusions: [exclusion].into(), ..rules() };
+        let exclusion = ExclusionRule {
+            kinds: vec!["ConfigMap".into()],
+            ..ExclusionRule::default()
+        };
+        let rules = CompareRules {
+            exclusions: [exclusion].into(),
+            ..rules()
+        };
         let targets = prepared(vec![object("ConfigMap", json!({"name": "a"}))], &rules);
         assert_eq!(keys(&targets), Vec::<String>::new());
-        assert_eq!(targets.warnings[0].message, "Resource /ConfigMap a is excluded in the settings");
+        assert_eq!(
+            targets.warnings[0].message,
+            "Resource /ConfigMap a is excluded in the settings"
+        );
     }
 
     #[test]
     fn what_was_prepared_is_used_again() {
-        let list =
-            |names: &[&str]| -> Vec<Arc<Kept>> { names.iter().map(|n| Arc::new(object("ConfigMap", json!({"name": n})).into())).collect() };
+        let list = |names: &[&str]| -> Vec<Arc<Kept>> {
+            names
+                .iter()
+                .map(|n| Arc::new(object("ConfigMap", json!({"name": n})).into()))
+                .collect()
+        };
         let first = prepare(list(&["a", "b", "c"]), &rules(), &Kinds, None);
-        assert!(Arc::ptr_eq(&first, &prepare(list(&["a", "b", "c"]), &rules(), &Kinds, Some(&first))), "rendered anew, but the same");
+        assert!(
+            Arc::ptr_eq(
+                &first,
+                &prepare(list(&["a", "b", "c"]), &rules(), &Kinds, Some(&first))
+            ),
+            "rendered anew, but the same"
+        );
         let moved = prepare(list(&["new", "c", "a"]), &rules(), &Kinds, Some(&first));
-        assert_eq!(keys(&moved), ["/ConfigMap/prod/a", "/ConfigMap/prod/c", "/ConfigMap/prod/new"]);
-        assert!(Arc::ptr_eq(&moved.all[0], &first.all[0]) && Arc::ptr_eq(&moved.all[1], &first.all[2]));
-        let jobs = || -> Vec<Arc<Kept>> { vec![Arc::new(object("Job", json!({"generateName": "run-"})).into())] };
+        assert_eq!(
+            keys(&moved),
+            [
+                "/ConfigMap/prod/a",
+                "/ConfigMap/prod/c",
+                "/ConfigMap/prod/new"
+            ]
+        );
+        assert!(
+            Arc::ptr_eq(&moved.all[0], &first.all[0]) && Arc::ptr_eq(&moved.all[1], &first.all[2])
+        );
+        let jobs = || -> Vec<Arc<Kept>> {
+            vec![Arc::new(
+                object("Job", json!({"generateName": "run-"})).into(),
+            )]
+        };
         let first = prepare(jobs(), &rules(), &Kinds, None);
-        let moved = prepare(list(&["a"]).into_iter().chain(jobs()).collect(), &rules(), &Kinds, Some(&first));
+        let moved = prepare(
+            list(&["a"]).into_iter().chain(jobs()).collect(),
+            &rules(),
+            &Kinds,
+            Some(&first),
+        );
         assert_eq!(keys(&moved), ["/ConfigMap/prod/a", "/Job/prod/run-1"]);
     }
 }

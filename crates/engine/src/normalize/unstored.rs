@@ -23,7 +23,9 @@ pub fn prepare(object: &mut Object) {
         metadata.retain(|_, value| !value.is_null());
         if ty.is_none() {
             // The JSON merge patch of such a kind would overwrite the whole list, and never be done with that.
-            metadata.retain(|field, value| !matches!(field.as_str(), "finalizers" | "ownerReferences") || !is_empty_list(value));
+            metadata.retain(|field, value| {
+                !matches!(field.as_str(), "finalizers" | "ownerReferences") || !is_empty_list(value)
+            });
         }
         if let Some(ty) = schema::builtin().definition(METADATA) {
             drop_null_keys(metadata, ty);
@@ -36,7 +38,9 @@ pub fn prepare(object: &mut Object) {
 
 /// Only where all of it is text: what is not, the API server is to refuse in its own words.
 fn fold_string_data(secret: &mut Object) {
-    let Some(Value::Object(plain)) = secret.0.get_mut("stringData") else { return };
+    let Some(Value::Object(plain)) = secret.0.get_mut("stringData") else {
+        return;
+    };
     plain.retain(|_, value| !value.is_null());
     if plain.values().all(Value::is_string) {
         secret::fold_string_data(secret);
@@ -56,7 +60,9 @@ fn drop_null_keys(map: &mut Map<String, Value>, ty: TypeRef<'_>) {
             (Value::Object(inner), Some(field)) => drop_null_keys(inner, field),
             (Value::Array(list), Some(field)) => {
                 let Some(items) = field.items() else { continue };
-                list.iter_mut().filter_map(Value::as_object_mut).for_each(|item| drop_null_keys(item, items));
+                list.iter_mut()
+                    .filter_map(Value::as_object_mut)
+                    .for_each(|item| drop_null_keys(item, items));
             }
             _ => {}
         }
@@ -65,12 +71,16 @@ fn drop_null_keys(map: &mut Map<String, Value>, ty: TypeRef<'_>) {
 
 /// A document of this kind without what the API server does not store. Two that are equal then differ in nothing that an apply could change.
 pub fn canonical(document: &Value, gvk: &Gvk) -> Value {
-    let Value::Object(map) = document else { return document.clone() };
+    let Value::Object(map) = document else {
+        return document.clone();
+    };
     if let Some(ty) = schema::builtin().type_for(gvk) {
         return Value::Object(stored(map, Some(ty)));
     }
     let mut out = stored(map, None);
-    if let (Some(Value::Object(metadata)), Some(ty)) = (map.get("metadata"), schema::builtin().definition(METADATA)) {
+    if let (Some(Value::Object(metadata)), Some(ty)) =
+        (map.get("metadata"), schema::builtin().definition(METADATA))
+    {
         out.insert("metadata".into(), Value::Object(stored(metadata, Some(ty))));
     }
     Value::Object(out)
@@ -84,7 +94,10 @@ fn stored(map: &Map<String, Value>, ty: Option<TypeRef<'_>>) -> Map<String, Valu
             Value::Null => true,
             Value::Array(list) => list.is_empty() && field.is_some(),
             // A struct that is no pointer is always there.
-            Value::Object(map) => map.is_empty() && field.is_some_and(|f| f.kind() == TypeKind::Map || f.is_plain_struct()),
+            Value::Object(map) => {
+                map.is_empty()
+                    && field.is_some_and(|f| f.kind() == TypeKind::Map || f.is_plain_struct())
+            }
             _ => false,
         };
         (!empty || is_kept(ty, key, &value)).then(|| (key.clone(), value))
@@ -176,21 +189,41 @@ mod tests {
             with["metadata"][name] = value;
             assert!(same(&with, &custom(json!({}))), "{name}");
         }
-        assert!(same(&custom(json!({"a": null, "b": [{"c": null}]})), &custom(json!({"b": [{}]}))));
+        assert!(same(
+            &custom(json!({"a": null, "b": [{"c": null}]})),
+            &custom(json!({"b": [{}]}))
+        ));
         // A custom resource keeps what is empty.
         for empty in [json!([]), json!({}), json!("")] {
-            assert!(!same(&custom(json!({"a": empty})), &custom(json!({}))), "{empty}");
+            assert!(
+                !same(&custom(json!({"a": empty})), &custom(json!({}))),
+                "{empty}"
+            );
         }
-        let definition =
-            |names: Value| json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": {"names": names}});
-        assert!(same(&definition(json!({"shortNames": [], "categories": null})), &definition(json!({}))));
-        assert!(!same(&definition(json!({"shortNames": ["a"]})), &definition(json!({}))));
+        let definition = |names: Value| json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": {"names": names}});
+        assert!(same(
+            &definition(json!({"shortNames": [], "categories": null})),
+            &definition(json!({}))
+        ));
+        assert!(!same(
+            &definition(json!({"shortNames": ["a"]})),
+            &definition(json!({}))
+        ));
         // A pointer to a struct is stored, if need be empty; an empty text in a map is a value.
         let pod = |spec: Value| json!({"apiVersion": "v1", "kind": "Pod", "spec": spec});
         assert!(!same(&pod(json!({"securityContext": {}})), &pod(json!({}))));
-        assert!(same(&pod(json!({"containers": [{"name": "c", "resources": {}}]})), &pod(json!({"containers": [{"name": "c"}]}))));
-        assert!(same(&pod(json!({"tolerations": [], "nodeSelector": {}, "volumes": null})), &pod(json!({}))));
-        assert!(!same(&pod(json!({"nodeSelector": {"a": ""}})), &pod(json!({}))));
+        assert!(same(
+            &pod(json!({"containers": [{"name": "c", "resources": {}}]})),
+            &pod(json!({"containers": [{"name": "c"}]}))
+        ));
+        assert!(same(
+            &pod(json!({"tolerations": [], "nodeSelector": {}, "volumes": null})),
+            &pod(json!({}))
+        ));
+        assert!(!same(
+            &pod(json!({"nodeSelector": {"a": ""}})),
+            &pod(json!({}))
+        ));
         let secret = |data: Value| json!({"apiVersion": "v1", "kind": "Secret", "data": data});
         assert!(!same(&secret(json!({"a": ""})), &secret(json!({}))));
     }

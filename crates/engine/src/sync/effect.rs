@@ -132,14 +132,32 @@ pub struct EffectErr {
 
 impl Outcome {
     pub fn ok(effect: usize, live: Option<Object>, message: impl Into<String>) -> Self {
-        Self { effect, result: Ok(EffectOk { live, message: message.into() }) }
+        Self {
+            effect,
+            result: Ok(EffectOk {
+                live,
+                message: message.into(),
+            }),
+        }
     }
 
     pub fn failed(effect: usize, message: impl Into<String>) -> Self {
-        Self { effect, result: Err(EffectErr { message: message.into(), not_found: false }) }
+        Self {
+            effect,
+            result: Err(EffectErr {
+                message: message.into(),
+                not_found: false,
+            }),
+        }
     }
 
     pub fn not_found(effect: usize, message: impl Into<String>) -> Self {
-        Self { effect, result: Err(EffectErr { message: message.into(), not_found: true }) }
+        Self {
+            effect,
+            result: Err(EffectErr {
+                message: message.into(),
+                not_found: true,
+            }),
+        }
     }
 }

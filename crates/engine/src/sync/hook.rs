@@ -49,11 +49,18 @@ impl DeletePolicy {
 
 /// The hook types of an object. Helm's annotation counts only when the Argo CD one names no known type.
 pub fn types(object: &Object) -> Vec<HookType> {
-    let own: Vec<HookType> = csv(object.annotation(HOOK)).into_iter().filter_map(parse_type).collect();
+    let own: Vec<HookType> = csv(object.annotation(HOOK))
+        .into_iter()
+        .filter_map(parse_type)
+        .collect();
     if !own.is_empty() {
         return own;
     }
-    csv(object.annotation(HELM_HOOK)).into_iter().filter_map(parse_helm_type).map(HookType::Phase).collect()
+    csv(object.annotation(HELM_HOOK))
+        .into_iter()
+        .filter_map(parse_helm_type)
+        .map(HookType::Phase)
+        .collect()
 }
 
 /// Whether the object is a hook at all, of known type or not. An object that is only `Skip` is none.
@@ -61,7 +68,9 @@ pub fn is_hook(object: &Object) -> bool {
     if object.annotation(HOOK).is_some() {
         return !is_skip(object);
     }
-    object.annotation(HELM_HOOK).is_some_and(|v| v != "crd-install")
+    object
+        .annotation(HELM_HOOK)
+        .is_some_and(|v| v != "crd-install")
 }
 
 /// `Skip` and nothing else.
@@ -96,28 +105,34 @@ pub fn phases(object: &Object) -> Vec<SyncPhase> {
 
 /// Runs before the resources of an Application that is being deleted are deleted.
 pub fn is_pre_delete(object: &Object) -> bool {
-    csv(object.annotation(HOOK)).contains(&"PreDelete") || csv(object.annotation(HELM_HOOK)).contains(&"pre-delete")
+    csv(object.annotation(HOOK)).contains(&"PreDelete")
+        || csv(object.annotation(HELM_HOOK)).contains(&"pre-delete")
 }
 
 /// Runs after the resources of an Application that is being deleted are gone.
 pub fn is_post_delete(object: &Object) -> bool {
-    csv(object.annotation(HOOK)).contains(&"PostDelete") || csv(object.annotation(HELM_HOOK)).contains(&"post-delete")
+    csv(object.annotation(HOOK)).contains(&"PostDelete")
+        || csv(object.annotation(HELM_HOOK)).contains(&"post-delete")
 }
 
 /// Both notations together; `BeforeHookCreation` when neither names a known policy.
 pub fn delete_policies(object: &Object) -> Vec<DeletePolicy> {
-    let own = csv(object.annotation(HOOK_DELETE_POLICY)).into_iter().filter_map(|w| match w {
-        "BeforeHookCreation" => Some(DeletePolicy::BeforeHookCreation),
-        "HookSucceeded" => Some(DeletePolicy::HookSucceeded),
-        "HookFailed" => Some(DeletePolicy::HookFailed),
-        _ => None,
-    });
-    let helm = csv(object.annotation(HELM_DELETE_POLICY)).into_iter().filter_map(|w| match w {
-        "before-hook-creation" => Some(DeletePolicy::BeforeHookCreation),
-        "hook-succeeded" => Some(DeletePolicy::HookSucceeded),
-        "hook-failed" => Some(DeletePolicy::HookFailed),
-        _ => None,
-    });
+    let own = csv(object.annotation(HOOK_DELETE_POLICY))
+        .into_iter()
+        .filter_map(|w| match w {
+            "BeforeHookCreation" => Some(DeletePolicy::BeforeHookCreation),
+            "HookSucceeded" => Some(DeletePolicy::HookSucceeded),
+            "HookFailed" => Some(DeletePolicy::HookFailed),
+            _ => None,
+        });
+    let helm = csv(object.annotation(HELM_DELETE_POLICY))
+        .into_iter()
+        .filter_map(|w| match w {
+            "before-hook-creation" => Some(DeletePolicy::BeforeHookCreation),
+            "hook-succeeded" => Some(DeletePolicy::HookSucceeded),
+            "hook-failed" => Some(DeletePolicy::HookFailed),
+            _ => None,
+        });
     let mut policies: Vec<DeletePolicy> = own.chain(helm).collect();
     if policies.is_empty() {
         policies.push(DeletePolicy::BeforeHookCreation);
@@ -129,7 +144,11 @@ pub fn delete_policies(object: &Object) -> Vec<DeletePolicy> {
 
 /// What follows the prefix of a hook that has only `generateName`: the same in every call for one operation.
 pub fn generated_suffix(revision: &str, phase: SyncPhase, started_at: Timestamp) -> String {
-    let short = if revision.len() >= 8 { revision.get(..7).unwrap_or(revision) } else { revision };
+    let short = if revision.len() >= 8 {
+        revision.get(..7).unwrap_or(revision)
+    } else {
+        revision
+    };
     format!("{short}-{}-{}", phase.as_str(), started_at.as_second()).to_lowercase()
 }
 
@@ -143,19 +162,32 @@ const LONGEST_PREFIX: usize = LONGEST_NAME - 5;
 /// that the API server generates.
 pub fn generated_name(prefix: &str, suffix: &str, is_taken: impl Fn(&str) -> bool) -> String {
     let name = |number: u32| {
-        let suffix = if number == 1 { suffix.to_owned() } else { format!("{suffix}-{number}") };
+        let suffix = if number == 1 {
+            suffix.to_owned()
+        } else {
+            format!("{suffix}-{number}")
+        };
         match prefix.len() + suffix.len() {
             ..=LONGEST_NAME => format!("{prefix}{suffix}"),
-            _ => format!("{}{}", &prefix[..prefix.floor_char_boundary(LONGEST_PREFIX)], five_characters(&format!("{prefix}{suffix}"))),
+            _ => format!(
+                "{}{}",
+                &prefix[..prefix.floor_char_boundary(LONGEST_PREFIX)],
+                five_characters(&format!("{prefix}{suffix}"))
+            ),
         }
     };
-    (1..).map(name).find(|name| !is_taken(name)).expect("only finitely many names are taken")
+    (1..)
+        .map(name)
+        .find(|name| !is_taken(name))
+        .expect("only finitely many names are taken")
 }
 
 /// Five of the characters that the API server generates names of, from a text (FNV-1a).
 fn five_characters(text: &str) -> String {
     const CHARACTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-    let mut hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let mut hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
     let mut next = || {
         let character = CHARACTERS[(hash % 27) as usize];
         hash /= 27;
@@ -183,7 +215,11 @@ pub fn prepare(hook: &Object, operation_id: &str, phase: SyncPhase) -> Object {
 }
 
 fn parse_type(word: &str) -> Option<HookType> {
-    if word == "Skip" { Some(HookType::Skip) } else { SyncPhase::parse(word).map(HookType::Phase) }
+    if word == "Skip" {
+        Some(HookType::Skip)
+    } else {
+        SyncPhase::parse(word).map(HookType::Phase)
+    }
 }
 
 fn parse_helm_type(word: &str) -> Option<SyncPhase> {
@@ -200,19 +236,40 @@ mod tests {
 
     #[test]
     fn generated_names_are_distinct_repeatable_and_fit_into_labels() {
-        let suffix = generated_suffix("0123456789", SyncPhase::PostSync, Timestamp::from_second(1_700_000_000).expect("a time"));
+        let suffix = generated_suffix(
+            "0123456789",
+            SyncPhase::PostSync,
+            Timestamp::from_second(1_700_000_000).expect("a time"),
+        );
         assert_eq!(suffix, "0123456-postsync-1700000000");
-        for prefix in ["probe-".to_owned(), "p".repeat(36), "p".repeat(37), format!("{}-", "p".repeat(57)), "ä".repeat(60)] {
+        for prefix in [
+            "probe-".to_owned(),
+            "p".repeat(36),
+            "p".repeat(37),
+            format!("{}-", "p".repeat(57)),
+            "ä".repeat(60),
+        ] {
             let mut taken: Vec<String> = Vec::new();
             for _ in 0..12 {
                 let name = generated_name(&prefix, &suffix, |name| taken.iter().any(|t| t == name));
-                assert_eq!(name, generated_name(&prefix, &suffix, |name| taken.iter().any(|t| t == name)));
-                assert!(name.len() <= LONGEST_NAME && !taken.contains(&name), "{name} after {taken:?}");
-                assert!(name.starts_with(&prefix[..prefix.floor_char_boundary(LONGEST_PREFIX)]), "{name}");
+                assert_eq!(
+                    name,
+                    generated_name(&prefix, &suffix, |name| taken.iter().any(|t| t == name))
+                );
+                assert!(
+                    name.len() <= LONGEST_NAME && !taken.contains(&name),
+                    "{name} after {taken:?}"
+                );
+                assert!(
+                    name.starts_with(&prefix[..prefix.floor_char_boundary(LONGEST_PREFIX)]),
+                    "{name}"
+                );
                 taken.push(name);
             }
         }
-        let second = generated_name("probe-", &suffix, |name| name == "probe-0123456-postsync-1700000000");
+        let second = generated_name("probe-", &suffix, |name| {
+            name == "probe-0123456-postsync-1700000000"
+        });
         assert_eq!(second, "probe-0123456-postsync-1700000000-2");
     }
 }

@@ -22,12 +22,23 @@ impl LargePrune {
         let default = SyncOptions::parse(&comparison.rules.sync_options).prune;
         let goes = |e: &&Entry| {
             let live = e.live.as_deref().filter(|_| e.requires_pruning);
-            live.is_some_and(|live| prune_value(&live.object(), default.as_deref()) != Some("false"))
+            live.is_some_and(|live| {
+                prune_value(&live.object(), default.as_deref()) != Some("false")
+            })
         };
-        let resources = || comparison.entries.iter().map(AsRef::as_ref).filter(|e| !e.hook);
+        let resources = || {
+            comparison
+                .entries
+                .iter()
+                .map(AsRef::as_ref)
+                .filter(|e| !e.hook)
+        };
         let prunes = resources().filter(goes).count();
         let wanted = resources().filter(|e| e.desired.is_some()).count();
-        let live = prunes + resources().filter(|e| e.desired.is_some() && e.live.is_some()).count();
+        let live = prunes
+            + resources()
+                .filter(|e| e.desired.is_some() && e.live.is_some())
+                .count();
         let too_many = limit > 0 && prunes > usize::try_from(limit).unwrap_or(usize::MAX);
         (too_many && wanted * 2 < live).then_some(Self { prunes, live })
     }
@@ -41,7 +52,11 @@ pub fn limit<S: AsRef<str>>(options: &[S]) -> Result<Option<u32>, String> {
     let mut said = None;
     for option in options.iter().map(AsRef::as_ref) {
         if let Some(("PruneLimit", number)) = option.split_once('=') {
-            let wrong = |_| format!("sync option \"{option}\": the value must be a number of resources, or 0 for no limit");
+            let wrong = |_| {
+                format!(
+                    "sync option \"{option}\": the value must be a number of resources, or 0 for no limit"
+                )
+            };
             said = Some(number.parse().map_err(wrong)?);
         }
     }

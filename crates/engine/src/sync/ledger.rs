@@ -20,7 +20,12 @@ impl Ledger {
         if progress.notes.op != operation_id {
             progress = Progress::from_results(progress.results, operation_id);
         }
-        let index = progress.results.iter().enumerate().map(|(i, r)| (r.step_key().to_string(), i)).collect();
+        let index = progress
+            .results
+            .iter()
+            .enumerate()
+            .map(|(i, r)| (r.step_key().to_string(), i))
+            .collect();
         Self { progress, index }
     }
 
@@ -50,11 +55,20 @@ impl Ledger {
     }
 
     pub fn unsuccessful(&self, step: &Step) -> bool {
-        matches!(self.phase(step), Some(OperationPhase::Failed | OperationPhase::Error))
+        matches!(
+            self.phase(step),
+            Some(OperationPhase::Failed | OperationPhase::Error)
+        )
     }
 
     /// Records a result; an empty message keeps the one before.
-    pub fn set(&mut self, step: &Step, status: Option<ResultCode>, phase: OperationPhase, message: &str) {
+    pub fn set(
+        &mut self,
+        step: &Step,
+        status: Option<ResultCode>,
+        phase: OperationPhase,
+        message: &str,
+    ) {
         self.write(step, status, Some(phase), message);
     }
 
@@ -68,7 +82,13 @@ impl Ledger {
         self.write(step, self.status(step), Some(phase), message);
     }
 
-    fn write(&mut self, step: &Step, status: Option<ResultCode>, phase: Option<OperationPhase>, message: &str) {
+    fn write(
+        &mut self,
+        step: &Step,
+        status: Option<ResultCode>,
+        phase: Option<OperationPhase>,
+        message: &str,
+    ) {
         let results = &mut self.progress.results;
         let index = *self.index.entry(step.id.clone()).or_insert_with(|| {
             results.push(ResourceResult {
@@ -97,14 +117,21 @@ impl Ledger {
     }
 
     pub fn mark_mut(&mut self, step: &Step) -> &mut Mark {
-        self.progress.notes.marks.entry(step.id.clone()).or_default()
+        self.progress
+            .notes
+            .marks
+            .entry(step.id.clone())
+            .or_default()
     }
 
     /// The mark of the object with this UID; that of another object is replaced.
     pub fn mark_of(&mut self, step: &Step, uid: &str, now: Timestamp) -> &mut Mark {
         let mark = self.mark_mut(step);
         if mark.uid != uid {
-            *mark = Mark { uid: uid.to_owned(), ..Mark::default() };
+            *mark = Mark {
+                uid: uid.to_owned(),
+                ..Mark::default()
+            };
         }
         mark.at = now.as_millisecond();
         mark

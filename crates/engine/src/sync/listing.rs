@@ -11,14 +11,29 @@ impl fmt::Display for SyncPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = if self.dry_run { "dry run" } else { "sync" };
         let steps = self.steps().count();
-        writeln!(f, "{what} of {}: {steps} {}", self.revision, if steps == 1 { "step" } else { "steps" })?;
+        writeln!(
+            f,
+            "{what} of {}: {steps} {}",
+            self.revision,
+            if steps == 1 { "step" } else { "steps" }
+        )?;
         for phase in &self.phases {
             writeln!(f, "{}", phase.phase)?;
             for wave in &phase.waves {
-                let waits = if wave.waits_for.is_empty() { String::new() } else { format!(", after {}", wave.waits_for) };
+                let waits = if wave.waits_for.is_empty() {
+                    String::new()
+                } else {
+                    format!(", after {}", wave.waits_for)
+                };
                 writeln!(f, "  wave {}{waits}", wave.wave)?;
                 for step in &wave.steps {
-                    writeln!(f, "    {:<10} {}{}", verb(step), name(&step.key), remarks(step))?;
+                    writeln!(
+                        f,
+                        "    {:<10} {}{}",
+                        verb(step),
+                        name(&step.key),
+                        remarks(step)
+                    )?;
                 }
             }
         }
@@ -47,8 +62,16 @@ fn verb(step: &Step) -> &'static str {
 }
 
 fn name(key: &ResourceKey) -> String {
-    let kind = if key.group.is_empty() { key.kind.clone() } else { format!("{}/{}", key.group, key.kind) };
-    if key.namespace.is_empty() { format!("{kind} {}", key.name) } else { format!("{kind} {}/{}", key.namespace, key.name) }
+    let kind = if key.group.is_empty() {
+        key.kind.clone()
+    } else {
+        format!("{}/{}", key.group, key.kind)
+    };
+    if key.namespace.is_empty() {
+        format!("{kind} {}", key.name)
+    } else {
+        format!("{kind} {}/{}", key.namespace, key.name)
+    }
 }
 
 fn remarks(step: &Step) -> String {
@@ -72,5 +95,9 @@ fn remarks(step: &Step) -> String {
         list.push("if missing");
     }
     list.extend(step.delete_policies.iter().map(|p| p.as_str()));
-    if list.is_empty() { String::new() } else { format!(" ({})", list.join(", ")) }
+    if list.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", list.join(", "))
+    }
 }

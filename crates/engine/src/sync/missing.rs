@@ -26,30 +26,49 @@ impl Defined {
 
 /// The kinds defined by CRDs among the targets, hooks included.
 pub(super) fn defined(comparison: &Comparison) -> BTreeMap<GroupKind, Defined> {
-    let resources = comparison.entries.iter().filter_map(|e| Some((e.desired.as_ref()?, e.live.is_none())));
+    let resources = comparison
+        .entries
+        .iter()
+        .filter_map(|e| Some((e.desired.as_ref()?, e.live.is_none())));
     let targets = resources.chain(comparison.hooks.iter().map(|hook| (hook, false)));
     let defined = |(kept, is_created): (&Arc<Kept>, bool)| {
         let object = kept.object();
-        let (group, kind) = order::defined_kind(&object).filter(|_| object.gvk().group == "apiextensions.k8s.io")?;
+        let (group, kind) = order::defined_kind(&object)
+            .filter(|_| object.gvk().group == "apiextensions.k8s.io")?;
         let served = |v: &Value| v["served"] != Value::Bool(false);
-        let versions = object.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten().filter(|v| served(v));
+        let versions = object
+            .pointer("/spec/versions")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter(|v| served(v));
         let defined = Defined {
             namespaced: object.str_at("/spec/scope") != "Cluster",
             is_created,
-            versions: versions.filter_map(|v| Some(v["name"].as_str()?.to_owned())).collect(),
+            versions: versions
+                .filter_map(|v| Some(v["name"].as_str()?.to_owned()))
+                .collect(),
         };
         Some((GroupKind::new(group, kind), defined))
     };
-    targets.filter(|(kept, _)| kept.kind() == "CustomResourceDefinition").filter_map(defined).collect()
+    targets
+        .filter(|(kept, _)| kept.kind() == "CustomResourceDefinition")
+        .filter_map(defined)
+        .collect()
 }
 
 /// Nothing is known of the kind because its group could not be asked.
 pub(super) fn undiscovered(step: &Step, why: &str) -> Invalid {
     let Gvk { group, kind, .. } = &step.gvk;
     let (namespace, name) = (&step.result_namespace, &step.key.name);
-    let discovery = format!("failed to discover server resources for group version {}", step.gvk.api_version());
+    let discovery = format!(
+        "failed to discover server resources for group version {}",
+        step.gvk.api_version()
+    );
     Invalid {
-        message: format!("{discovery}, for {group}/{kind} of requested resource {namespace}/{name}: {why}"),
+        message: format!(
+            "{discovery}, for {group}/{kind} of requested resource {namespace}/{name}: {why}"
+        ),
         reason: format!("{discovery}: {why}"),
     }
 }
@@ -67,13 +86,21 @@ pub(super) fn invalid(step: &Step, installed: Option<&Gvk>) -> Invalid {
 
 /// What to do about it. `installed`: the kind as the cluster has it, in another version or, failing that, in another group.
 pub fn not_found(gvk: &Gvk, namespace: &str, name: &str, installed: Option<&Gvk>) -> String {
-    let Gvk { group, version, kind } = gvk;
+    let Gvk {
+        group,
+        version,
+        kind,
+    } = gvk;
     let resource = format!("requested resource {namespace}/{name}");
     match installed {
         None => format!(
             "The Kubernetes API could not find {group}/{kind} for {resource}. Make sure the {kind:?} CRD is installed on the destination cluster."
         ),
-        Some(Gvk { group: known_group, version: known, kind: known_kind }) => format!(
+        Some(Gvk {
+            group: known_group,
+            version: known,
+            kind: known_kind,
+        }) => format!(
             "The Kubernetes API could not find version {version:?} of {group}/{kind} for {resource}. \
              Version {known:?} of {known_group}/{known_kind} is installed on the destination cluster."
         ),

@@ -32,7 +32,9 @@ pub use effect::{ApplyMode, Effect, EffectErr, EffectOk, Outcome, Write};
 pub use next::{Decision, Observed, next};
 pub use options::{Propagation, SyncOptions};
 pub use plan::{SyncPlan, plan, plan_with};
-pub use progress::{Ending, OperationPhase, PROGRESS_ANNOTATION, Progress, ResourceResult, ResultCode};
+pub use progress::{
+    Ending, OperationPhase, PROGRESS_ANNOTATION, Progress, ResourceResult, ResultCode,
+};
 pub use record::record;
 pub use request::{NamespaceMetadata, ResourceSelector, SyncRequest};
 pub use step::{Step, SyncPhase};

@@ -53,7 +53,9 @@ impl Decision {
     /// The effects group by group, each with the index of its first effect.
     pub fn batches(&self) -> impl Iterator<Item = (usize, &[Effect])> {
         let starts = std::iter::once(0).chain(self.groups.iter().copied());
-        starts.zip(&self.groups).map(|(start, end)| (start, &self.effects[start..*end]))
+        starts
+            .zip(&self.groups)
+            .map(|(start, end)| (start, &self.effects[start..*end]))
     }
 }
 
@@ -67,7 +69,13 @@ pub(super) const UNSUCCESSFUL: &str = "one or more synchronization tasks complet
 ///
 /// `progress` is what was recorded so far, for this `request.operation_id`. The decision is terminal when its phase is Succeeded,
 /// Failed or Error; then it has no effects.
-pub fn next(plan: &SyncPlan, observed: Observed, progress: &Progress, request: &SyncRequest, now: Timestamp) -> Decision {
+pub fn next(
+    plan: &SyncPlan,
+    observed: Observed,
+    progress: &Progress,
+    request: &SyncRequest,
+    now: Timestamp,
+) -> Decision {
     Run::new(plan, observed, progress, request, now).decide()
 }
 
@@ -83,9 +91,22 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(plan: &'a SyncPlan, observed: Observed<'a>, progress: &Progress, request: &'a SyncRequest, now: Timestamp) -> Self {
+    fn new(
+        plan: &'a SyncPlan,
+        observed: Observed<'a>,
+        progress: &Progress,
+        request: &'a SyncRequest,
+        now: Timestamp,
+    ) -> Self {
         let ledger = Ledger::open(progress.clone(), &request.operation_id);
-        let mut run = Self { steps: Vec::new(), observed, looked_up: RefCell::default(), ledger, request, now };
+        let mut run = Self {
+            steps: Vec::new(),
+            observed,
+            looked_up: RefCell::default(),
+            ledger,
+            request,
+            now,
+        };
         run.steps = plan.steps().filter(|s| run.applies(s)).collect();
         run.close_prunes();
         run
@@ -93,13 +114,21 @@ impl<'a> Run<'a> {
 
     /// A prune that was begun and whose object has left the plan is done, even if that was never recorded.
     fn close_prunes(&mut self) {
-        let begun = |r: &ResourceResult| r.status == Some(ResultCode::Pruned) && r.hook_phase == Some(OperationPhase::Running);
+        let begun = |r: &ResourceResult| {
+            r.status == Some(ResultCode::Pruned) && r.hook_phase == Some(OperationPhase::Running)
+        };
         if !self.ledger.progress.results.iter().any(begun) {
             return;
         }
         let planned: BTreeSet<&str> = self.steps.iter().map(|s| s.id.as_str()).collect();
         let gone = |r: &ResourceResult| !planned.contains(r.step_key().to_string().as_str());
-        for result in self.ledger.progress.results.iter_mut().filter(|r| begun(r) && gone(r)) {
+        for result in self
+            .ledger
+            .progress
+            .results
+            .iter_mut()
+            .filter(|r| begun(r) && gone(r))
+        {
             result.hook_phase = Some(OperationPhase::Succeeded);
         }
     }
@@ -107,7 +136,10 @@ impl<'a> Run<'a> {
     /// A namespace that is only made when it is missing is no step when it is there, unless this operation made it.
     fn applies(&self, step: &Step) -> bool {
         let mark = self.ledger.mark(step);
-        let (was_read, was_missing) = (|| mark.is_some_and(|m| !m.uid.is_empty()), mark.is_some_and(|m| m.gone));
+        let (was_read, was_missing) = (
+            || mark.is_some_and(|m| !m.uid.is_empty()),
+            mark.is_some_and(|m| m.gone),
+        );
         step.action != Action::CreateNamespace { always: false }
             || self.ledger.result(step).is_some()
             || was_missing
@@ -152,19 +184,29 @@ impl<'a> Run<'a> {
         if let Some(decision) = self.give_way() {
             return Some(decision);
         }
-        if let Some(decision) = self.wait_for_running().or_else(|| self.wait_for_pruned()).or_else(|| self.release_finished()) {
+        if let Some(decision) = self
+            .wait_for_running()
+            .or_else(|| self.wait_for_pruned())
+            .or_else(|| self.release_finished())
+        {
             return Some(decision);
         }
         if self.regular().any(|s| self.ledger.unsuccessful(s)) {
             return self.fail();
         }
-        let Some(group) = self.next_group() else { return Some(self.succeed(NO_MORE)) };
-        self.pause_between_waves().or_else(|| self.run_steps(&group))
+        let Some(group) = self.next_group() else {
+            return Some(self.succeed(NO_MORE));
+        };
+        self.pause_between_waves()
+            .or_else(|| self.run_steps(&group))
     }
 
     /// All steps but those that only run after a failure.
     pub fn regular(&self) -> impl Iterator<Item = &'a Step> + '_ {
-        self.steps.iter().copied().filter(|s| s.phase != SyncPhase::SyncFail)
+        self.steps
+            .iter()
+            .copied()
+            .filter(|s| s.phase != SyncPhase::SyncFail)
     }
 
     pub fn hooks(&self) -> impl Iterator<Item = &'a Step> + '_ {
@@ -172,11 +214,19 @@ impl<'a> Run<'a> {
     }
 
     pub fn sync_fail(&self) -> Vec<&'a Step> {
-        self.steps.iter().copied().filter(|s| s.phase == SyncPhase::SyncFail).collect()
+        self.steps
+            .iter()
+            .copied()
+            .filter(|s| s.phase == SyncPhase::SyncFail)
+            .collect()
     }
 
     pub fn pending(&self, step: &Step) -> bool {
-        !step.unchanged && self.ledger.phase(step).is_none_or(|p| step.is_prune() && p == OperationPhase::Running)
+        !step.unchanged
+            && self
+                .ledger
+                .phase(step)
+                .is_none_or(|p| step.is_prune() && p == OperationPhase::Running)
     }
 
     /// More than one wave or phase: then each must be healthy before the next begins.
@@ -189,7 +239,9 @@ impl<'a> Run<'a> {
         let known = self.looked_up.borrow().get(&step.id).cloned();
         let live = known.unwrap_or_else(|| {
             let live = (self.observed.live)(&step.key);
-            self.looked_up.borrow_mut().insert(step.id.clone(), live.clone());
+            self.looked_up
+                .borrow_mut()
+                .insert(step.id.clone(), live.clone());
             live
         })?;
         match self.ledger.mark(step) {
@@ -201,7 +253,8 @@ impl<'a> Run<'a> {
 
     /// The live object that this operation's work on the step led to.
     pub fn own_live(&self, step: &Step) -> Option<Arc<Object>> {
-        self.live(step).filter(|live| !step.is_hook() || self.is_own_hook(step, live))
+        self.live(step)
+            .filter(|live| !step.is_hook() || self.is_own_hook(step, live))
     }
 
     /// A hook that was recorded as run is followed by its UID: one of the same name that somebody made afterwards is another.
@@ -211,23 +264,33 @@ impl<'a> Run<'a> {
         }
         let deleted = self.ledger.mark(step).is_some_and(|m| m.uid == live.uid());
         let unmarked = self.ledger.mark(step).is_none_or(|m| m.uid.is_empty());
-        deleted || self.carries_id(step, live) || (unmarked && live.annotation(hook::OPERATION_ID).is_none())
+        deleted
+            || self.carries_id(step, live)
+            || (unmarked && live.annotation(hook::OPERATION_ID).is_none())
     }
 
     /// The UID of the object that the step came to, unless that was deleted to make room for another.
     pub fn known_uid(&self, step: &Step) -> Option<&str> {
         let recorded = self.ledger.status(step) == Some(ResultCode::Synced);
-        self.ledger.mark(step).filter(|m| !m.uid.is_empty() && (recorded || !m.deleted)).map(|m| m.uid.as_str())
+        self.ledger
+            .mark(step)
+            .filter(|m| !m.uid.is_empty() && (recorded || !m.deleted))
+            .map(|m| m.uid.as_str())
     }
 
     fn carries_id(&self, step: &Step, live: &Object) -> bool {
         let id = live.annotation(hook::OPERATION_ID);
-        id == Some(&self.request.operation_id) && live.annotation(hook::OPERATION_PHASE) == Some(step.phase.as_str())
+        id == Some(&self.request.operation_id)
+            && live.annotation(hook::OPERATION_PHASE) == Some(step.phase.as_str())
     }
 
     /// Steps that cannot be carried out stop the sync before it begins.
     fn refuse(&mut self) -> Option<String> {
-        let invalid: Vec<_> = self.steps.iter().filter_map(|s| s.invalid.as_ref().map(|i| (*s, i))).collect();
+        let invalid: Vec<_> = self
+            .steps
+            .iter()
+            .filter_map(|s| s.invalid.as_ref().map(|i| (*s, i)))
+            .collect();
         if invalid.is_empty() {
             return None;
         }
@@ -237,7 +300,10 @@ impl<'a> Run<'a> {
             self.ledger.set_invalid(step, &invalid.message);
         }
         let reasons: Vec<&str> = reasons.into_iter().collect();
-        Some(format!("one or more synchronization tasks are not valid: {}", reasons.join("; ")))
+        Some(format!(
+            "one or more synchronization tasks are not valid: {}",
+            reasons.join("; ")
+        ))
     }
 
     /// A hook that carries this operation's id was started by it, even if that was never recorded.
@@ -249,7 +315,12 @@ impl<'a> Run<'a> {
         for step in unrecorded {
             if let Some(live) = self.live(step).filter(|l| self.carries_id(step, l)) {
                 let message = format!("{} created", step.key.name);
-                self.ledger.set(step, Some(ResultCode::Synced), OperationPhase::Running, &message);
+                self.ledger.set(
+                    step,
+                    Some(ResultCode::Synced),
+                    OperationPhase::Running,
+                    &message,
+                );
                 self.ledger.saw(step, Some(&live), self.now);
             }
         }
@@ -265,7 +336,9 @@ impl<'a> Run<'a> {
     fn group_in_progress(&self) -> Option<Vec<&'a Step>> {
         let group = self.next_group()?;
         let begun = group.iter().any(|s| self.ledger.status(s).is_some());
-        let halted = group.iter().any(|s| self.ledger.unsuccessful(s) && (s.is_prune() || self.ledger.status(s).is_none()));
+        let halted = group.iter().any(|s| {
+            self.ledger.unsuccessful(s) && (s.is_prune() || self.ledger.status(s).is_none())
+        });
         (begun && !halted).then_some(group)
     }
 
@@ -281,19 +354,41 @@ impl<'a> Run<'a> {
             }
         }
         // A pruned object leaves the comparison, and with it the plan; its result stays.
-        let pruned = || self.ledger.progress.results.iter().any(|r| r.status == Some(ResultCode::Pruned));
-        let settled = |s: &Step| if Some(s.group()) == last { !s.is_hook() } else { !self.ledger.running(s) };
-        (last.is_some() || pruned()) && self.regular().filter(|s| self.ledger.result(s).is_some()).all(settled)
+        let pruned = || {
+            self.ledger
+                .progress
+                .results
+                .iter()
+                .any(|r| r.status == Some(ResultCode::Pruned))
+        };
+        let settled = |s: &Step| {
+            if Some(s.group()) == last {
+                !s.is_hook()
+            } else {
+                !self.ledger.running(s)
+            }
+        };
+        (last.is_some() || pruned())
+            && self
+                .regular()
+                .filter(|s| self.ledger.result(s).is_some())
+                .all(settled)
     }
 
     fn pause_between_waves(&mut self) -> Option<Decision> {
-        let until = self.ledger.progress.notes.wave_at? + i64::from(self.request.wave_delay_secs) * 1000;
-        let left = u64::try_from(until - self.now.as_millisecond()).ok().filter(|ms| *ms > 0)?;
+        let until =
+            self.ledger.progress.notes.wave_at? + i64::from(self.request.wave_delay_secs) * 1000;
+        let left = u64::try_from(until - self.now.as_millisecond())
+            .ok()
+            .filter(|ms| *ms > 0)?;
         Some(self.wait(RUNNING.into(), Duration::from_millis(left)))
     }
 
     fn succeed(&mut self, message: &str) -> Decision {
-        self.conclude(Verdict { phase: OperationPhase::Succeeded, message: message.into() })
+        self.conclude(Verdict {
+            phase: OperationPhase::Succeeded,
+            message: message.into(),
+        })
     }
 
     /// The sync failed: SyncFail hooks run, then it is over.
@@ -305,21 +400,45 @@ impl<'a> Run<'a> {
         if sync_fail.iter().any(|s| self.pending(s)) {
             return self.run_steps(&sync_fail);
         }
-        let reason = if sync_fail.is_empty() && self.failed_while_applying() { FAILED_APPLY } else { UNSUCCESSFUL };
+        let reason = if sync_fail.is_empty() && self.failed_while_applying() {
+            FAILED_APPLY
+        } else {
+            UNSUCCESSFUL
+        };
         let mut message = match self.timed_out() {
             Some(why) => format!("{UNSUCCESSFUL}, reason: {why}"),
             None => self.with_reasons(reason, self.regular()),
         };
-        if sync_fail.iter().any(|s| self.ledger.status(s) == Some(ResultCode::SyncFailed)) {
-            message = format!("{message}\n{}", self.with_reasons("one or more SyncFail hooks failed", sync_fail.into_iter()));
+        if sync_fail
+            .iter()
+            .any(|s| self.ledger.status(s) == Some(ResultCode::SyncFailed))
+        {
+            message = format!(
+                "{message}\n{}",
+                self.with_reasons("one or more SyncFail hooks failed", sync_fail.into_iter())
+            );
         }
-        Some(self.conclude(Verdict { phase: OperationPhase::Failed, message }))
+        Some(self.conclude(Verdict {
+            phase: OperationPhase::Failed,
+            message,
+        }))
     }
 
     /// Whether the wave in which the sync failed left nothing running that had to be waited for.
     fn failed_while_applying(&self) -> bool {
-        let Some(last) = self.regular().filter(|s| self.ledger.result(s).is_some()).last().map(|s| s.group()) else { return false };
-        let preparation = |s: &Step| ["failed to remove", "failed to delete"].iter().any(|p| self.ledger.message(s).starts_with(p));
+        let Some(last) = self
+            .regular()
+            .filter(|s| self.ledger.result(s).is_some())
+            .last()
+            .map(|s| s.group())
+        else {
+            return false;
+        };
+        let preparation = |s: &Step| {
+            ["failed to remove", "failed to delete"]
+                .iter()
+                .any(|p| self.ledger.message(s).starts_with(p))
+        };
         let refused = |s: &Step| match self.ledger.phase(s) {
             Some(OperationPhase::Failed) => self.ledger.status(s) == Some(ResultCode::SyncFailed),
             Some(OperationPhase::Error) => preparation(s),
@@ -339,7 +458,11 @@ impl<'a> Run<'a> {
                 reasons.push(message);
             }
         }
-        if reasons.is_empty() { text.to_owned() } else { format!("{text}, reason: {}", reasons.join(",")) }
+        if reasons.is_empty() {
+            text.to_owned()
+        } else {
+            format!("{text}, reason: {}", reasons.join(","))
+        }
     }
 
     /// A decision without effects that ends the operation.
@@ -350,7 +473,10 @@ impl<'a> Run<'a> {
     /// A decision without effects: nothing to do until something changes.
     pub fn wait(&mut self, message: String, at_most: Duration) -> Decision {
         let at_most = self.time_left().map_or(at_most, |left| left.min(at_most));
-        Decision { wake_after: Some(at_most), ..self.decision(Vec::new(), OperationPhase::Running, message) }
+        Decision {
+            wake_after: Some(at_most),
+            ..self.decision(Vec::new(), OperationPhase::Running, message)
+        }
     }
 
     /// A decision whose effects may all be carried out together.
@@ -358,9 +484,26 @@ impl<'a> Run<'a> {
         self.decision(effects, OperationPhase::Running, message.to_owned())
     }
 
-    fn decision(&mut self, effects: Vec<Effect>, phase: OperationPhase, message: String) -> Decision {
-        let groups = if effects.is_empty() { Vec::new() } else { vec![effects.len()] };
+    fn decision(
+        &mut self,
+        effects: Vec<Effect>,
+        phase: OperationPhase,
+        message: String,
+    ) -> Decision {
+        let groups = if effects.is_empty() {
+            Vec::new()
+        } else {
+            vec![effects.len()]
+        };
         let progress = std::mem::take(&mut self.ledger.progress);
-        Decision { effects, groups, must_store: false, progress, phase, message, wake_after: None }
+        Decision {
+            effects,
+            groups,
+            must_store: false,
+            progress,
+            phase,
+            message,
+            wake_after: None,
+        }
     }
 }

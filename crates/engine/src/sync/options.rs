@@ -79,7 +79,8 @@ impl SyncOptions {
         let has = |option: &str| list.iter().any(|o| o.as_ref() == option);
         let propagation = if has("PrunePropagationPolicy=background") {
             Propagation::Background
-        } else if has("PrunePropagationPolicy=orphan") && !has("PrunePropagationPolicy=foreground") {
+        } else if has("PrunePropagationPolicy=orphan") && !has("PrunePropagationPolicy=foreground")
+        {
             Propagation::Orphan
         } else {
             Propagation::Foreground
@@ -97,7 +98,10 @@ impl SyncOptions {
             client_side_apply_migration: !has("ClientSideApplyMigration=false"),
             migration_manager: CLIENT_SIDE_MANAGER.to_owned(),
             propagation,
-            prune: list.iter().find_map(|o| o.as_ref().strip_prefix("Prune=")).map(str::to_owned),
+            prune: list
+                .iter()
+                .find_map(|o| o.as_ref().strip_prefix("Prune="))
+                .map(str::to_owned),
         }
     }
 
@@ -129,7 +133,9 @@ pub fn has(object: &Object, option: &str) -> bool {
 
 /// The value of a resource's option: the first `name=value`.
 pub fn value<'a>(object: &'a Object, name: &str) -> Option<&'a str> {
-    csv(object.annotation(SYNC_OPTIONS)).into_iter().find_map(|o| o.strip_prefix(name)?.strip_prefix('='))
+    csv(object.annotation(SYNC_OPTIONS))
+        .into_iter()
+        .find_map(|o| o.strip_prefix(name)?.strip_prefix('='))
 }
 
 /// Whether a resource's pruning is wanted, refused or to be confirmed: its own option wins over the Application's default.

@@ -50,13 +50,25 @@ pub fn kind_rank(kind: &str) -> usize {
 
 /// Brings steps into the order in which they run.
 pub fn sort(steps: &mut Vec<Step>) {
-    steps.sort_by_cached_key(|s| (s.phase, s.wave, kind_rank(&s.gvk.kind), s.key.name.clone(), s.key.clone()));
+    steps.sort_by_cached_key(|s| {
+        (
+            s.phase,
+            s.wave,
+            kind_rank(&s.gvk.kind),
+            s.key.name.clone(),
+            s.key.clone(),
+        )
+    });
     lift(
         steps,
         |s, o| (s.gvk.group.is_empty() && s.gvk.kind == "Namespace").then(|| o.name().to_owned()),
         |s, _| (!s.result_namespace.is_empty()).then(|| s.result_namespace.clone()),
     );
-    lift(steps, |s, o| crd_of(s, o).map(|(g, k)| format!("{g}/{k}")), |s, _| Some(format!("{}/{}", s.gvk.group, s.gvk.kind)));
+    lift(
+        steps,
+        |s, o| crd_of(s, o).map(|(g, k)| format!("{g}/{k}")),
+        |s, _| Some(format!("{}/{}", s.gvk.group, s.gvk.kind)),
+    );
 }
 
 /// Group and kind that a CRD step defines.
@@ -71,12 +83,20 @@ pub fn defined_kind(crd: &Object) -> Option<(&str, &str)> {
 }
 
 /// Moves each step that provides something in front of the first step that needs it, into that step's phase and wave.
-fn lift(steps: &mut Vec<Step>, provides: impl Fn(&Step, &Object) -> Option<String>, needs: impl Fn(&Step, &Object) -> Option<String>) {
+fn lift(
+    steps: &mut Vec<Step>,
+    provides: impl Fn(&Step, &Object) -> Option<String>,
+    needs: impl Fn(&Step, &Object) -> Option<String>,
+) {
     let mut first_need: BTreeMap<String, usize> = BTreeMap::new();
     for i in 0..steps.len() {
-        let Some(target) = steps[i].target.clone() else { continue };
+        let Some(target) = steps[i].target.clone() else {
+            continue;
+        };
         if let Some(provided) = provides(&steps[i], &target) {
-            let Some(&at) = first_need.get(&provided) else { continue };
+            let Some(&at) = first_need.get(&provided) else {
+                continue;
+            };
             let mut step = steps.remove(i);
             (step.phase, step.wave) = steps[at].group();
             steps.insert(at, step);

@@ -66,7 +66,10 @@ pub struct Blocked {
 impl SyncPlan {
     /// All steps in order.
     pub fn steps(&self) -> impl Iterator<Item = &Step> {
-        self.phases.iter().flat_map(|p| p.waves.iter()).flat_map(|w| w.steps.iter())
+        self.phases
+            .iter()
+            .flat_map(|p| p.waves.iter())
+            .flat_map(|w| w.steps.iter())
     }
 }
 
@@ -76,8 +79,19 @@ pub fn plan(comparison: &Comparison, request: &SyncRequest, kinds: &dyn KindInfo
 }
 
 /// Plans a sync; objects that the project does not permit make it invalid.
-pub fn plan_with(comparison: &Comparison, request: &SyncRequest, kinds: &dyn KindInfo, permit: &Permit) -> SyncPlan {
-    let planner = Planner { comparison, request, kinds, permit, crds: missing::defined(comparison) };
+pub fn plan_with(
+    comparison: &Comparison,
+    request: &SyncRequest,
+    kinds: &dyn KindInfo,
+    permit: &Permit,
+) -> SyncPlan {
+    let planner = Planner {
+        comparison,
+        request,
+        kinds,
+        permit,
+        crds: missing::defined(comparison),
+    };
     let mut steps = planner.steps();
     mirror_prune_waves(&mut steps);
     move_prunes_last(&mut steps, comparison, request);
@@ -98,7 +112,12 @@ struct Planner<'a> {
 
 impl Planner<'_> {
     fn steps(&self) -> Vec<Step> {
-        let mut steps: Vec<Step> = self.comparison.entries.iter().filter_map(|e| self.resource(e)).collect();
+        let mut steps: Vec<Step> = self
+            .comparison
+            .entries
+            .iter()
+            .filter_map(|e| self.resource(e))
+            .collect();
         if !self.request.skips_hooks() {
             self.hooks(&mut steps);
         }
@@ -117,7 +136,8 @@ impl Planner<'_> {
     /// definition that is gone and that this sync creates again.
     fn is_to_come(&self, step: &Step) -> bool {
         let gk = &step.gvk.group_kind();
-        !self.kinds.serves(&step.gvk) || (!step.unchanged && self.crds.get(gk).is_some_and(|kind| kind.is_created))
+        !self.kinds.serves(&step.gvk)
+            || (!step.unchanged && self.crds.get(gk).is_some_and(|kind| kind.is_created))
     }
 
     /// A resource to be applied, or one to be pruned.
@@ -131,8 +151,14 @@ impl Planner<'_> {
         if hook::is_hook(object) || hook::is_skip(object) {
             return None;
         }
-        let Some(desired) = &desired else { return self.prune(entry, object) };
-        let mut step = self.write(self.target(desired, live.as_deref()), SyncPhase::Sync, Action::Apply);
+        let Some(desired) = &desired else {
+            return self.prune(entry, object);
+        };
+        let mut step = self.write(
+            self.target(desired, live.as_deref()),
+            SyncPhase::Sync,
+            Action::Apply,
+        );
         if let Some(live) = &live {
             // A live object's scope is known for certain.
             step.key.clone_from(&entry.key);
@@ -147,7 +173,10 @@ impl Planner<'_> {
     fn target(&self, desired: &Object, live: Option<&Object>) -> Object {
         let live = live.filter(|_| self.request.options.respect_ignore_differences);
         let options = diff::Options::from(&*self.comparison.rules);
-        live.map_or_else(|| desired.clone(), |live| diff::respecting(desired, live, &options))
+        live.map_or_else(
+            || desired.clone(),
+            |live| diff::respecting(desired, live, &options),
+        )
     }
 
     fn prune(&self, entry: &Entry, live: &Object) -> Option<Step> {
@@ -156,7 +185,9 @@ impl Planner<'_> {
             return None;
         }
         // Nor what this sync would have to create again, and with nothing in it.
-        if self.request.options.create_namespace && entry.key == ResourceKey::new("", "Namespace", "", &self.request.dest_namespace) {
+        if self.request.options.create_namespace
+            && entry.key == ResourceKey::new("", "Namespace", "", &self.request.dest_namespace)
+        {
             return None;
         }
         let value = options::prune_value(live, self.request.options.prune.as_deref());
@@ -173,23 +204,40 @@ impl Planner<'_> {
         step.uid = live.uid().to_owned();
         // A live object of a kind that is no more goes away by itself.
         let namespaced = self.kinds.is_namespaced(&step.gvk.group_kind());
-        step.invalid = namespaced.and_then(|n| (self.permit)(live, n).err()).map(invalid);
+        step.invalid = namespaced
+            .and_then(|n| (self.permit)(live, n).err())
+            .map(invalid);
         Some(step)
     }
 
     /// Each hook in each of its phases. Those that have only `generateName` get names that no other step has.
     fn hooks(&self, steps: &mut Vec<Step>) {
         let named = |object: &Object| !object.name().is_empty();
-        let objects: Vec<Arc<Object>> = self.comparison.hooks.iter().map(|object| object.object()).collect();
+        let objects: Vec<Arc<Object>> = self
+            .comparison
+            .hooks
+            .iter()
+            .map(|object| object.object())
+            .collect();
         let (given, generated): (Vec<_>, Vec<_>) = objects.iter().partition(|object| named(object));
         for object in given.into_iter().chain(generated) {
             for phase in hook::phases(object) {
                 let mut target = hook::prepare(object, &self.request.operation_id, phase);
                 if !named(&target) {
-                    let suffix = hook::generated_suffix(&self.request.revision, phase, self.request.started_at);
-                    let has_name = |step: &Step, name: &str| step.key.name == name && step.gvk.group_kind() == target.gvk().group_kind();
+                    let suffix = hook::generated_suffix(
+                        &self.request.revision,
+                        phase,
+                        self.request.started_at,
+                    );
+                    let has_name = |step: &Step, name: &str| {
+                        step.key.name == name && step.gvk.group_kind() == target.gvk().group_kind()
+                    };
                     let is_taken = |name: &str| steps.iter().any(|step| has_name(step, name));
-                    target.set_name(&hook::generated_name(object.generate_name(), &suffix, is_taken));
+                    target.set_name(&hook::generated_name(
+                        object.generate_name(),
+                        &suffix,
+                        is_taken,
+                    ));
                 }
                 steps.push(self.hook(target, phase));
             }
@@ -207,15 +255,23 @@ impl Planner<'_> {
     fn write(&self, mut target: Object, phase: SyncPhase, action: Action) -> Step {
         let options = &self.request.options;
         let gk = GroupKind::new(target.group(), target.kind());
-        let namespaced = self.kinds.is_namespaced(&gk).or_else(|| self.crds.get(&gk).map(|kind| kind.namespaced)).unwrap_or(true);
-        let namespace = if target.namespace().is_empty() { self.request.dest_namespace.clone() } else { target.namespace().to_owned() };
+        let namespaced = self
+            .kinds
+            .is_namespaced(&gk)
+            .or_else(|| self.crds.get(&gk).map(|kind| kind.namespaced))
+            .unwrap_or(true);
+        let namespace = if target.namespace().is_empty() {
+            self.request.dest_namespace.clone()
+        } else {
+            target.namespace().to_owned()
+        };
         target.set_namespace(if namespaced { &namespace } else { "" });
         let mut step = blank(&target, phase, action);
         step.result_namespace = namespace;
         step.replace = options.replace || options::has(&target, "Replace=true");
         step.force = self.request.force || options::has(&target, "Force=true");
-        step.server_side =
-            !options::has(&target, "ServerSideApply=false") && (options.server_side_apply || options::has(&target, "ServerSideApply=true"));
+        step.server_side = !options::has(&target, "ServerSideApply=false")
+            && (options.server_side_apply || options::has(&target, "ServerSideApply=true"));
         step.validate = options.validate && !options::has(&target, "Validate=false");
         step.images = images(&target);
         step.target = Some(Arc::new(target));
@@ -225,27 +281,47 @@ impl Planner<'_> {
     /// The destination namespace, when it is to be created and no target is that namespace.
     fn namespace(&self) -> Option<Step> {
         let name = self.request.dest_namespace.as_str();
-        let desired = || self.comparison.entries.iter().filter_map(|e| e.desired.as_ref());
-        let managed = desired().any(|o| o.kind() == "Namespace" && o.group().is_empty() && o.name() == name);
+        let desired = || {
+            self.comparison
+                .entries
+                .iter()
+                .filter_map(|e| e.desired.as_ref())
+        };
+        let managed =
+            desired().any(|o| o.kind() == "Namespace" && o.group().is_empty() && o.name() == name);
         if !self.request.options.create_namespace || name.is_empty() || managed {
             return None;
         }
         let mut target = Object::skeleton(&Gvk::new("", "v1", "Namespace"), "", name);
         let metadata = self.request.namespace_metadata.as_ref();
         if let Some(metadata) = metadata {
-            metadata.labels.iter().for_each(|(k, v)| target.set_label(k, v));
-            metadata.annotations.iter().for_each(|(k, v)| target.set_annotation(k, v));
+            metadata
+                .labels
+                .iter()
+                .for_each(|(k, v)| target.set_label(k, v));
+            metadata
+                .annotations
+                .iter()
+                .for_each(|(k, v)| target.set_annotation(k, v));
             // Other labels and annotations of the namespace are not ours to remove.
             target.set_annotation(options::SYNC_OPTIONS, "ServerSideApply=true");
         }
-        let mut step = self.write(target, SyncPhase::PreSync, Action::CreateNamespace { always: metadata.is_some() });
+        let mut step = self.write(
+            target,
+            SyncPhase::PreSync,
+            Action::CreateNamespace {
+                always: metadata.is_some(),
+            },
+        );
         step.result_namespace = String::new();
         Some(step)
     }
 
     fn invalid(&self, step: &Step) -> Option<Invalid> {
         let gk = step.gvk.group_kind();
-        let Some(target) = &step.target else { return step.invalid.clone() };
+        let Some(target) = &step.target else {
+            return step.invalid.clone();
+        };
         let permitted = match self.kinds.is_namespaced(&gk) {
             Some(namespaced) => (self.permit)(target, namespaced),
             // Only of a kind that is certainly missing may it be expected that it will come.
@@ -262,7 +338,10 @@ impl Planner<'_> {
         }
         let expected = self.request.options.skip_dry_run_on_missing_resource
             || options::has(target, "SkipDryRunOnMissingResource=true")
-            || self.crds.get(&gk).is_some_and(|kind| kind.serves(&step.gvk.version));
+            || self
+                .crds
+                .get(&gk)
+                .is_some_and(|kind| kind.serves(&step.gvk.version));
         (!expected).then(|| missing::invalid(step, self.kinds.installed(&gk).as_ref()))
     }
 
@@ -270,13 +349,17 @@ impl Planner<'_> {
     fn permit_expected(&self, target: &Object, gk: &GroupKind) -> Result<(), String> {
         match self.crds.get(gk) {
             Some(kind) => (self.permit)(target, kind.namespaced),
-            None => (self.permit)(target, true).or_else(|why| (self.permit)(target, false).map_err(|_| why)),
+            None => (self.permit)(target, true)
+                .or_else(|why| (self.permit)(target, false).map_err(|_| why)),
         }
     }
 }
 
 fn invalid(why: String) -> Invalid {
-    Invalid { reason: why.clone(), message: why }
+    Invalid {
+        reason: why.clone(),
+        message: why,
+    }
 }
 
 fn blank(object: &Object, phase: SyncPhase, action: Action) -> Step {
@@ -304,21 +387,36 @@ fn blank(object: &Object, phase: SyncPhase, action: Action) -> Step {
 
 /// The images of a workload's containers.
 fn images(object: &Object) -> Vec<String> {
-    let paths = ["/spec/containers", "/spec/template/spec/containers", "/spec/jobTemplate/spec/template/spec/containers"];
-    let containers = paths.iter().find_map(|p| object.pointer(p).and_then(Value::as_array));
+    let paths = [
+        "/spec/containers",
+        "/spec/template/spec/containers",
+        "/spec/jobTemplate/spec/template/spec/containers",
+    ];
+    let containers = paths
+        .iter()
+        .find_map(|p| object.pointer(p).and_then(Value::as_array));
     let image = |c: &Value| c.get("image").and_then(Value::as_str).map(str::to_owned);
-    containers.map(|list| list.iter().filter_map(image).collect()).unwrap_or_default()
+    containers
+        .map(|list| list.iter().filter_map(image).collect())
+        .unwrap_or_default()
 }
 
 /// A resource that has become a hook goes when the hook is created. A prune of its own would come before or after that, and then strike
 /// the hook; and a hook laid over a Job that has ended would never run.
 fn let_hooks_replace(steps: &mut Vec<Step>) {
-    let pruned: BTreeSet<ResourceKey> =
-        steps.iter().filter(|s| s.action == Action::Prune(PruneRule::Delete)).map(|s| s.key.clone()).collect();
+    let pruned: BTreeSet<ResourceKey> = steps
+        .iter()
+        .filter(|s| s.action == Action::Prune(PruneRule::Delete))
+        .map(|s| s.key.clone())
+        .collect();
     let mut replaced = BTreeSet::new();
-    for hook in steps.iter_mut().filter(|s| s.is_hook() && s.phase != SyncPhase::SyncFail) {
+    for hook in steps
+        .iter_mut()
+        .filter(|s| s.is_hook() && s.phase != SyncPhase::SyncFail)
+    {
         if pruned.contains(&hook.key) && !hook.has_policy(DeletePolicy::BeforeHookCreation) {
-            hook.delete_policies.insert(0, DeletePolicy::BeforeHookCreation);
+            hook.delete_policies
+                .insert(0, DeletePolicy::BeforeHookCreation);
         }
         if hook.has_policy(DeletePolicy::BeforeHookCreation) {
             replaced.insert(hook.key.clone());
@@ -329,8 +427,16 @@ fn let_hooks_replace(steps: &mut Vec<Step>) {
 
 /// What was created first is deleted last: the first wave that prunes changes places with the last, and so on inwards.
 fn mirror_prune_waves(steps: &mut [Step]) {
-    let waves: BTreeSet<i64> = steps.iter().filter(|s| s.is_prune()).map(|s| s.wave).collect();
-    let mirror: BTreeMap<i64, i64> = waves.iter().copied().zip(waves.iter().rev().copied()).collect();
+    let waves: BTreeSet<i64> = steps
+        .iter()
+        .filter(|s| s.is_prune())
+        .map(|s| s.wave)
+        .collect();
+    let mirror: BTreeMap<i64, i64> = waves
+        .iter()
+        .copied()
+        .zip(waves.iter().rev().copied())
+        .collect();
     for step in steps.iter_mut().filter(|s| s.is_prune()) {
         step.wave = mirror[&step.wave];
     }
@@ -338,11 +444,23 @@ fn mirror_prune_waves(steps: &mut [Step]) {
 
 /// `PruneLast=true`: one wave after all others of the Sync phase.
 fn move_prunes_last(steps: &mut [Step], comparison: &Comparison, request: &SyncRequest) {
-    let last = steps.iter().filter(|s| s.phase == SyncPhase::Sync).map(|s| s.wave).max().unwrap_or(0).max(0) + 1;
+    let last = steps
+        .iter()
+        .filter(|s| s.phase == SyncPhase::Sync)
+        .map(|s| s.wave)
+        .max()
+        .unwrap_or(0)
+        .max(0)
+        + 1;
     let by_annotation: BTreeSet<&ResourceKey> = comparison
         .entries
         .iter()
-        .filter(|e| e.desired.is_none() && e.live.as_ref().is_some_and(|l| options::has(&l.object(), "PruneLast=true")))
+        .filter(|e| {
+            e.desired.is_none()
+                && e.live
+                    .as_ref()
+                    .is_some_and(|l| options::has(&l.object(), "PruneLast=true"))
+        })
         .map(|e| &e.key)
         .collect();
     for step in steps.iter_mut().filter(|s| s.is_prune()) {
@@ -354,29 +472,52 @@ fn move_prunes_last(steps: &mut [Step], comparison: &Comparison, request: &SyncR
 
 /// Groups sorted steps into phases and waves.
 fn arrange(steps: Vec<Step>, request: &SyncRequest) -> SyncPlan {
-    let mut plan = SyncPlan { revision: request.revision.clone(), dry_run: request.dry_run, ..SyncPlan::default() };
+    let mut plan = SyncPlan {
+        revision: request.revision.clone(),
+        dry_run: request.dry_run,
+        ..SyncPlan::default()
+    };
     let mut previous: Option<(SyncPhase, i64)> = None;
     for mut step in steps {
         // Only now: sorting may have moved it to another phase.
         step.id = step.step_key().to_string();
         if let Some(reason) = blocked_reason(&step) {
-            plan.blocked.push(Blocked { phase: step.phase, key: step.key.clone(), reason });
+            plan.blocked.push(Blocked {
+                phase: step.phase,
+                key: step.key.clone(),
+                reason,
+            });
         }
         let group = step.group();
         if previous != Some(group) {
             if plan.phases.last().map(|p| p.phase) != Some(step.phase) {
-                plan.phases.push(PhasePlan { phase: step.phase, waves: Vec::new() });
+                plan.phases.push(PhasePlan {
+                    phase: step.phase,
+                    waves: Vec::new(),
+                });
             }
             let waits_for = match previous {
                 _ if step.phase == SyncPhase::SyncFail => "a failure of the sync".to_owned(),
                 Some((phase, wave)) => format!("{phase} wave {wave} to be healthy and complete"),
                 None => String::new(),
             };
-            let waves = &mut plan.phases.last_mut().expect("a phase was pushed above").waves;
-            waves.push(WavePlan { wave: step.wave, waits_for, steps: Vec::new() });
+            let waves = &mut plan
+                .phases
+                .last_mut()
+                .expect("a phase was pushed above")
+                .waves;
+            waves.push(WavePlan {
+                wave: step.wave,
+                waits_for,
+                steps: Vec::new(),
+            });
             previous = Some(group);
         }
-        let wave = plan.phases.last_mut().and_then(|p| p.waves.last_mut()).expect("a wave was pushed above");
+        let wave = plan
+            .phases
+            .last_mut()
+            .and_then(|p| p.waves.last_mut())
+            .expect("a wave was pushed above");
         wave.steps.push(step);
     }
     plan
@@ -387,16 +528,28 @@ fn left_out(comparison: &Comparison, request: &SyncRequest) -> Vec<Blocked> {
     if !request.skips_hooks() {
         return Vec::new();
     }
-    let why = if request.strategy_apply { "hooks do not run with the apply strategy" } else { "hooks do not run in a selective sync" };
+    let why = if request.strategy_apply {
+        "hooks do not run with the apply strategy"
+    } else {
+        "hooks do not run in a selective sync"
+    };
     let blocked = |hook: &Object| {
         let phase = hook::phases(hook).first().copied()?;
         let mut key = hook.key();
         if key.namespace.is_empty() {
             key.namespace.clone_from(&request.dest_namespace);
         }
-        Some(Blocked { phase, key, reason: why.into() })
+        Some(Blocked {
+            phase,
+            key,
+            reason: why.into(),
+        })
     };
-    comparison.hooks.iter().filter_map(|hook| blocked(&hook.object())).collect()
+    comparison
+        .hooks
+        .iter()
+        .filter_map(|hook| blocked(&hook.object()))
+        .collect()
 }
 
 fn blocked_reason(step: &Step) -> Option<String> {

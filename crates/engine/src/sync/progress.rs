@@ -39,7 +39,15 @@ impl OperationPhase {
     }
 
     pub fn parse(word: &str) -> Option<Self> {
-        [Self::Running, Self::Terminating, Self::Failed, Self::Error, Self::Succeeded].into_iter().find(|p| p.as_str() == word)
+        [
+            Self::Running,
+            Self::Terminating,
+            Self::Failed,
+            Self::Error,
+            Self::Succeeded,
+        ]
+        .into_iter()
+        .find(|p| p.as_str() == word)
     }
 
     pub const fn completed(self) -> bool {
@@ -73,7 +81,14 @@ impl ResultCode {
     }
 
     pub fn parse(word: &str) -> Option<Self> {
-        [Self::Synced, Self::SyncFailed, Self::Pruned, Self::PruneSkipped].into_iter().find(|c| c.as_str() == word)
+        [
+            Self::Synced,
+            Self::SyncFailed,
+            Self::Pruned,
+            Self::PruneSkipped,
+        ]
+        .into_iter()
+        .find(|c| c.as_str() == word)
     }
 }
 
@@ -86,17 +101,29 @@ pub struct ResourceResult {
     pub kind: String,
     pub namespace: String,
     pub name: String,
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "known_code")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "known_code"
+    )]
     pub status: Option<ResultCode>,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// None for plain resources.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "known_sync_phase")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "known_sync_phase"
+    )]
     pub hook_type: Option<SyncPhase>,
     /// Also set for plain resources.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "known_phase")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "known_phase"
+    )]
     pub hook_phase: Option<OperationPhase>,
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "known_sync_phase")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "known_sync_phase"
+    )]
     pub sync_phase: Option<SyncPhase>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<String>,
@@ -105,7 +132,10 @@ pub struct ResourceResult {
 impl ResourceResult {
     pub fn step_key(&self) -> StepKey {
         let key = ResourceKey::new(&self.group, &self.kind, &self.namespace, &self.name);
-        StepKey { key, phase: self.sync_phase.unwrap_or_default() }
+        StepKey {
+            key,
+            phase: self.sync_phase.unwrap_or_default(),
+        }
     }
 }
 
@@ -208,16 +238,30 @@ pub struct Progress {
 impl Progress {
     /// Nothing done yet.
     pub fn new(operation_id: &str) -> Self {
-        Self { results: Vec::new(), notes: Notes { v: NOTES_VERSION, op: operation_id.to_owned(), ..Notes::default() } }
+        Self {
+            results: Vec::new(),
+            notes: Notes {
+                v: NOTES_VERSION,
+                op: operation_id.to_owned(),
+                ..Notes::default()
+            },
+        }
     }
 
     /// From stored results alone, as when Argo CD started the operation or the annotation was lost.
     pub fn from_results(results: Vec<ResourceResult>, operation_id: &str) -> Self {
-        Self { results, ..Self::new(operation_id) }
+        Self {
+            results,
+            ..Self::new(operation_id)
+        }
     }
 
     /// From stored results and annotation. An annotation that is broken, of a later format or about another operation counts as lost.
-    pub fn from_annotation(results: Vec<ResourceResult>, annotation: Option<&str>, operation_id: &str) -> Self {
+    pub fn from_annotation(
+        results: Vec<ResourceResult>,
+        annotation: Option<&str>,
+        operation_id: &str,
+    ) -> Self {
         let stored = annotation.and_then(|text| serde_json::from_str::<Notes>(text).ok());
         match stored.filter(|n| n.v == NOTES_VERSION && n.op == operation_id) {
             Some(notes) => Self { results, notes },
@@ -236,12 +280,24 @@ impl Progress {
         let matters: BTreeSet<String> = self
             .results
             .iter()
-            .filter(|r| r.hook_type.is_some() || r.status == Some(ResultCode::Pruned) || r.hook_phase == Some(OperationPhase::Running))
+            .filter(|r| {
+                r.hook_type.is_some()
+                    || r.status == Some(ResultCode::Pruned)
+                    || r.hook_phase == Some(OperationPhase::Running)
+            })
             .map(|r| r.step_key().to_string())
             .collect();
-        let recorded: BTreeSet<String> = self.results.iter().map(|r| r.step_key().to_string()).collect();
-        notes.marks =
-            notes.marks.into_iter().filter(|(key, _)| matters.contains(key) || !recorded.contains(key)).take(MAX_STORED_MARKS).collect();
+        let recorded: BTreeSet<String> = self
+            .results
+            .iter()
+            .map(|r| r.step_key().to_string())
+            .collect();
+        notes.marks = notes
+            .marks
+            .into_iter()
+            .filter(|(key, _)| matters.contains(key) || !recorded.contains(key))
+            .take(MAX_STORED_MARKS)
+            .collect();
         serde_json::to_string(&notes).expect("notes are strings, numbers and maps of them")
     }
 }

@@ -17,9 +17,21 @@ use jiff::Timestamp;
 use tiphys_apimachinery::Object;
 
 /// Folds outcomes into the progress. Effects without an outcome count as not carried out and will be decided again.
-pub fn record(plan: &SyncPlan, progress: Progress, effects: &[Effect], outcomes: &[Outcome], health: HealthOf, now: Timestamp) -> Progress {
+pub fn record(
+    plan: &SyncPlan,
+    progress: Progress,
+    effects: &[Effect],
+    outcomes: &[Outcome],
+    health: HealthOf,
+    now: Timestamp,
+) -> Progress {
     let operation_id = progress.notes.op.clone();
-    let mut recorder = Recorder { ledger: Ledger::open(progress, &operation_id), dry_run: plan.dry_run, health, now };
+    let mut recorder = Recorder {
+        ledger: Ledger::open(progress, &operation_id),
+        dry_run: plan.dry_run,
+        health,
+        now,
+    };
     for outcome in outcomes {
         if let Some(effect) = effects.get(outcome.effect) {
             recorder.take(effect, &outcome.result);
@@ -54,7 +66,12 @@ impl Recorder<'_> {
 
     fn dry_run(&mut self, step: &Step, result: Taken) {
         match result {
-            Ok(ok) if self.dry_run => self.ledger.set(step, Some(ResultCode::Synced), OperationPhase::Succeeded, &ok.message),
+            Ok(ok) if self.dry_run => self.ledger.set(
+                step,
+                Some(ResultCode::Synced),
+                OperationPhase::Succeeded,
+                &ok.message,
+            ),
             Ok(_) => {}
             Err(error) => self.failed(step, &error.message),
         }
@@ -77,8 +94,17 @@ impl Recorder<'_> {
         match result {
             Ok(ok) => {
                 let updated = format!("{}/{} updated", step.gvk.kind, step.key.name);
-                let message = if write.mode == ApplyMode::Update { &updated } else { &ok.message };
-                self.ledger.set(step, Some(ResultCode::Synced), OperationPhase::Running, message);
+                let message = if write.mode == ApplyMode::Update {
+                    &updated
+                } else {
+                    &ok.message
+                };
+                self.ledger.set(
+                    step,
+                    Some(ResultCode::Synced),
+                    OperationPhase::Running,
+                    message,
+                );
                 self.ledger.saw(step, ok.live.as_ref(), self.now);
             }
             Err(error) => self.failed(step, &error.message),
@@ -90,7 +116,12 @@ impl Recorder<'_> {
         match result {
             Err(error) if !error.not_found => self.failed(step, &error.message),
             _ => {
-                self.ledger.set(step, Some(ResultCode::Pruned), OperationPhase::Succeeded, "pruned");
+                self.ledger.set(
+                    step,
+                    Some(ResultCode::Pruned),
+                    OperationPhase::Succeeded,
+                    "pruned",
+                );
                 let mark = self.ledger.mark_of(step, uid, self.now);
                 mark.deleted = true;
                 mark.gone = result.is_err();
@@ -105,9 +136,17 @@ impl Recorder<'_> {
             Ok(_) => {}
             Err(error) if error.not_found => mark.gone = true,
             Err(error) if self.ledger.running(step) || self.ledger.message(step) == TERMINATED => {
-                self.ledger.set_phase(step, OperationPhase::Failed, &format!("Failed to delete: {}", error.message));
+                self.ledger.set_phase(
+                    step,
+                    OperationPhase::Failed,
+                    &format!("Failed to delete: {}", error.message),
+                );
             }
-            Err(error) => self.ledger.set_phase(step, OperationPhase::Error, &format!("failed to delete resource: {}", error.message)),
+            Err(error) => self.ledger.set_phase(
+                step,
+                OperationPhase::Error,
+                &format!("failed to delete resource: {}", error.message),
+            ),
         }
     }
 
@@ -121,7 +160,11 @@ impl Recorder<'_> {
             Err(error) => {
                 let begun = self.ledger.result(step).is_some();
                 let verb = if begun { "Failed" } else { "failed" };
-                self.ledger.set_phase(step, OperationPhase::Error, &format!("{verb} to remove hook finalizer: {}", error.message));
+                self.ledger.set_phase(
+                    step,
+                    OperationPhase::Error,
+                    &format!("{verb} to remove hook finalizer: {}", error.message),
+                );
             }
         }
     }
@@ -130,7 +173,10 @@ impl Recorder<'_> {
         match result {
             Ok(_) => self.ledger.mark_of(step, uid, self.now).migrated = true,
             Err(error) => {
-                let message = format!("Failed to perform client-side apply migration for {}: {}", step.key, error.message);
+                let message = format!(
+                    "Failed to perform client-side apply migration for {}: {}",
+                    step.key, error.message
+                );
                 self.failed(step, &message);
             }
         }
@@ -139,20 +185,37 @@ impl Recorder<'_> {
     fn read(&mut self, step: &Step, result: Taken) {
         match result {
             // Somebody else's of the same name: ours is gone.
-            Ok(EffectOk { live: Some(live), .. }) if self.is_anothers(step, live) => self.ledger.mark_mut(step).gone = true,
-            Ok(EffectOk { live: Some(live), .. }) => {
+            Ok(EffectOk {
+                live: Some(live), ..
+            }) if self.is_anothers(step, live) => self.ledger.mark_mut(step).gone = true,
+            Ok(EffectOk {
+                live: Some(live), ..
+            }) => {
                 // What we deleted ourselves while it was running is being ended; that is not for the object to say.
-                let ending = self.ledger.mark(step).is_some_and(|m| m.deleted && m.uid == live.uid());
+                let ending = self
+                    .ledger
+                    .mark(step)
+                    .is_some_and(|m| m.deleted && m.uid == live.uid());
                 self.ledger.saw(step, Some(live), self.now);
-                let observed = Observed { live: &|_| None, health: self.health };
-                if let Some((phase, message)) = observe(step, live, observed).filter(|_| self.ledger.running(step) && !ending) {
+                let observed = Observed {
+                    live: &|_| None,
+                    health: self.health,
+                };
+                if let Some((phase, message)) =
+                    observe(step, live, observed).filter(|_| self.ledger.running(step) && !ending)
+                {
                     self.ledger.set_phase(step, phase, &message);
                 }
             }
             Err(error) if error.not_found => self.ledger.mark_mut(step).gone = true,
             Err(error) if matches!(step.action, Action::CreateNamespace { .. }) => {
                 let message = format!("namespace auto creation failed: {}", error.message);
-                self.ledger.set(step, Some(ResultCode::SyncFailed), OperationPhase::Error, &message);
+                self.ledger.set(
+                    step,
+                    Some(ResultCode::SyncFailed),
+                    OperationPhase::Error,
+                    &message,
+                );
             }
             // No answer is not an answer: asked again after a while.
             _ => self.ledger.mark_mut(step).at = self.now.as_millisecond(),
@@ -161,13 +224,25 @@ impl Recorder<'_> {
 
     /// Whether this is not the hook that the operation ran: by its UID, or where that is lost by the operation that it names.
     fn is_anothers(&self, step: &Step, live: &Object) -> bool {
-        let known = self.ledger.mark(step).map(|m| m.uid.as_str()).filter(|uid| !uid.is_empty());
-        let named = || live.annotation(hook::OPERATION_ID).is_some_and(|id| id != self.ledger.progress.notes.op);
+        let known = self
+            .ledger
+            .mark(step)
+            .map(|m| m.uid.as_str())
+            .filter(|uid| !uid.is_empty());
+        let named = || {
+            live.annotation(hook::OPERATION_ID)
+                .is_some_and(|id| id != self.ledger.progress.notes.op)
+        };
         step.is_hook() && known.map_or_else(named, |uid| uid != live.uid())
     }
 
     fn failed(&mut self, step: &Step, message: &str) {
-        self.ledger.set(step, Some(ResultCode::SyncFailed), OperationPhase::Failed, &augment(message));
+        self.ledger.set(
+            step,
+            Some(ResultCode::SyncFailed),
+            OperationPhase::Failed,
+            &augment(message),
+        );
     }
 }
 

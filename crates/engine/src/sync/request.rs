@@ -84,5 +84,7 @@ impl SyncRequest {
 /// Whether the Application's `argocd.argoproj.io/deletion-approved` annotation confirms what was started at `since`.
 pub fn deletion_confirmed(annotation: Option<&str>, since: Timestamp) -> bool {
     // Kubernetes keeps times in whole seconds, so an approval in the second of the start counts.
-    annotation.and_then(|t| t.parse::<Timestamp>().ok()).is_some_and(|t| t.as_second() >= since.as_second())
+    annotation
+        .and_then(|t| t.parse::<Timestamp>().ok())
+        .is_some_and(|t| t.as_second() >= since.as_second())
 }

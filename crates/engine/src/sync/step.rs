@@ -8,7 +8,9 @@ use std::{fmt, sync::Arc};
 use tiphys_apimachinery::{Gvk, Object, ResourceKey};
 
 /// The phases of a sync in their order; `SyncFail` runs only when the others failed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub enum SyncPhase {
     PreSync,
     #[default]
@@ -28,7 +30,9 @@ impl SyncPhase {
     }
 
     pub fn parse(word: &str) -> Option<Self> {
-        [Self::PreSync, Self::Sync, Self::PostSync, Self::SyncFail].into_iter().find(|p| p.as_str() == word)
+        [Self::PreSync, Self::Sync, Self::PostSync, Self::SyncFail]
+            .into_iter()
+            .find(|p| p.as_str() == word)
     }
 }
 
@@ -135,8 +139,14 @@ impl Step {
     }
 
     pub fn step_key(&self) -> StepKey {
-        let key = ResourceKey { namespace: self.result_namespace.clone(), ..self.key.clone() };
-        StepKey { key, phase: self.phase }
+        let key = ResourceKey {
+            namespace: self.result_namespace.clone(),
+            ..self.key.clone()
+        };
+        StepKey {
+            key,
+            phase: self.phase,
+        }
     }
 
     /// Phase and wave: what runs together.
@@ -160,6 +170,9 @@ impl Step {
 
     /// Whether the target is the namespace of this name.
     pub fn is_namespace(&self, name: &str) -> bool {
-        !self.is_prune() && self.gvk.group.is_empty() && self.gvk.kind == "Namespace" && self.key.name == name
+        !self.is_prune()
+            && self.gvk.group.is_empty()
+            && self.gvk.kind == "Namespace"
+            && self.key.name == name
     }
 }

@@ -16,17 +16,30 @@ impl<'a> Run<'a> {
         if failed || self.hooks().any(|s| self.ledger.running(s)) {
             return None;
         }
-        let waited_for: Vec<&Step> = self.steps.iter().copied().filter(|s| self.is_waited_for(s)).collect();
+        let waited_for: Vec<&Step> = self
+            .steps
+            .iter()
+            .copied()
+            .filter(|s| self.is_waited_for(s))
+            .collect();
         let when = match (waited_for.is_empty(), self.next_group()) {
             (false, _) => format!("while {}", waiting_for(&waited_for, For::Completion)),
-            (true, Some(group)) => group.first().map(|s| format!("before wave {} of {}", s.wave, s.phase))?,
+            (true, Some(group)) => group
+                .first()
+                .map(|s| format!("before wave {} of {}", s.wave, s.phase))?,
             (true, None) => return None,
         };
         if let Some(decision) = self.release_finished() {
             return Some(decision);
         }
-        let message = format!("superseded: the sync of {} was ended {when}, because {newer} is newer", self.request.revision);
+        let message = format!(
+            "superseded: the sync of {} was ended {when}, because {newer} is newer",
+            self.request.revision
+        );
         self.ledger.progress.notes.ending = Some(Ending::Superseded);
-        Some(self.conclude(Verdict { phase: OperationPhase::Failed, message }))
+        Some(self.conclude(Verdict {
+            phase: OperationPhase::Failed,
+            message,
+        }))
     }
 }

@@ -12,7 +12,11 @@ use tiphys_apimachinery::Object;
 
 /// Message of a hook that was ended.
 pub(super) const TERMINATED: &str = "Terminated";
-const ERRORS: [&str; 3] = ["Failed to remove hook finalizer: ", "Failed to delete: ", "Failed to get live resource: "];
+const ERRORS: [&str; 3] = [
+    "Failed to remove hook finalizer: ",
+    "Failed to delete: ",
+    "Failed to get live resource: ",
+];
 
 impl<'a> Run<'a> {
     pub fn terminate(&mut self) -> Decision {
@@ -26,7 +30,9 @@ impl<'a> Run<'a> {
         }
         let mut deletions = Vec::new();
         for step in running {
-            let held = self.own_live(step).is_some_and(|live| hook::has_finalizer(&live));
+            let held = self
+                .own_live(step)
+                .is_some_and(|live| hook::has_finalizer(&live));
             let deletion = self.delete_hook(step, None).filter(|_| self.is_to_go(step));
             // Only what is not recorded as completed was running when the sync was terminated, whatever process looks at it: so its end is
             // recorded after its deletion, as long as our finalizer holds it.
@@ -36,14 +42,22 @@ impl<'a> Run<'a> {
             deletions.extend(deletion);
         }
         if !deletions.is_empty() {
-            return Decision { must_store: true, ..self.act(deletions, RUNNING) };
+            return Decision {
+                must_store: true,
+                ..self.act(deletions, RUNNING)
+            };
         }
         if let Some(decision) = self.release_finished() {
             return decision;
         }
-        let failed = self.hooks().any(|s| ERRORS.iter().any(|e| self.ledger.message(s).starts_with(e)));
+        let failed = self
+            .hooks()
+            .any(|s| ERRORS.iter().any(|e| self.ledger.message(s).starts_with(e)));
         if failed {
-            self.end(OperationPhase::Error, "Operation termination had errors".into())
+            self.end(
+                OperationPhase::Error,
+                "Operation termination had errors".into(),
+            )
         } else {
             self.end(OperationPhase::Failed, "Operation terminated".into())
         }
@@ -58,29 +72,46 @@ impl<'a> Run<'a> {
                 continue;
             }
             match self.unseen(step) {
-                Unseen::Gone => self.ledger.set_phase(step, OperationPhase::Succeeded, TERMINATED),
-                Unseen::Ask => reads.push(Effect::Read { step: (*step).clone() }),
+                Unseen::Gone => self
+                    .ledger
+                    .set_phase(step, OperationPhase::Succeeded, TERMINATED),
+                Unseen::Ask => reads.push(Effect::Read {
+                    step: (*step).clone(),
+                }),
                 Unseen::Wait(left) => wait = Some(wait.unwrap_or(SAFETY_NET).min(left)),
             }
         }
-        if reads.is_empty() { wait.map(|left| self.wait(RUNNING.into(), left)) } else { Some(self.act(reads, RUNNING)) }
+        if reads.is_empty() {
+            wait.map(|left| self.wait(RUNNING.into(), left))
+        } else {
+            Some(self.act(reads, RUNNING))
+        }
     }
 
     /// The result of a hook that is being ended: its own if it completed meanwhile.
     fn end_hook(&mut self, step: &Step) {
-        let Some(live) = self.own_live(step) else { return };
+        let Some(live) = self.own_live(step) else {
+            return;
+        };
         let (phase, message) = match hook_phase(step, &live, self.observed) {
             Ok((phase, message)) if phase.completed() => (phase, message),
             Ok(_) => (OperationPhase::Failed, TERMINATED.to_owned()),
-            Err(e) => (OperationPhase::Error, format!("Failed to get hook health: {e}")),
+            Err(e) => (
+                OperationPhase::Error,
+                format!("Failed to get hook health: {e}"),
+            ),
         };
         self.ledger.set_phase(step, phase, &message);
     }
 
     /// Whether a running hook is deleted: unless it completed meanwhile.
     fn is_to_go(&self, step: &Step) -> bool {
-        let completed = |live: &Object| hook_phase(step, live, self.observed).is_ok_and(|(phase, _)| phase.completed());
-        let live = self.own_live(step).filter(|_| self.ledger.status(step) == Some(ResultCode::Synced));
+        let completed = |live: &Object| {
+            hook_phase(step, live, self.observed).is_ok_and(|(phase, _)| phase.completed())
+        };
+        let live = self
+            .own_live(step)
+            .filter(|_| self.ledger.status(step) == Some(ResultCode::Synced));
         live.is_some_and(|live| step.has_policy(DeletePolicy::HookFailed) || !completed(&live))
     }
 }

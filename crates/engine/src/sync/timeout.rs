@@ -48,12 +48,18 @@ impl Timeouts {
     pub fn with<S: AsRef<str>>(mut self, options: &[S]) -> Result<Self, String> {
         for option in options.iter().map(AsRef::as_ref) {
             let wrong = |must: &str| format!("sync option \"{option}\": the value must be {must}");
-            let seconds =
-                |text: &str| seconds(text).ok_or_else(|| wrong("a duration in whole seconds, such as 90s or 5m, or 0 for no limit"));
+            let seconds = |text: &str| {
+                seconds(text).ok_or_else(|| {
+                    wrong("a duration in whole seconds, such as 90s or 5m, or 0 for no limit")
+                })
+            };
             match option.split_once('=') {
                 Some(("WaveTimeout", text)) => self.wave_secs = seconds(text)?,
                 Some(("SyncTimeout", text)) => self.sync_secs = seconds(text)?,
-                Some(("OnTimeout", word)) => self.then = OnTimeout::parse(word).ok_or_else(|| wrong("fail, retry or rollback"))?,
+                Some(("OnTimeout", word)) => {
+                    self.then =
+                        OnTimeout::parse(word).ok_or_else(|| wrong("fail, retry or rollback"))?
+                }
                 _ => {}
             }
         }
@@ -75,7 +81,9 @@ pub fn supersede<S: AsRef<str>>(options: &[S]) -> Result<Option<bool>, String> {
     let mut said = None;
     for option in options.iter().map(AsRef::as_ref) {
         if let Some(("Supersede", word)) = option.split_once('=') {
-            let value = word.parse().map_err(|_| format!("sync option \"{option}\": the value must be true or false"))?;
+            let value = word.parse().map_err(|_| {
+                format!("sync option \"{option}\": the value must be true or false")
+            })?;
             said = Some(value);
         }
     }
@@ -88,26 +96,64 @@ mod tests {
 
     #[test]
     fn options_count_before_defaults() {
-        let default = Timeouts { wave_secs: 60, sync_secs: 0, then: OnTimeout::Retry };
+        let default = Timeouts {
+            wave_secs: 60,
+            sync_secs: 0,
+            then: OnTimeout::Retry,
+        };
         let with = |options: &[&str]| default.with(options);
         assert_eq!(with(&["Prune=false", "Validate=false"]), Ok(default));
         assert_eq!(
             with(&["WaveTimeout=1m30s", "OnTimeout=rollback"]),
-            Ok(Timeouts { wave_secs: 90, sync_secs: 0, then: OnTimeout::Rollback })
+            Ok(Timeouts {
+                wave_secs: 90,
+                sync_secs: 0,
+                then: OnTimeout::Rollback
+            })
         );
-        assert_eq!(with(&["WaveTimeout=0", "SyncTimeout=1h", "OnTimeout=fail"]), Ok(Timeouts { sync_secs: 3600, ..Timeouts::default() }));
-        assert_eq!(Timeouts::default().with(&["OnTimeout=retry"]), Ok(Timeouts { then: OnTimeout::Retry, ..Timeouts::default() }));
-        assert_eq!((supersede(&["Supersede=true"]), supersede(&["Other=1"])), (Ok(Some(true)), Ok(None)));
+        assert_eq!(
+            with(&["WaveTimeout=0", "SyncTimeout=1h", "OnTimeout=fail"]),
+            Ok(Timeouts {
+                sync_secs: 3600,
+                ..Timeouts::default()
+            })
+        );
+        assert_eq!(
+            Timeouts::default().with(&["OnTimeout=retry"]),
+            Ok(Timeouts {
+                then: OnTimeout::Retry,
+                ..Timeouts::default()
+            })
+        );
+        assert_eq!(
+            (supersede(&["Supersede=true"]), supersede(&["Other=1"])),
+            (Ok(Some(true)), Ok(None))
+        );
     }
 
     #[test]
     fn what_cannot_be_read_is_named() {
         let error = |option: &str| Timeouts::default().with(&[option]).expect_err(option);
-        assert_eq!(error("OnTimeout=maybe"), "sync option \"OnTimeout=maybe\": the value must be fail, retry or rollback");
-        for option in ["WaveTimeout=soon", "WaveTimeout=-5s", "WaveTimeout=10ms", "SyncTimeout=", "SyncTimeout=1200000h"] {
+        assert_eq!(
+            error("OnTimeout=maybe"),
+            "sync option \"OnTimeout=maybe\": the value must be fail, retry or rollback"
+        );
+        for option in [
+            "WaveTimeout=soon",
+            "WaveTimeout=-5s",
+            "WaveTimeout=10ms",
+            "SyncTimeout=",
+            "SyncTimeout=1200000h",
+        ] {
             let expected = "the value must be a duration in whole seconds, such as 90s or 5m, or 0 for no limit";
-            assert_eq!(error(option), format!("sync option \"{option}\": {expected}"));
+            assert_eq!(
+                error(option),
+                format!("sync option \"{option}\": {expected}")
+            );
         }
-        assert_eq!(supersede(&["Supersede=yes"]), Err("sync option \"Supersede=yes\": the value must be true or false".to_owned()));
+        assert_eq!(
+            supersede(&["Supersede=yes"]),
+            Err("sync option \"Supersede=yes\": the value must be true or false".to_owned())
+        );
     }
 }

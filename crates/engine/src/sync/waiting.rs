@@ -41,9 +41,16 @@ pub(super) enum Unseen {
 impl<'a> Run<'a> {
     /// Takes in the state of what is running.
     pub fn refresh(&mut self) {
-        let running: Vec<&Step> = self.steps.iter().copied().filter(|s| !s.is_prune() && self.ledger.running(s)).collect();
+        let running: Vec<&Step> = self
+            .steps
+            .iter()
+            .copied()
+            .filter(|s| !s.is_prune() && self.ledger.running(s))
+            .collect();
         for step in running {
-            let Some(live) = self.own_live(step) else { continue };
+            let Some(live) = self.own_live(step) else {
+                continue;
+            };
             if let Some((phase, message)) = observe(step, &live, self.observed) {
                 self.ledger.set_phase(step, phase, &message);
             }
@@ -59,14 +66,27 @@ impl<'a> Run<'a> {
             }
             match self.unseen(step) {
                 Unseen::Gone => {
-                    let message = format!("Resource {} is missing, it might have been deleted", step.short_name());
-                    self.ledger.set(step, Some(ResultCode::SyncFailed), OperationPhase::Error, &message);
+                    let message = format!(
+                        "Resource {} is missing, it might have been deleted",
+                        step.short_name()
+                    );
+                    self.ledger.set(
+                        step,
+                        Some(ResultCode::SyncFailed),
+                        OperationPhase::Error,
+                        &message,
+                    );
                 }
                 Unseen::Wait(left) => wake = wake.min(left),
                 Unseen::Ask => reads.push(Effect::Read { step: step.clone() }),
             }
         }
-        let mut running: Vec<&Step> = self.steps.iter().copied().filter(|s| self.is_waited_for(s)).collect();
+        let mut running: Vec<&Step> = self
+            .steps
+            .iter()
+            .copied()
+            .filter(|s| self.is_waited_for(s))
+            .collect();
         if running.is_empty() {
             return None;
         }
@@ -78,7 +98,11 @@ impl<'a> Run<'a> {
         if self.overdue(&running, &message) {
             return None;
         }
-        if reads.is_empty() { Some(self.wait(message, wake)) } else { Some(self.act(reads, &message)) }
+        if reads.is_empty() {
+            Some(self.wait(message, wake))
+        } else {
+            Some(self.act(reads, &message))
+        }
     }
 
     /// Whether the sync does not go on before this step's object is well or done.
@@ -88,11 +112,17 @@ impl<'a> Run<'a> {
 
     /// After a failed apply, SyncFail hooks do not wait for what still runs.
     fn start_sync_fail_early(&mut self) -> Option<Decision> {
-        let refused =
-            |s: &Step| self.ledger.status(s) == Some(ResultCode::SyncFailed) && self.ledger.phase(s) == Some(OperationPhase::Failed);
+        let refused = |s: &Step| {
+            self.ledger.status(s) == Some(ResultCode::SyncFailed)
+                && self.ledger.phase(s) == Some(OperationPhase::Failed)
+        };
         let sync_fail = self.sync_fail();
         let wanted = self.regular().any(refused) && sync_fail.iter().any(|s| self.pending(s));
-        if wanted { self.run_steps(&sync_fail) } else { None }
+        if wanted {
+            self.run_steps(&sync_fail)
+        } else {
+            None
+        }
     }
 
     pub fn unseen(&self, step: &Step) -> Unseen {
@@ -100,14 +130,20 @@ impl<'a> Run<'a> {
             Some(mark) if mark.gone => Unseen::Gone,
             Some(mark) => {
                 let left = mark.at + CACHE_GRACE_MS - self.now.as_millisecond();
-                u64::try_from(left).ok().filter(|ms| *ms > 0).map_or(Unseen::Ask, |ms| Unseen::Wait(Duration::from_millis(ms)))
+                u64::try_from(left)
+                    .ok()
+                    .filter(|ms| *ms > 0)
+                    .map_or(Unseen::Ask, |ms| Unseen::Wait(Duration::from_millis(ms)))
             }
             None => Unseen::Ask,
         }
     }
 
     pub fn wait_for_pruned(&mut self) -> Option<Decision> {
-        let going: Vec<&Step> = self.regular().filter(|s| s.is_prune() && self.being_deleted(s)).collect();
+        let going: Vec<&Step> = self
+            .regular()
+            .filter(|s| s.is_prune() && self.being_deleted(s))
+            .collect();
         if going.is_empty() {
             return None;
         }
@@ -122,46 +158,79 @@ impl<'a> Run<'a> {
         if self.ledger.status(step) != Some(ResultCode::Pruned) || self.ledger.unsuccessful(step) {
             return false;
         }
-        let Some(live) = self.live(step).filter(|l| l.uid() == step.uid) else { return false };
+        let Some(live) = self.live(step).filter(|l| l.uid() == step.uid) else {
+            return false;
+        };
         let just_asked = || {
             let mark = self.ledger.mark(step);
-            mark.is_some_and(|m| m.deleted && m.uid == live.uid() && self.now.as_millisecond() < m.at + DELETION_GRACE_MS)
+            mark.is_some_and(|m| {
+                m.deleted
+                    && m.uid == live.uid()
+                    && self.now.as_millisecond() < m.at + DELETION_GRACE_MS
+            })
         };
         live.deletion_timestamp().is_some() || just_asked()
     }
 }
 
 /// The phase that a running step's live object stands for; `None`: as before.
-pub(super) fn observe(step: &Step, live: &Object, observed: Observed) -> Option<(OperationPhase, String)> {
+pub(super) fn observe(
+    step: &Step,
+    live: &Object,
+    observed: Observed,
+) -> Option<(OperationPhase, String)> {
     if !step.is_hook() {
         return match (observed.health)(live).ok()? {
             None => Some((OperationPhase::Succeeded, String::new())),
-            Some(Health { status: HealthStatus::Healthy, message }) => Some((OperationPhase::Succeeded, message)),
-            Some(Health { status: HealthStatus::Degraded, message }) => Some((OperationPhase::Failed, message)),
+            Some(Health {
+                status: HealthStatus::Healthy,
+                message,
+            }) => Some((OperationPhase::Succeeded, message)),
+            Some(Health {
+                status: HealthStatus::Degraded,
+                message,
+            }) => Some((OperationPhase::Failed, message)),
             Some(_) => None,
         };
     }
     let (phase, message) = match hook_phase(step, live, observed) {
         Ok(known) => known,
-        Err(e) => return Some((OperationPhase::Error, format!("failed to get resource health: {e}"))),
+        Err(e) => {
+            return Some((
+                OperationPhase::Error,
+                format!("failed to get resource health: {e}"),
+            ));
+        }
     };
     if phase == OperationPhase::Running && live.deletion_timestamp().is_some() {
         // Our finalizer holds it, but nothing will complete it any more.
-        return Some((OperationPhase::Failed, "the hook was deleted before it completed".into()));
+        return Some((
+            OperationPhase::Failed,
+            "the hook was deleted before it completed".into(),
+        ));
     }
     Some((phase, message))
 }
 
 /// The phase that a hook's health stands for.
-pub(super) fn hook_phase(step: &Step, live: &Object, observed: Observed) -> Result<(OperationPhase, String), EngineError> {
+pub(super) fn hook_phase(
+    step: &Step,
+    live: &Object,
+    observed: Observed,
+) -> Result<(OperationPhase, String), EngineError> {
     let health = (observed.health)(live)?;
     let status = health.as_ref().map(|h| h.status);
     let message = health.map(|h| h.message).unwrap_or_default();
     Ok(match status {
         Some(HealthStatus::Healthy) => (OperationPhase::Succeeded, message),
         Some(HealthStatus::Degraded | HealthStatus::Unknown) => (OperationPhase::Failed, message),
-        Some(HealthStatus::Progressing | HealthStatus::Suspended) => (OperationPhase::Running, message),
-        Some(HealthStatus::Missing) | None => (OperationPhase::Succeeded, format!("{} created", step.key.name)),
+        Some(HealthStatus::Progressing | HealthStatus::Suspended) => {
+            (OperationPhase::Running, message)
+        }
+        Some(HealthStatus::Missing) | None => (
+            OperationPhase::Succeeded,
+            format!("{} created", step.key.name),
+        ),
     })
 }
 
@@ -170,9 +239,11 @@ pub(super) fn waiting_for(steps: &[&Step], what: For) -> String {
     let unconfirmed = |s: &&&Step| matches!(s.action, Action::Prune(PruneRule::Unconfirmed));
     let hooks = steps.iter().filter(|s| s.is_hook()).count();
     let (reason, first, others) = match what {
-        For::Confirmation => {
-            ("pruning confirmation of", steps.iter().find(unconfirmed), steps.iter().filter(unconfirmed).count().saturating_sub(1))
-        }
+        For::Confirmation => (
+            "pruning confirmation of",
+            steps.iter().find(unconfirmed),
+            steps.iter().filter(unconfirmed).count().saturating_sub(1),
+        ),
         _ => {
             let reason = match (what, hooks > 0) {
                 (For::Deletion, false) => "deletion of",
@@ -184,10 +255,16 @@ pub(super) fn waiting_for(steps: &[&Step], what: For) -> String {
             (reason, first, steps.len().saturating_sub(1))
         }
     };
-    let Some(first) = first else { return String::new() };
+    let Some(first) = first else {
+        return String::new();
+    };
     let mut message = format!("waiting for {reason} {}", first.short_name());
     if others > 0 {
-        let noun = if hooks == steps.len() { "hooks" } else { "resources" };
+        let noun = if hooks == steps.len() {
+            "hooks"
+        } else {
+            "resources"
+        };
         message.push_str(&format!(" and {others} more {noun}"));
     }
     message

@@ -8,6 +8,12 @@ const HELM_WEIGHT: &str = "helm.sh/hook-weight";
 
 /// `sync-wave`, else Helm's hook weight, else 0. What is not an integer is as good as absent.
 pub fn of(object: &Object) -> i64 {
-    let number = |annotation| object.annotation(annotation).and_then(|t| t.parse::<i64>().ok());
-    number(SYNC_WAVE).or_else(|| number(HELM_WEIGHT)).unwrap_or(0)
+    let number = |annotation| {
+        object
+            .annotation(annotation)
+            .and_then(|t| t.parse::<i64>().ok())
+    };
+    number(SYNC_WAVE)
+        .or_else(|| number(HELM_WEIGHT))
+        .unwrap_or(0)
 }

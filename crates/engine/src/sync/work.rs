@@ -24,7 +24,12 @@ impl<'a> Run<'a> {
     pub fn prepare(&mut self) -> Option<Decision> {
         match self.ledger.progress.notes.dry_run {
             DryRun::Done => return None,
-            DryRun::Failed => return Some(self.end(OperationPhase::Failed, "one or more objects failed to apply (dry run)".into())),
+            DryRun::Failed => {
+                return Some(self.end(
+                    OperationPhase::Failed,
+                    "one or more objects failed to apply (dry run)".into(),
+                ));
+            }
             DryRun::Pending => {}
         }
         if self.started() {
@@ -35,9 +40,19 @@ impl<'a> Run<'a> {
             return Some(decision);
         }
         let skip = self.request.skip_dry_run && !self.request.dry_run;
-        let checked = |s: &&Step| !s.is_prune() && !s.unchanged && !s.skip_dry_run && self.ledger.phase(s).is_none();
-        let steps: Vec<&Step> = self.steps.iter().copied().filter(|s| !skip && checked(s)).collect();
-        let effects: Vec<Effect> = steps.into_iter().map(|s| Effect::DryRun(self.write(s, true))).collect();
+        let checked = |s: &&Step| {
+            !s.is_prune() && !s.unchanged && !s.skip_dry_run && self.ledger.phase(s).is_none()
+        };
+        let steps: Vec<&Step> = self
+            .steps
+            .iter()
+            .copied()
+            .filter(|s| !skip && checked(s))
+            .collect();
+        let effects: Vec<Effect> = steps
+            .into_iter()
+            .map(|s| Effect::DryRun(self.write(s, true)))
+            .collect();
         if self.request.dry_run {
             self.report_prunes();
         }
@@ -52,27 +67,43 @@ impl<'a> Run<'a> {
     fn started(&self) -> bool {
         let namespace = self.request.dest_namespace.as_str();
         let results = &self.ledger.progress.results;
-        !self.request.dry_run && results.iter().any(|r| !(r.group.is_empty() && r.kind == "Namespace" && r.name == namespace))
+        !self.request.dry_run
+            && results
+                .iter()
+                .any(|r| !(r.group.is_empty() && r.kind == "Namespace" && r.name == namespace))
     }
 
     /// A missing destination namespace among the targets is made before the dry run, which would fail without it.
     fn create_namespace(&mut self) -> Option<Decision> {
         let name = self.request.dest_namespace.clone();
-        let step = self.steps.iter().copied().find(|s| s.is_namespace(&name) && !s.is_hook())?;
+        let step = self
+            .steps
+            .iter()
+            .copied()
+            .find(|s| s.is_namespace(&name) && !s.is_hook())?;
         let if_missing = step.action == Action::CreateNamespace { always: false };
         match self.ledger.status(step) {
             Some(ResultCode::SyncFailed) => {
                 let refused = self.ledger.phase(step) == Some(OperationPhase::Failed);
-                let what = if refused { "the namespace failed to apply" } else { UNSUCCESSFUL };
+                let what = if refused {
+                    "the namespace failed to apply"
+                } else {
+                    UNSUCCESSFUL
+                };
                 let message = self.with_reasons(what, std::iter::once(step));
                 Some(self.end(OperationPhase::Failed, message))
             }
             // A cache need not hold a namespace that nobody manages.
-            None if if_missing && self.ledger.mark(step).is_none() => Some(self.act(vec![Effect::Read { step: step.clone() }], RUNNING)),
+            None if if_missing && self.ledger.mark(step).is_none() => {
+                Some(self.act(vec![Effect::Read { step: step.clone() }], RUNNING))
+            }
             None if !self.request.dry_run && self.live(step).is_none() => {
                 let write = self.write(step, false);
                 // Once it is there, only the note that it was missing tells that it was this operation that made it.
-                Some(Decision { must_store: if_missing, ..self.act(vec![Effect::Apply(write)], RUNNING) })
+                Some(Decision {
+                    must_store: if_missing,
+                    ..self.act(vec![Effect::Apply(write)], RUNNING)
+                })
             }
             _ => None,
         }
@@ -80,10 +111,20 @@ impl<'a> Run<'a> {
 
     /// In a dry run, what would be pruned is known without asking the cluster.
     fn report_prunes(&mut self) {
-        let prunes: Vec<&Step> = self.steps.iter().copied().filter(|s| s.is_prune() && self.pending(s)).collect();
+        let prunes: Vec<&Step> = self
+            .steps
+            .iter()
+            .copied()
+            .filter(|s| s.is_prune() && self.pending(s))
+            .collect();
         for step in prunes {
             if !self.skip_prune(step) {
-                self.ledger.set(step, Some(ResultCode::Pruned), OperationPhase::Succeeded, "pruned (dry run)");
+                self.ledger.set(
+                    step,
+                    Some(ResultCode::Pruned),
+                    OperationPhase::Succeeded,
+                    "pruned (dry run)",
+                );
             }
         }
     }
@@ -95,7 +136,12 @@ impl<'a> Run<'a> {
             Action::Prune(PruneRule::Disabled) => "ignored (no prune)",
             _ => return false,
         };
-        self.ledger.set(step, Some(ResultCode::PruneSkipped), OperationPhase::Succeeded, reason);
+        self.ledger.set(
+            step,
+            Some(ResultCode::PruneSkipped),
+            OperationPhase::Succeeded,
+            reason,
+        );
         true
     }
 
@@ -103,16 +149,24 @@ impl<'a> Run<'a> {
     /// `None`: results were recorded and nothing is left.
     pub fn run_steps(&mut self, group: &[&'a Step]) -> Option<Decision> {
         let pending: Vec<&Step> = group.iter().copied().filter(|s| self.pending(s)).collect();
-        let (prunes, writes): (Vec<&Step>, Vec<&Step>) = pending.into_iter().partition(|s| s.is_prune());
+        let (prunes, writes): (Vec<&Step>, Vec<&Step>) =
+            pending.into_iter().partition(|s| s.is_prune());
         let released = self.release_effects(&writes);
         if !released.is_empty() {
             return Some(self.act(released, RUNNING));
         }
-        if let Some(decision) = self.prune(&prunes).or_else(|| self.delete_old_hooks(&writes)) {
+        if let Some(decision) = self
+            .prune(&prunes)
+            .or_else(|| self.delete_old_hooks(&writes))
+        {
             return Some(decision);
         }
         // An old hook that does not go has failed the wave.
-        if writes.iter().any(|s| self.ledger.unsuccessful(s)) { None } else { self.write_all(&writes) }
+        if writes.iter().any(|s| self.ledger.unsuccessful(s)) {
+            None
+        } else {
+            self.write_all(&writes)
+        }
     }
 
     fn prune(&mut self, prunes: &[&Step]) -> Option<Decision> {
@@ -128,30 +182,54 @@ impl<'a> Run<'a> {
             match self.live(step).filter(|l| l.uid() == step.uid) {
                 Some(live) if live.deletion_timestamp().is_none() => {
                     // Recorded as begun: once the object is gone there is nothing else to tell it by.
-                    self.ledger.set(step, Some(ResultCode::Pruned), OperationPhase::Running, "pruned");
+                    self.ledger.set(
+                        step,
+                        Some(ResultCode::Pruned),
+                        OperationPhase::Running,
+                        "pruned",
+                    );
                     let propagation = self.request.options.propagation;
-                    effects.push(Effect::Prune { step: (*step).clone(), uid: step.uid.clone(), propagation });
+                    effects.push(Effect::Prune {
+                        step: (*step).clone(),
+                        uid: step.uid.clone(),
+                        propagation,
+                    });
                 }
-                _ => self.ledger.set(step, Some(ResultCode::Pruned), OperationPhase::Succeeded, "pruned"),
+                _ => self.ledger.set(
+                    step,
+                    Some(ResultCode::Pruned),
+                    OperationPhase::Succeeded,
+                    "pruned",
+                ),
             }
         }
         if effects.is_empty() {
             return None;
         }
-        Some(Decision { must_store: true, ..self.act(effects, RUNNING) })
+        Some(Decision {
+            must_store: true,
+            ..self.act(effects, RUNNING)
+        })
     }
 
     /// Hooks of earlier syncs that are still there make room for the new ones.
     fn delete_old_hooks(&mut self, writes: &[&Step]) -> Option<Decision> {
-        let old: Vec<&Step> =
-            writes.iter().copied().filter(|s| s.has_policy(DeletePolicy::BeforeHookCreation) && self.live(s).is_some()).collect();
+        let old: Vec<&Step> = writes
+            .iter()
+            .copied()
+            .filter(|s| s.has_policy(DeletePolicy::BeforeHookCreation) && self.live(s).is_some())
+            .collect();
         if old.is_empty() {
             return None;
         }
-        let effects: Vec<Effect> = old.iter().filter_map(|s| self.delete_hook(s, Some(DELETE_AGAIN_MS))).collect();
+        let effects: Vec<Effect> = old
+            .iter()
+            .filter_map(|s| self.delete_hook(s, Some(DELETE_AGAIN_MS)))
+            .collect();
         let message = waiting_for(&old, For::Deletion);
         if effects.is_empty() {
-            (!self.overdue(&old, &message)).then(|| self.wait(message, Duration::from_millis(DELETE_AGAIN_MS as u64)))
+            (!self.overdue(&old, &message))
+                .then(|| self.wait(message, Duration::from_millis(DELETE_AGAIN_MS as u64)))
         } else {
             Some(self.act(effects, &message))
         }
@@ -159,35 +237,57 @@ impl<'a> Run<'a> {
 
     /// The deletion of a hook's live object, unless it was asked for already (and, if given, not longer ago than `again_ms`).
     pub fn delete_hook(&self, step: &Step, again_ms: Option<i64>) -> Option<Effect> {
-        let live = self.live(step).filter(|l| l.deletion_timestamp().is_none())?;
-        let asked = self
-            .ledger
-            .mark(step)
-            .is_some_and(|m| m.deleted && m.uid == live.uid() && again_ms.is_none_or(|ms| self.now.as_millisecond() < m.at + ms));
+        let live = self
+            .live(step)
+            .filter(|l| l.deletion_timestamp().is_none())?;
+        let asked = self.ledger.mark(step).is_some_and(|m| {
+            m.deleted
+                && m.uid == live.uid()
+                && again_ms.is_none_or(|ms| self.now.as_millisecond() < m.at + ms)
+        });
         let propagation = self.request.options.propagation;
-        (!asked).then(|| Effect::DeleteHook { step: step.clone(), uid: live.uid().to_owned(), propagation })
+        (!asked).then(|| Effect::DeleteHook {
+            step: step.clone(),
+            uid: live.uid().to_owned(),
+            propagation,
+        })
     }
 
     /// Takes our finalizer off these hooks' live objects.
     pub fn release_effects(&self, steps: &[&Step]) -> Vec<Effect> {
         let release = |step: &&Step| {
-            let live = self.live(step).filter(|l| step.is_hook() && hook::has_finalizer(l))?;
-            let tried = self.ledger.mark(step).is_some_and(|m| m.released && m.uid == live.uid());
+            let live = self
+                .live(step)
+                .filter(|l| step.is_hook() && hook::has_finalizer(l))?;
+            let tried = self
+                .ledger
+                .mark(step)
+                .is_some_and(|m| m.released && m.uid == live.uid());
             let uid = live.uid().to_owned();
-            (!tried).then(|| Effect::RemoveFinalizer { step: (*step).clone(), uid, finalizer: hook::HOOK_FINALIZER.to_owned() })
+            (!tried).then(|| Effect::RemoveFinalizer {
+                step: (*step).clone(),
+                uid,
+                finalizer: hook::HOOK_FINALIZER.to_owned(),
+            })
         };
         steps.iter().filter_map(release).collect()
     }
 
     /// Hooks whose result is recorded need not be held any longer.
     pub fn release_finished(&mut self) -> Option<Decision> {
-        let finished: Vec<&Step> = self.hooks().filter(|s| self.ledger.completed(s) && self.own_live(s).is_some()).collect();
+        let finished: Vec<&Step> = self
+            .hooks()
+            .filter(|s| self.ledger.completed(s) && self.own_live(s).is_some())
+            .collect();
         let effects = self.release_effects(&finished);
         if effects.is_empty() {
             return None;
         }
         // Once let go a hook may vanish, and its result with it.
-        Some(Decision { must_store: true, ..self.act(effects, RUNNING) })
+        Some(Decision {
+            must_store: true,
+            ..self.act(effects, RUNNING)
+        })
     }
 
     /// Writes kind after kind; new CRDs must be established before anything else is written.
@@ -206,46 +306,80 @@ impl<'a> Run<'a> {
         for kind in writes.chunk_by(|a, b| a.gvk.kind == b.gvk.kind) {
             for step in kind {
                 let write = self.write(step, false);
-                effects.push(if step.is_hook() { Effect::RunHook(write) } else { Effect::Apply(write) });
+                effects.push(if step.is_hook() {
+                    Effect::RunHook(write)
+                } else {
+                    Effect::Apply(write)
+                });
             }
             groups.push(effects.len());
             if kind.iter().any(|s| s.is_crd() && !self.established(s)) {
                 break;
             }
         }
-        Some(Decision { groups, ..self.act(effects, RUNNING) })
+        Some(Decision {
+            groups,
+            ..self.act(effects, RUNNING)
+        })
     }
 
     fn waits_for_crd(&self) -> bool {
-        let fresh = |s: &Step| self.ledger.mark(s).is_some_and(|m| self.now.as_millisecond() < m.at + CRD_TIMEOUT_MS);
-        let applied = |s: &Step| s.is_crd() && self.ledger.status(s) == Some(ResultCode::Synced) && fresh(s);
-        self.steps.iter().any(|s| applied(s) && !self.established(s))
+        let fresh = |s: &Step| {
+            self.ledger
+                .mark(s)
+                .is_some_and(|m| self.now.as_millisecond() < m.at + CRD_TIMEOUT_MS)
+        };
+        let applied =
+            |s: &Step| s.is_crd() && self.ledger.status(s) == Some(ResultCode::Synced) && fresh(s);
+        self.steps
+            .iter()
+            .any(|s| applied(s) && !self.established(s))
     }
 
     fn established(&self, step: &Step) -> bool {
         let is_true = |c: &Value| c["type"] == "Established" && c["status"] == "True";
         let live = self.live(step);
-        live.is_some_and(|l| l.pointer("/status/conditions").and_then(Value::as_array).is_some_and(|list| list.iter().any(is_true)))
+        live.is_some_and(|l| {
+            l.pointer("/status/conditions")
+                .and_then(Value::as_array)
+                .is_some_and(|list| list.iter().any(is_true))
+        })
     }
 
     fn migration(&self, step: &Step) -> Option<Effect> {
         let options = &self.request.options;
-        if !step.server_side || !options.client_side_apply_migration || options.migration_manager.is_empty() {
+        if !step.server_side
+            || !options.client_side_apply_migration
+            || options.migration_manager.is_empty()
+        {
             return None;
         }
         let live = self.live(step)?;
         let manager = options.migration_manager.as_str();
-        let done = self.ledger.mark(step).is_some_and(|m| m.migrated && m.uid == live.uid());
+        let done = self
+            .ledger
+            .mark(step)
+            .is_some_and(|m| m.migrated && m.uid == live.uid());
         let owns = |entry: &Value| entry["manager"] == manager && entry["operation"] == "Update";
-        let needed = live.metadata("managedFields").and_then(Value::as_array).is_some_and(|list| list.iter().any(owns));
-        let effect = || Effect::MigrateManagers { step: step.clone(), uid: live.uid().to_owned(), manager: manager.to_owned() };
+        let needed = live
+            .metadata("managedFields")
+            .and_then(Value::as_array)
+            .is_some_and(|list| list.iter().any(owns));
+        let effect = || Effect::MigrateManagers {
+            step: step.clone(),
+            uid: live.uid().to_owned(),
+            manager: manager.to_owned(),
+        };
         (needed && !done).then(effect)
     }
 
     /// How the step's target is written, given what is there.
     fn write(&self, step: &Step, dry_run: bool) -> Write {
         let live = self.live(step);
-        let asks = |option| live.as_ref().is_some_and(|l: &std::sync::Arc<Object>| options::has(l, option));
+        let asks = |option| {
+            live.as_ref()
+                .is_some_and(|l: &std::sync::Arc<Object>| options::has(l, option))
+        };
         let mode = match &live {
             _ if !(step.replace || asks("Replace=true")) => {
                 if step.server_side && !dry_run {
@@ -258,40 +392,76 @@ impl<'a> Run<'a> {
             Some(_) if step.is_crd() || step.gvk.kind == "Namespace" => ApplyMode::Update,
             Some(_) => ApplyMode::Replace,
         };
-        Write { step: step.clone(), mode, force: step.force || asks("Force=true"), validate: step.validate }
+        Write {
+            step: step.clone(),
+            mode,
+            force: step.force || asks("Force=true"),
+            validate: step.validate,
+        }
     }
 
     /// Hooks that are to go when the sync fails, before SyncFail hooks run.
     pub fn delete_failed_hooks(&mut self) -> Option<Decision> {
-        let wanted: Vec<&Step> = self.hooks().filter(|s| s.phase != SyncPhase::SyncFail).collect();
+        let wanted: Vec<&Step> = self
+            .hooks()
+            .filter(|s| s.phase != SyncPhase::SyncFail)
+            .collect();
         let effects = self.deletions(&wanted, |s| s.has_policy(DeletePolicy::HookFailed));
-        if effects.is_empty() { None } else { Some(Decision { must_store: true, ..self.act(effects, RUNNING) }) }
+        if effects.is_empty() {
+            None
+        } else {
+            Some(Decision {
+                must_store: true,
+                ..self.act(effects, RUNNING)
+            })
+        }
     }
 
     /// The deletion of those hooks that their policy dooms, or that took too long.
     fn deletions(&self, hooks: &[&Step], doomed: impl Fn(&Step) -> bool) -> Vec<Effect> {
         // One that took the name of a hook that is gone is not ours to delete.
-        let replaced = |s: &Step| self.known_uid(s).is_some_and(|uid| self.live(s).is_some_and(|live| live.uid() != uid));
-        let wanted = hooks.iter().filter(|s| (doomed(s) || self.is_overdue_hook(s)) && !self.ledger.running(s) && !replaced(s));
+        let replaced = |s: &Step| {
+            self.known_uid(s)
+                .is_some_and(|uid| self.live(s).is_some_and(|live| live.uid() != uid))
+        };
+        let wanted = hooks.iter().filter(|s| {
+            (doomed(s) || self.is_overdue_hook(s)) && !self.ledger.running(s) && !replaced(s)
+        });
         wanted.filter_map(|s| self.delete_hook(s, None)).collect()
     }
 
     /// The outcome is known: hooks that are to go with it are deleted, then the operation is over.
     pub fn conclude(&mut self, verdict: Verdict) -> Decision {
         let hooks: Vec<&Step> = self.hooks().collect();
-        let effects = if self.request.dry_run { Vec::new() } else { self.deletions(&hooks, |s| self.goes_at_the_end(s, verdict.phase)) };
+        let effects = if self.request.dry_run {
+            Vec::new()
+        } else {
+            self.deletions(&hooks, |s| self.goes_at_the_end(s, verdict.phase))
+        };
         if effects.is_empty() {
             return self.end(verdict.phase, verdict.message);
         }
         self.ledger.progress.notes.verdict = Some(verdict);
-        Decision { must_store: true, ..self.act(effects, RUNNING) }
+        Decision {
+            must_store: true,
+            ..self.act(effects, RUNNING)
+        }
     }
 
     /// Whether a hook's policy lets it go with the operation; where that was broken off, each hook's own end counts.
     fn goes_at_the_end(&self, hook: &Step, phase: OperationPhase) -> bool {
-        let policy = |phase| if phase == OperationPhase::Succeeded { DeletePolicy::HookSucceeded } else { DeletePolicy::HookFailed };
+        let policy = |phase| {
+            if phase == OperationPhase::Succeeded {
+                DeletePolicy::HookSucceeded
+            } else {
+                DeletePolicy::HookFailed
+            }
+        };
         match self.ledger.progress.notes.ending {
-            Some(Ending::Superseded) => self.ledger.phase(hook).is_some_and(|own| hook.has_policy(policy(own))),
+            Some(Ending::Superseded) => self
+                .ledger
+                .phase(hook)
+                .is_some_and(|own| hook.has_policy(policy(own))),
             _ => hook.has_policy(policy(phase)),
         }
     }

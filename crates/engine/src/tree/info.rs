@@ -19,7 +19,10 @@ pub struct Info {
 
 impl Info {
     pub(super) fn push(&mut self, name: &str, value: impl Into<String>) {
-        self.items.push(InfoItem { name: name.to_owned(), value: value.into() });
+        self.items.push(InfoItem {
+            name: name.to_owned(),
+            value: value.into(),
+        });
     }
 }
 
@@ -32,7 +35,10 @@ pub fn of(object: &Object) -> Option<Info> {
     }
     let links = links(object);
     if !links.is_empty() {
-        info.networking = Some(ResourceNetworkingInfo { external_urls: links, ..Default::default() });
+        info.networking = Some(ResourceNetworkingInfo {
+            external_urls: links,
+            ..Default::default()
+        });
     }
     match (object.group(), object.kind()) {
         ("", "Pod") => pod::fill(object, &mut info),
@@ -52,7 +58,12 @@ pub fn of(object: &Object) -> Option<Info> {
 
 /// The revision of a rollout: of a ReplicaSet or Rollout by annotation, of a ControllerRevision by field.
 fn revision(object: &Object) -> i64 {
-    let annotated = ["deployment.kubernetes.io/revision", "rollout.argoproj.io/revision"].iter().find_map(|name| object.annotation(name));
+    let annotated = [
+        "deployment.kubernetes.io/revision",
+        "rollout.argoproj.io/revision",
+    ]
+    .iter()
+    .find_map(|name| object.annotation(name));
     match annotated {
         Some(text) => text.parse().unwrap_or(0),
         None => object.i64_at("/revision").unwrap_or(0),
@@ -61,10 +72,15 @@ fn revision(object: &Object) -> i64 {
 
 /// Addresses that people wrote onto the object, as `url` or `title|url`. Anything but http(s) is left out: it would run in the browser.
 fn links(object: &Object) -> Vec<String> {
-    let written = object.annotations().into_iter().filter(|(key, _)| key.starts_with(LINK_PREFIX));
+    let written = object
+        .annotations()
+        .into_iter()
+        .filter(|(key, _)| key.starts_with(LINK_PREFIX));
     let safe = |value: &String| {
         let url = value.split_once('|').map_or(value.as_str(), |(_, url)| url);
-        let scheme = url.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
+        let scheme = url
+            .split_once(':')
+            .map(|(scheme, _)| scheme.to_ascii_lowercase());
         url.is_empty() || matches!(scheme.as_deref(), Some("http" | "https"))
     };
     written.map(|(_, value)| value).filter(safe).collect()

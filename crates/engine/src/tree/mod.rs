@@ -27,7 +27,11 @@ const DEPTH_LIMIT: usize = 32;
 
 /// The tree below the entries. `children` has the nodes of the objects that an object (by its uid) owns; their `parent_refs` are set here.
 /// What the project does not permit is left out with everything below it.
-pub fn build(entries: &[Arc<Entry>], rules: &CompareRules, children: &dyn Fn(&str) -> Vec<ResourceNode>) -> ApplicationTree {
+pub fn build(
+    entries: &[Arc<Entry>],
+    rules: &CompareRules,
+    children: &dyn Fn(&str) -> Vec<ResourceNode>,
+) -> ApplicationTree {
     let mut builder = Builder::new(rules, children);
     for entry in entries {
         match entry.live {
@@ -36,24 +40,47 @@ pub fn build(entries: &[Arc<Entry>], rules: &CompareRules, children: &dyn Fn(&st
         }
     }
     why::explain(&mut builder.nodes);
-    ApplicationTree { nodes: builder.nodes, ..ApplicationTree::default() }
+    ApplicationTree {
+        nodes: builder.nodes,
+        ..ApplicationTree::default()
+    }
 }
 
 /// The node of a live object, with its owners as parents.
 pub fn node(live: &Object, customizations: &Customizations) -> ResourceNode {
-    node_with(live, health::of_with(live, customizations).as_ref(), info::of(live).as_ref())
+    node_with(
+        live,
+        health::of_with(live, customizations).as_ref(),
+        info::of(live).as_ref(),
+    )
 }
 
 /// The node of a resource of the Application whose health was judged. Hooks and others that do not count have one in the tree all the same.
-pub fn managed(live: &Object, judged: Option<&Health>, customizations: &Customizations) -> ResourceNode {
-    let health = judged.cloned().or_else(|| health::of_with(live, customizations));
+pub fn managed(
+    live: &Object,
+    judged: Option<&Health>,
+    customizations: &Customizations,
+) -> ResourceNode {
+    let health = judged
+        .cloned()
+        .or_else(|| health::of_with(live, customizations));
     node_with(live, health.as_ref(), info::of(live).as_ref())
 }
 
 fn node_with(live: &Object, health: Option<&Health>, info: Option<&Info>) -> ResourceNode {
     let created = live.creation_timestamp().parse::<jiff::Timestamp>().ok();
-    let mut node = node_of(reference(live), live.resource_version(), created, health, info);
-    node.parent_refs = live.owner_references().iter().map(|owner| owner_reference(live, owner)).collect();
+    let mut node = node_of(
+        reference(live),
+        live.resource_version(),
+        created,
+        health,
+        info,
+    );
+    node.parent_refs = live
+        .owner_references()
+        .iter()
+        .map(|owner| owner_reference(live, owner))
+        .collect();
     node
 }
 
@@ -83,16 +110,35 @@ pub fn summary(tree: &ApplicationTree) -> (Vec<String>, Vec<String>) {
     let (mut images, mut urls) = (BTreeSet::new(), BTreeSet::new());
     for node in &tree.nodes {
         images.extend(node.images.iter().cloned());
-        urls.extend(node.networking_info.iter().flat_map(|n| n.external_urls.iter().cloned()));
+        urls.extend(
+            node.networking_info
+                .iter()
+                .flat_map(|n| n.external_urls.iter().cloned()),
+        );
     }
     (images.into_iter().collect(), urls.into_iter().collect())
 }
 
 /// The identity of an object as readers get it.
 pub fn reference(object: &Object) -> ResourceRef {
-    let Gvk { group, version, kind } = object.gvk();
-    let (namespace, name, uid) = (object.namespace().to_owned(), object.name().to_owned(), object.uid().to_owned());
-    ResourceRef { group, version, kind, namespace, name, uid }
+    let Gvk {
+        group,
+        version,
+        kind,
+    } = object.gvk();
+    let (namespace, name, uid) = (
+        object.namespace().to_owned(),
+        object.name().to_owned(),
+        object.uid().to_owned(),
+    );
+    ResourceRef {
+        group,
+        version,
+        kind,
+        namespace,
+        name,
+        uid,
+    }
 }
 
 /// A health as readers get it.
@@ -105,14 +151,32 @@ pub fn api_health(health: &Health) -> tiphys_api::status::HealthStatus {
 }
 
 fn owner_reference(object: &Object, owner: &tiphys_apimachinery::OwnerReference) -> ResourceRef {
-    let Gvk { group, version, kind } = Gvk::from_api_version(&owner.api_version, &owner.kind);
-    ResourceRef { group, version, kind, namespace: object.namespace().to_owned(), name: owner.name.clone(), uid: owner.uid.clone() }
+    let Gvk {
+        group,
+        version,
+        kind,
+    } = Gvk::from_api_version(&owner.api_version, &owner.kind);
+    ResourceRef {
+        group,
+        version,
+        kind,
+        namespace: object.namespace().to_owned(),
+        name: owner.name.clone(),
+        uid: owner.uid.clone(),
+    }
 }
 
 /// The node of a resource that is not there.
 pub fn missing(desired: &Object) -> ResourceNode {
-    let health = tiphys_api::status::HealthStatus { status: "Missing".to_owned(), ..Default::default() };
-    ResourceNode { resource_ref: reference(desired), health: Some(health), ..ResourceNode::default() }
+    let health = tiphys_api::status::HealthStatus {
+        status: "Missing".to_owned(),
+        ..Default::default()
+    };
+    ResourceNode {
+        resource_ref: reference(desired),
+        health: Some(health),
+        ..ResourceNode::default()
+    }
 }
 
 struct Builder<'a> {
@@ -124,7 +188,12 @@ struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn new(rules: &'a CompareRules, children: &'a dyn Fn(&str) -> Vec<ResourceNode>) -> Self {
-        Self { rules, children, nodes: Vec::new(), by_uid: BTreeMap::new() }
+        Self {
+            rules,
+            children,
+            nodes: Vec::new(),
+            by_uid: BTreeMap::new(),
+        }
     }
 
     fn add(&mut self, mut node: ResourceNode, parent: Option<&ResourceRef>, depth: usize) {
@@ -132,10 +201,22 @@ impl<'a> Builder<'a> {
         if let Some(index) = self.by_uid.get(&this.uid) {
             // A second owner, or a resource that is managed and owned at once.
             let known = &mut self.nodes[*index].parent_refs;
-            known.extend(parent.filter(|p| !known.iter().any(|k| k.uid == p.uid)).cloned());
+            known.extend(
+                parent
+                    .filter(|p| !known.iter().any(|k| k.uid == p.uid))
+                    .cloned(),
+            );
             return;
         }
-        if depth > DEPTH_LIMIT || !permit::resource(self.rules, &this.group, &this.kind, &this.namespace, &this.name) {
+        if depth > DEPTH_LIMIT
+            || !permit::resource(
+                self.rules,
+                &this.group,
+                &this.kind,
+                &this.namespace,
+                &this.name,
+            )
+        {
             return;
         }
         if let Some(parent) = parent {

@@ -19,17 +19,30 @@ pub fn of(
     nobodys: impl IntoIterator<Item = ResourceNode>,
     children: &dyn Fn(&str) -> Vec<ResourceNode>,
 ) -> Vec<ResourceNode> {
-    let Some(orphans) = &rules.project.orphans else { return Vec::new() };
+    let Some(orphans) = &rules.project.orphans else {
+        return Vec::new();
+    };
     let managed: BTreeSet<&ResourceKey> = entries.iter().map(|e| &e.key).collect();
     let mut builder = Builder::new(rules, children);
     for node in nobodys {
         let r = &node.resource_ref;
         let key = ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name);
-        if !r.namespace.is_empty() && !managed.contains(&key) && !is_expected(&key) && !is_ignored(orphans, &key) {
+        if !r.namespace.is_empty()
+            && !managed.contains(&key)
+            && !is_expected(&key)
+            && !is_ignored(orphans, &key)
+        {
             builder.add(node, None, 0);
         }
     }
-    let key = |r: &ResourceRef| (r.group.clone(), r.kind.clone(), r.namespace.clone(), r.name.clone());
+    let key = |r: &ResourceRef| {
+        (
+            r.group.clone(),
+            r.kind.clone(),
+            r.namespace.clone(),
+            r.name.clone(),
+        )
+    };
     builder.nodes.sort_by_cached_key(|n| key(&n.resource_ref));
     builder.nodes
 }
@@ -43,7 +56,8 @@ pub fn condition(count: usize, rules: &CompareRules) -> Option<Condition> {
 
 /// What Kubernetes itself puts into namespaces.
 fn is_expected(key: &ResourceKey) -> bool {
-    let named = |kind: &str, name: &str| key.group.is_empty() && key.kind == kind && key.name == name;
+    let named =
+        |kind: &str, name: &str| key.group.is_empty() && key.kind == kind && key.name == name;
     named("ServiceAccount", "default")
         || named("ConfigMap", "kube-root-ca.crt")
         || (key.namespace == "default" && named("Service", "kubernetes"))
@@ -51,7 +65,9 @@ fn is_expected(key: &ResourceKey) -> bool {
 
 fn is_ignored(rules: &OrphanRules, key: &ResourceKey) -> bool {
     let any_or = |pattern: &str, text: &str| pattern.is_empty() || glob(pattern, text);
-    rules.ignore.iter().any(|r| any_or(&r.kind, &key.kind) && glob(&r.group, &key.group) && any_or(&r.name, &key.name))
+    rules.ignore.iter().any(|r| {
+        any_or(&r.kind, &key.kind) && glob(&r.group, &key.group) && any_or(&r.name, &key.name)
+    })
 }
 
 #[cfg(test)]
@@ -61,20 +77,53 @@ mod tests {
     use tiphys_apimachinery::Gvk;
 
     fn node(group: &str, kind: &str, namespace: &str, name: &str) -> ResourceNode {
-        let (group, kind, namespace, name) = (group.to_owned(), kind.to_owned(), namespace.to_owned(), name.to_owned());
+        let (group, kind, namespace, name) = (
+            group.to_owned(),
+            kind.to_owned(),
+            namespace.to_owned(),
+            name.to_owned(),
+        );
         let uid = format!("uid-{kind}-{name}");
-        ResourceNode { resource_ref: ResourceRef { group, kind, namespace, name, uid, ..Default::default() }, ..Default::default() }
+        ResourceNode {
+            resource_ref: ResourceRef {
+                group,
+                kind,
+                namespace,
+                name,
+                uid,
+                ..Default::default()
+            },
+            ..Default::default()
+        }
     }
 
     fn rules(orphans: Option<OrphanRules>) -> CompareRules {
-        let rules = CompareRules::new(Tracking::annotation("app"), "argocd", "app", "https://kubernetes.default.svc", "prod");
-        CompareRules { project: ProjectRules { orphans, ..ProjectRules::allow_all("team") }, ..rules }
+        let rules = CompareRules::new(
+            Tracking::annotation("app"),
+            "argocd",
+            "app",
+            "https://kubernetes.default.svc",
+            "prod",
+        );
+        CompareRules {
+            project: ProjectRules {
+                orphans,
+                ..ProjectRules::allow_all("team")
+            },
+            ..rules
+        }
     }
 
     fn ignoring(list: &[(&str, &str, &str)]) -> Option<OrphanRules> {
-        let rule =
-            |(group, kind, name): &(&str, &str, &str)| KindRule { group: (*group).into(), kind: (*kind).into(), name: (*name).into() };
-        Some(OrphanRules { warn: true, ignore: list.iter().map(rule).collect() })
+        let rule = |(group, kind, name): &(&str, &str, &str)| KindRule {
+            group: (*group).into(),
+            kind: (*kind).into(),
+            name: (*name).into(),
+        };
+        Some(OrphanRules {
+            warn: true,
+            ignore: list.iter().map(rule).collect(),
+        })
     }
 
     fn found(rules: &CompareRules, nobodys: Vec<ResourceNode>) -> Vec<String> {
@@ -84,7 +133,10 @@ mod tests {
             "uid-Deployment-web" => vec![node("apps", "ReplicaSet", "prod", "web-1")],
             _ => Vec::new(),
         };
-        of(&[mine], rules, nobodys, &children).into_iter().map(|n| n.resource_ref.name).collect()
+        of(&[mine], rules, nobodys, &children)
+            .into_iter()
+            .map(|n| n.resource_ref.name)
+            .collect()
     }
 
     #[test]
@@ -101,16 +153,34 @@ mod tests {
             ]
         };
         assert_eq!(found(&rules(None), all()), Vec::<String>::new());
-        assert_eq!(found(&rules(ignoring(&[])), all()), ["left", "kubernetes", "web", "web-1"]);
-        assert_eq!(found(&rules(ignoring(&[])), vec![node("", "Service", "default", "kubernetes")]), Vec::<String>::new());
+        assert_eq!(
+            found(&rules(ignoring(&[])), all()),
+            ["left", "kubernetes", "web", "web-1"]
+        );
+        assert_eq!(
+            found(
+                &rules(ignoring(&[])),
+                vec![node("", "Service", "default", "kubernetes")]
+            ),
+            Vec::<String>::new()
+        );
         let mut forbidden = rules(ignoring(&[]));
-        forbidden.project.namespace_blacklist = vec![KindRule { group: String::new(), kind: "ConfigMap".into(), name: String::new() }];
+        forbidden.project.namespace_blacklist = vec![KindRule {
+            group: String::new(),
+            kind: "ConfigMap".into(),
+            name: String::new(),
+        }];
         assert_eq!(found(&forbidden, all()), ["kubernetes", "web", "web-1"]);
     }
 
     #[test]
     fn the_list_of_exceptions_has_globs() {
-        let left = || vec![node("", "ConfigMap", "prod", "team-a"), node("apps", "Deployment", "prod", "team-b")];
+        let left = || {
+            vec![
+                node("", "ConfigMap", "prod", "team-a"),
+                node("apps", "Deployment", "prod", "team-b"),
+            ]
+        };
         for (rule, expected) in [
             (("", "ConfigMap", ""), vec!["team-b"]),
             (("", "", ""), vec!["team-b"]),
@@ -118,15 +188,26 @@ mod tests {
             (("apps", "Dep*", "*-b"), vec!["team-a"]),
             (("apps", "ConfigMap", ""), vec!["team-a", "team-b"]),
         ] {
-            assert_eq!(found(&rules(ignoring(&[rule])), left()), expected, "{rule:?}");
+            assert_eq!(
+                found(&rules(ignoring(&[rule])), left()),
+                expected,
+                "{rule:?}"
+            );
         }
     }
 
     #[test]
     fn fact_83_the_condition_counts_them() {
         let told = |count, orphans| condition(count, &rules(orphans)).map(|c| c.message);
-        assert_eq!(told(2, ignoring(&[])).as_deref(), Some("Application has 2 orphaned resources"));
+        assert_eq!(
+            told(2, ignoring(&[])).as_deref(),
+            Some("Application has 2 orphaned resources")
+        );
         assert_eq!((told(0, ignoring(&[])), told(2, None)), (None, None));
-        assert_eq!(told(2, Some(OrphanRules::default())), None, "not to be told");
+        assert_eq!(
+            told(2, Some(OrphanRules::default())),
+            None,
+            "not to be told"
+        );
     }
 }

@@ -7,7 +7,11 @@ use tiphys_api::resource::ResourceNetworkingInfo;
 use tiphys_apimachinery::{Object, quantity::Quantity};
 
 pub fn fill(pod: &Object, info: &mut Info) {
-    let specs = || list(pod, "/spec/initContainers").iter().chain(list(pod, "/spec/containers"));
+    let specs = || {
+        list(pod, "/spec/initContainers")
+            .iter()
+            .chain(list(pod, "/spec/containers"))
+    };
     let images: BTreeSet<&str> = specs().map(|c| text(c, "image")).collect();
     info.images = images.into_iter().map(str::to_owned).collect();
 
@@ -29,8 +33,16 @@ pub fn fill(pod: &Object, info: &mut Info) {
         info.push("cpu", milli_requests(pod, "cpu").to_string());
         info.push("memory", milli_requests(pod, "memory").to_string());
     }
-    let external_urls = info.networking.take().map(|n| n.external_urls).unwrap_or_default();
-    info.networking = Some(ResourceNetworkingInfo { labels: pod.labels(), external_urls, ..Default::default() });
+    let external_urls = info
+        .networking
+        .take()
+        .map(|n| n.external_urls)
+        .unwrap_or_default();
+    info.networking = Some(ResourceNetworkingInfo {
+        labels: pod.labels(),
+        external_urls,
+        ..Default::default()
+    });
 }
 
 struct Summary {
@@ -46,10 +58,18 @@ impl Summary {
             ("", phase) => phase,
             (reason, _) => reason,
         };
-        let gated = condition(pod, "PodScheduled").is_some_and(|c| text(c, "reason") == "SchedulingGated");
-        let sidecars = list(pod, "/spec/initContainers").iter().filter(|c| is_sidecar(c)).count();
+        let gated =
+            condition(pod, "PodScheduled").is_some_and(|c| text(c, "reason") == "SchedulingGated");
+        let sidecars = list(pod, "/spec/initContainers")
+            .iter()
+            .filter(|c| is_sidecar(c))
+            .count();
         Self {
-            reason: if gated { "SchedulingGated".to_owned() } else { reason.to_owned() },
+            reason: if gated {
+                "SchedulingGated".to_owned()
+            } else {
+                reason.to_owned()
+            },
             ready: 0,
             total: list(pod, "/spec/containers").len() + sidecars,
             restarts: 0,
@@ -59,10 +79,15 @@ impl Summary {
     /// Returns whether the Pod still waits for an init container.
     fn read_init_containers(&mut self, pod: &Object) -> bool {
         let specs = list(pod, "/spec/initContainers");
-        for (index, status) in list(pod, "/status/initContainerStatuses").iter().enumerate() {
+        for (index, status) in list(pod, "/status/initContainerStatuses")
+            .iter()
+            .enumerate()
+        {
             self.restarts += number(status, "/restartCount");
             let terminated = status.pointer("/state/terminated").filter(|t| !t.is_null());
-            let sidecar = specs.iter().any(|c| text(c, "name") == text(status, "name") && is_sidecar(c));
+            let sidecar = specs
+                .iter()
+                .any(|c| text(c, "name") == text(status, "name") && is_sidecar(c));
             if terminated.is_some_and(|t| number(t, "/exitCode") == 0) {
                 continue;
             }
@@ -73,7 +98,9 @@ impl Summary {
             let waiting = text_at(status, "/state/waiting/reason");
             self.reason = match terminated {
                 Some(terminated) => format!("Init:{}", end_of(terminated)),
-                None if !waiting.is_empty() && waiting != "PodInitializing" => format!("Init:{waiting}"),
+                None if !waiting.is_empty() && waiting != "PodInitializing" => {
+                    format!("Init:{waiting}")
+                }
                 None => format!("Init:{index}/{}", specs.len()),
             };
             return true;
@@ -89,9 +116,15 @@ impl Summary {
             let waiting = text_at(status, "/state/waiting/reason");
             if !waiting.is_empty() {
                 waiting.clone_into(&mut self.reason);
-            } else if let Some(terminated) = status.pointer("/state/terminated").filter(|t| !t.is_null()) {
+            } else if let Some(terminated) =
+                status.pointer("/state/terminated").filter(|t| !t.is_null())
+            {
                 self.reason = end_of(terminated);
-            } else if flag(status, "ready") && status.pointer("/state/running").is_some_and(|r| !r.is_null()) {
+            } else if flag(status, "ready")
+                && status
+                    .pointer("/state/running")
+                    .is_some_and(|r| !r.is_null())
+            {
                 running = true;
                 self.ready += 1;
             }
@@ -133,10 +166,19 @@ fn is_sidecar(container: &Value) -> bool {
 fn milli_requests(pod: &Object, resource: &str) -> i64 {
     let quantity = |value: Option<&Value>| match value {
         Some(Value::String(text)) => text.parse::<Quantity>().map_or(0, |q| q.milli_value()),
-        Some(Value::Number(n)) => n.to_string().parse::<Quantity>().map_or(0, |q| q.milli_value()),
+        Some(Value::Number(n)) => n
+            .to_string()
+            .parse::<Quantity>()
+            .map_or(0, |q| q.milli_value()),
         _ => 0,
     };
-    let request = |container: &Value| quantity(container.pointer("/resources/requests").and_then(|r| r.get(resource)));
+    let request = |container: &Value| {
+        quantity(
+            container
+                .pointer("/resources/requests")
+                .and_then(|r| r.get(resource)),
+        )
+    };
     let (mut sidecars, mut start) = (0, 0);
     for container in list(pod, "/spec/initContainers") {
         if is_sidecar(container) {
@@ -146,18 +188,32 @@ fn milli_requests(pod: &Object, resource: &str) -> i64 {
             start = start.max(sidecars + request(container));
         }
     }
-    let running: i64 = sidecars + list(pod, "/spec/containers").iter().map(request).sum::<i64>();
-    let for_pod = pod.pointer("/spec/resources/requests").and_then(|r| r.get(resource));
-    let wanted = if for_pod.is_some() { quantity(for_pod) } else { running.max(start) };
+    let running: i64 = sidecars
+        + list(pod, "/spec/containers")
+            .iter()
+            .map(request)
+            .sum::<i64>();
+    let for_pod = pod
+        .pointer("/spec/resources/requests")
+        .and_then(|r| r.get(resource));
+    let wanted = if for_pod.is_some() {
+        quantity(for_pod)
+    } else {
+        running.max(start)
+    };
     wanted + quantity(pod.pointer("/spec/overhead").and_then(|o| o.get(resource)))
 }
 
 fn list<'a>(pod: &'a Object, pointer: &str) -> &'a [Value] {
-    pod.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    pod.pointer(pointer)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
 }
 
 fn condition<'a>(pod: &'a Object, kind: &str) -> Option<&'a Value> {
-    list(pod, "/status/conditions").iter().find(|c| text(c, "type") == kind)
+    list(pod, "/status/conditions")
+        .iter()
+        .find(|c| text(c, "type") == kind)
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {

@@ -24,7 +24,9 @@ pub enum SyncStatus {
 }
 
 /// How well a resource or an Application is. Ordered from better to worse, so that the worst of many is their maximum.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub enum HealthStatus {
     Healthy,
     Suspended,
@@ -118,16 +120,30 @@ impl From<Diff> for DiffText {
         let text = |document: &Value| PackedText::new(&document.to_string());
         let normalized_live = text(&diff.normalized_live);
         let same = diff.normalized_live == diff.predicted_live;
-        let predicted_live = if same { normalized_live.clone() } else { text(&diff.predicted_live) };
-        Self { modified: diff.modified, normalized_live, predicted_live }
+        let predicted_live = if same {
+            normalized_live.clone()
+        } else {
+            text(&diff.predicted_live)
+        };
+        Self {
+            modified: diff.modified,
+            normalized_live,
+            predicted_live,
+        }
     }
 }
 
 impl DiffText {
     /// The documents as trees again.
     pub fn read(&self) -> Diff {
-        let tree = |text: &PackedText| Arc::new(serde_json::from_str(&text.read()).expect("written by us"));
-        Diff { modified: self.modified, normalized_live: tree(&self.normalized_live), predicted_live: tree(&self.predicted_live) }
+        let tree = |text: &PackedText| {
+            Arc::new(serde_json::from_str(&text.read()).expect("written by us"))
+        };
+        Diff {
+            modified: self.modified,
+            normalized_live: tree(&self.normalized_live),
+            predicted_live: tree(&self.predicted_live),
+        }
     }
 }
 
@@ -142,7 +158,10 @@ pub struct Desired {
 
 impl From<Vec<Object>> for Desired {
     fn from(objects: Vec<Object>) -> Self {
-        Self { objects: objects.into_iter().map(|o| Arc::new(o.into())).collect(), errors: Vec::new() }
+        Self {
+            objects: objects.into_iter().map(|o| Arc::new(o.into())).collect(),
+            errors: Vec::new(),
+        }
     }
 }
 
@@ -178,7 +197,12 @@ pub struct Entry {
 
 impl Entry {
     /// A pair about which nothing is decided yet.
-    pub fn new(key: ResourceKey, gvk: Gvk, desired: Option<Arc<Kept>>, live: Option<Arc<Kept>>) -> Self {
+    pub fn new(
+        key: ResourceKey,
+        gvk: Gvk,
+        desired: Option<Arc<Kept>>,
+        live: Option<Arc<Kept>>,
+    ) -> Self {
         Self {
             key,
             gvk,
@@ -233,13 +257,22 @@ pub struct Comparison {
 impl Comparison {
     /// Whether it says the same of the same resources as another, in which nothing was judged anew.
     pub fn has_entries_of(&self, other: &Self) -> bool {
-        self.entries.len() == other.entries.len() && self.entries.iter().zip(&other.entries).all(|(a, b)| Arc::ptr_eq(a, b))
+        self.entries.len() == other.entries.len()
+            && self
+                .entries
+                .iter()
+                .zip(&other.entries)
+                .all(|(a, b)| Arc::ptr_eq(a, b))
     }
 
     /// Lets all its objects rest: nobody will look into them soon.
     pub fn rest(&self) {
         self.basis.targets.rest();
-        self.entries.iter().flat_map(|e| [&e.desired, &e.live]).flatten().for_each(|o| o.rest());
+        self.entries
+            .iter()
+            .flat_map(|e| [&e.desired, &e.live])
+            .flatten()
+            .for_each(|o| o.rest());
     }
 }
 
@@ -255,13 +288,19 @@ pub(crate) struct Basis {
 
 impl Health {
     pub fn new(status: HealthStatus, message: impl Into<String>) -> Self {
-        Self { status, message: message.into() }
+        Self {
+            status,
+            message: message.into(),
+        }
     }
 }
 
 impl Condition {
     pub fn new(kind: ConditionType, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
+        Self {
+            kind,
+            message: message.into(),
+        }
     }
 
     /// Errors stop a sync, warnings do not.
@@ -283,9 +322,16 @@ impl SyncStatus {
 impl HealthStatus {
     /// The status of this name.
     pub fn parse(name: &str) -> Option<Self> {
-        [Self::Healthy, Self::Suspended, Self::Progressing, Self::Missing, Self::Degraded, Self::Unknown]
-            .into_iter()
-            .find(|s| s.as_str() == name)
+        [
+            Self::Healthy,
+            Self::Suspended,
+            Self::Progressing,
+            Self::Missing,
+            Self::Degraded,
+            Self::Unknown,
+        ]
+        .into_iter()
+        .find(|s| s.as_str() == name)
     }
 
     pub const fn as_str(self) -> &'static str {

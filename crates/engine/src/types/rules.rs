@@ -94,8 +94,16 @@ pub struct ProjectRules {
 impl ProjectRules {
     /// The `default` project as it is installed: everything is permitted.
     pub fn allow_all(name: &str) -> Self {
-        let any = KindRule { group: "*".into(), kind: "*".into(), name: String::new() };
-        let anywhere = DestinationRule { server: "*".into(), name: String::new(), namespace: "*".into() };
+        let any = KindRule {
+            group: "*".into(),
+            kind: "*".into(),
+            name: String::new(),
+        };
+        let anywhere = DestinationRule {
+            server: "*".into(),
+            name: String::new(),
+            namespace: "*".into(),
+        };
         Self {
             name: name.to_owned(),
             cluster_whitelist: vec![any],
@@ -210,7 +218,13 @@ pub struct CompareRules {
 
 impl CompareRules {
     /// Defaults of a fresh installation for one Application.
-    pub fn new(tracking: Tracking, app_namespace: &str, app_name: &str, dest_server: &str, dest_namespace: &str) -> Self {
+    pub fn new(
+        tracking: Tracking,
+        app_namespace: &str,
+        app_name: &str,
+        dest_server: &str,
+        dest_namespace: &str,
+    ) -> Self {
         Self {
             tracking,
             app_namespace: app_namespace.to_owned(),

@@ -22,7 +22,12 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { steps: 4_000_000, bytes: 24 << 20, kept: 150_000, outputs: 100_000 }
+        Self {
+            steps: 4_000_000,
+            bytes: 24 << 20,
+            kept: 150_000,
+            outputs: 100_000,
+        }
     }
 }
 
@@ -75,7 +80,11 @@ impl Budget {
     }
 
     pub fn kept(&self, kept: usize) -> Result<(), Fault> {
-        if kept > self.limits.kept { ended("the expression calls itself too deeply") } else { Ok(()) }
+        if kept > self.limits.kept {
+            ended("the expression calls itself too deeply")
+        } else {
+            Ok(())
+        }
     }
 
     /// Charges going through all of a value.

@@ -17,14 +17,18 @@ impl<'p> Machine<'p> {
     pub fn go_back(&mut self) -> Stepped<'p> {
         let top = self.choices.len() - 1;
         self.restore(top);
-        let Some(choice) = self.choices.last_mut() else { return Ok(Next::Back) };
+        let Some(choice) = self.choices.last_mut() else {
+            return Ok(Next::Back);
+        };
         if let Some((from, key, value)) = advance(choice)? {
             if let Some(from) = from {
                 self.follow(&from, || key, &value)?;
             }
             return Ok(Next::Give(value));
         }
-        let Some(choice) = self.choices.pop() else { return Ok(Next::Back) };
+        let Some(choice) = self.choices.pop() else {
+            return Ok(Next::Back);
+        };
         match choice.kind {
             Kind::Node(node, env, input) => Ok(Next::Eval(node, env, input)),
             Kind::Collect(values) => {
@@ -33,7 +37,12 @@ impl<'p> Machine<'p> {
                 Ok(Next::Give(list))
             }
             Kind::Reduce(value) | Kind::Last(Some(value)) => Ok(Next::Give(value)),
-            Kind::Alternative { found: false, right, env, input } => Ok(Next::Eval(right, env, input)),
+            Kind::Alternative {
+                found: false,
+                right,
+                env,
+                input,
+            } => Ok(Next::Eval(right, env, input)),
             Kind::Update { value, deleted } => {
                 let value = match deleted.is_empty() {
                     true => value,
@@ -59,14 +68,29 @@ impl<'p> Machine<'p> {
                 break;
             }
             self.restore(top);
-            let Some(choice) = self.choices.pop() else { break };
+            let Some(choice) = self.choices.pop() else {
+                break;
+            };
             match choice.kind {
                 Kind::TryDone(of) => self.choices.truncate(of),
                 Kind::Try { handler: None, .. } => return Ok(Next::Back),
-                Kind::Try { handler: Some(handler), env } => {
-                    return Ok(Next::Eval(handler, env, fault.caught().unwrap_or(Val::Null)));
+                Kind::Try {
+                    handler: Some(handler),
+                    env,
+                } => {
+                    return Ok(Next::Eval(
+                        handler,
+                        env,
+                        fault.caught().unwrap_or(Val::Null),
+                    ));
                 }
-                Kind::Patterns { bind, next, value, input, env } => match self.bind_pattern(bind, next, value, input, env) {
+                Kind::Patterns {
+                    bind,
+                    next,
+                    value,
+                    input,
+                    env,
+                } => match self.bind_pattern(bind, next, value, input, env) {
                     Err(another) => fault = another,
                     stepped => return stepped,
                 },
@@ -88,11 +112,15 @@ fn advance(choice: &mut Choice<'_>) -> Result<Advanced, Fault> {
             (Some(Val::List(list.clone())), Val::count(*at - 1), value)
         }),
         Kind::Map(map, last) => {
-            let next = map.items.range::<str, _>((Excluded(&**last), Unbounded)).next();
-            next.map(|(key, value)| (key.clone(), value.clone())).map(|(key, value)| {
-                *last = key.clone();
-                (Some(Val::Map(map.clone())), Val::Text(key), value)
-            })
+            let next = map
+                .items
+                .range::<str, _>((Excluded(&**last), Unbounded))
+                .next();
+            next.map(|(key, value)| (key.clone(), value.clone()))
+                .map(|(key, value)| {
+                    *last = key.clone();
+                    (Some(Val::Map(map.clone())), Val::Text(key), value)
+                })
         }
         Kind::Range { at, end, step } => {
             let up = order(step, &Val::Int(0));

@@ -4,7 +4,9 @@
 
 use super::{
     fault::{Fault, fail},
-    machine::{After, Callee, Frame, How, Kind, Link, Machine, Matching, NONE, Next, Slot, Stepped},
+    machine::{
+        After, Callee, Frame, How, Kind, Link, Machine, Matching, NONE, Next, Slot, Stepped,
+    },
     node::{Bind, Match, Node, Update},
     paths, prelude,
     text::described,
@@ -38,23 +40,41 @@ impl<'p> Machine<'p> {
             }
             Node::Index(parts) => {
                 self.untracked += 1;
-                self.push(Frame::IndexKey { of: &parts.0, env, input: input.clone() })?;
+                self.push(Frame::IndexKey {
+                    of: &parts.0,
+                    env,
+                    input: input.clone(),
+                })?;
                 Ok(Next::Eval(&parts.1, env, input))
             }
             Node::Slice(parts) => {
                 self.untracked += 1;
-                self.push(Frame::SliceStart { parts, env, input: input.clone() })?;
+                self.push(Frame::SliceStart {
+                    parts,
+                    env,
+                    input: input.clone(),
+                })?;
                 Ok(Next::Eval(&parts.2, env, input))
             }
             Node::If(parts) => {
                 self.untracked += 1;
-                self.push(Frame::Condition { parts, env, input: input.clone() })?;
+                self.push(Frame::Condition {
+                    parts,
+                    env,
+                    input: input.clone(),
+                })?;
                 Ok(Next::Eval(&parts.0, env, input))
             }
             Node::Object(entries) => self.entries(entries, Vec::new(), env, input),
-            Node::Native(native, arguments) => self.arguments(Callee::Native(native, arguments), Vec::new(), env, input),
-            Node::Range(arguments) => self.arguments(Callee::Range(arguments), Vec::new(), env, input),
-            Node::Define(..) | Node::Call(..) | Node::Argument(_) | Node::Prelude(..) => self.call(node, env, input),
+            Node::Native(native, arguments) => {
+                self.arguments(Callee::Native(native, arguments), Vec::new(), env, input)
+            }
+            Node::Range(arguments) => {
+                self.arguments(Callee::Range(arguments), Vec::new(), env, input)
+            }
+            Node::Define(..) | Node::Call(..) | Node::Argument(_) | Node::Prelude(..) => {
+                self.call(node, env, input)
+            }
             _ => self.eval_control(node, env, input),
         }
     }
@@ -68,23 +88,40 @@ impl<'p> Machine<'p> {
                 Ok(Next::Eval(of, env, input))
             }
             Node::Alternative(parts) => {
-                let choice = self.choose(Kind::Alternative { found: false, right: &parts.1, env, input: input.clone() })?;
+                let choice = self.choose(Kind::Alternative {
+                    found: false,
+                    right: &parts.1,
+                    env,
+                    input: input.clone(),
+                })?;
                 self.push(Frame::AlternativeEnd(choice))?;
                 Ok(Next::Eval(&parts.0, env, input))
             }
             Node::Try(parts) => {
-                let choice = self.choose(Kind::Try { handler: parts.1.as_ref(), env })?;
+                let choice = self.choose(Kind::Try {
+                    handler: parts.1.as_ref(),
+                    env,
+                })?;
                 self.push(Frame::TryEnd(choice))?;
                 Ok(Next::Eval(&parts.0, env, input))
             }
             Node::Reduce(fold) | Node::Foreach(fold) => {
                 let reduce = matches!(node, Node::Reduce(_));
-                self.push(Frame::FoldStart { fold, reduce, env, input: input.clone() })?;
+                self.push(Frame::FoldStart {
+                    fold,
+                    reduce,
+                    env,
+                    input: input.clone(),
+                })?;
                 Ok(Next::Eval(&fold.start, env, input))
             }
             Node::Bind(bind) => {
                 self.untracked += 1;
-                self.push(Frame::BindSource { bind, env, input: input.clone() })?;
+                self.push(Frame::BindSource {
+                    bind,
+                    env,
+                    input: input.clone(),
+                })?;
                 Ok(Next::Eval(&bind.source, env, input))
             }
             Node::Label(body) => {
@@ -105,7 +142,9 @@ impl<'p> Machine<'p> {
             }
             Node::GetPath(path) => {
                 self.untracked += 1;
-                self.push(Frame::GetPath { input: input.clone() })?;
+                self.push(Frame::GetPath {
+                    input: input.clone(),
+                })?;
                 Ok(Next::Eval(path, env, input))
             }
             Node::Last(of) => {
@@ -113,9 +152,16 @@ impl<'p> Machine<'p> {
                 self.push(Frame::LastEnd(choice))?;
                 Ok(Next::Eval(of, env, input))
             }
-            Node::Update(Update::Modify, parts) => self.update(How::Modify(&parts.1, env), &parts.0, env, input),
+            Node::Update(Update::Modify, parts) => {
+                self.update(How::Modify(&parts.1, env), &parts.0, env, input)
+            }
             Node::Update(update, parts) => {
-                self.push(Frame::UpdateValue { update: *update, parts, env, input: input.clone() })?;
+                self.push(Frame::UpdateValue {
+                    update: *update,
+                    parts,
+                    env,
+                    input: input.clone(),
+                })?;
                 Ok(Next::Eval(&parts.1, env, input))
             }
             _ => Ok(Next::Give(input)),
@@ -161,14 +207,25 @@ impl<'p> Machine<'p> {
     }
 
     /// Evaluates the arguments that are still missing, from the last to the first, and then calls.
-    pub fn arguments(&mut self, callee: Callee<'p>, mut got: Vec<Val>, env: Link, input: Val) -> Stepped<'p> {
+    pub fn arguments(
+        &mut self,
+        callee: Callee<'p>,
+        mut got: Vec<Val>,
+        env: Link,
+        input: Val,
+    ) -> Stepped<'p> {
         let arguments = callee.arguments();
         while got.len() < arguments.len() {
             let at = arguments.len() - 1 - got.len();
             match self.simple(&arguments[at], env, &input) {
                 Some(value) => got.push(value),
                 None => {
-                    self.push(Frame::Arguments { callee, got, env, input: input.clone() })?;
+                    self.push(Frame::Arguments {
+                        callee,
+                        got,
+                        env,
+                        input: input.clone(),
+                    })?;
                     return Ok(Next::Eval(&arguments[at], env, input));
                 }
             }
@@ -191,14 +248,29 @@ impl<'p> Machine<'p> {
     }
 
     /// Evaluates keys and values of an object in turn.
-    pub fn entries(&mut self, entries: &'p [(Node, Node)], mut got: Vec<Val>, env: Link, input: Val) -> Stepped<'p> {
+    pub fn entries(
+        &mut self,
+        entries: &'p [(Node, Node)],
+        mut got: Vec<Val>,
+        env: Link,
+        input: Val,
+    ) -> Stepped<'p> {
         while got.len() < entries.len() * 2 {
             let (key, value) = &entries[got.len() / 2];
-            let node = if got.len().is_multiple_of(2) { key } else { value };
+            let node = if got.len().is_multiple_of(2) {
+                key
+            } else {
+                value
+            };
             match self.simple(node, env, &input) {
                 Some(value) => got.push(value),
                 None => {
-                    self.push(Frame::Entries { entries, got, env, input: input.clone() })?;
+                    self.push(Frame::Entries {
+                        entries,
+                        got,
+                        env,
+                        input: input.clone(),
+                    })?;
                     return Ok(Next::Eval(node, env, input));
                 }
             }
@@ -208,7 +280,12 @@ impl<'p> Machine<'p> {
         while let (Some(key), Some(value)) = (got.next(), got.next()) {
             match key {
                 Val::Text(key) => drop(map.insert(key, value)),
-                other => return fail(format!("expected a string for object key but got: {}", described(&other))),
+                other => {
+                    return fail(format!(
+                        "expected a string for object key but got: {}",
+                        described(&other)
+                    ));
+                }
             }
         }
         let made = Val::map(map);
@@ -218,7 +295,10 @@ impl<'p> Machine<'p> {
 
     pub fn iterate(&mut self, of: Val) -> Stepped<'p> {
         if matches!(of, Val::List(_) | Val::Map(_)) && self.is_tracked() && !self.is_on_path(&of) {
-            return fail(format!("invalid path on iterating against: {}", described(&of)));
+            return fail(format!(
+                "invalid path on iterating against: {}",
+                described(&of)
+            ));
         }
         match of {
             Val::List(list) => {
@@ -241,12 +321,31 @@ impl<'p> Machine<'p> {
     }
 
     /// Goes on with the pattern `which` of a binding. Where it fails, the next one is tried.
-    pub fn bind_pattern(&mut self, bind: &'p Bind, which: usize, value: Val, input: Val, env: Link) -> Stepped<'p> {
+    pub fn bind_pattern(
+        &mut self,
+        bind: &'p Bind,
+        which: usize,
+        value: Val,
+        input: Val,
+        env: Link,
+    ) -> Stepped<'p> {
         if which + 1 < bind.patterns.len() {
-            self.choose(Kind::Patterns { bind, next: which + 1, value: value.clone(), input: input.clone(), env })?;
+            self.choose(Kind::Patterns {
+                bind,
+                next: which + 1,
+                value: value.clone(),
+                input: input.clone(),
+                env,
+            })?;
         }
         let steps = &bind.patterns[which];
-        self.matching(Matching { steps, current: value, open: Vec::new(), env, after: After::Body(bind, input) })
+        self.matching(Matching {
+            steps,
+            current: value,
+            open: Vec::new(),
+            env,
+            after: After::Body(bind, input),
+        })
     }
 
     pub fn matching(&mut self, mut matching: Matching<'p>) -> Stepped<'p> {
@@ -258,11 +357,14 @@ impl<'p> Machine<'p> {
                 Match::Close => drop(matching.open.pop()),
                 Match::Element(at) => matching.current = element(&open(), *at)?,
                 Match::Field(key) => matching.current = paths::index(&open(), key)?,
-                Match::Bind => matching.env = self.bind(Slot::Value(matching.current.clone()), matching.env)?,
+                Match::Bind => {
+                    matching.env = self.bind(Slot::Value(matching.current.clone()), matching.env)?
+                }
                 Match::Gather { skip, from } => {
                     let mut env = self.up(matching.env, *skip);
                     for hops in from {
-                        let value = hops.map_or(Val::Null, |hops| self.value_of(matching.env, hops));
+                        let value =
+                            hops.map_or(Val::Null, |hops| self.value_of(matching.env, hops));
                         env = self.bind(Slot::Value(value), env)?;
                     }
                     matching.env = env;
@@ -279,8 +381,17 @@ impl<'p> Machine<'p> {
                 self.untracked -= 1;
                 Ok(Next::Eval(&bind.body, matching.env, input))
             }
-            After::Fold { fold, reduce, choice } => {
-                self.push(Frame::FoldUpdate { fold, reduce, env: matching.env, choice })?;
+            After::Fold {
+                fold,
+                reduce,
+                choice,
+            } => {
+                self.push(Frame::FoldUpdate {
+                    fold,
+                    reduce,
+                    env: matching.env,
+                    choice,
+                })?;
                 let so_far = match &self.choices[choice].kind {
                     Kind::Reduce(value) | Kind::Foreach(value) => value.clone(),
                     _ => Val::Null,
@@ -292,7 +403,10 @@ impl<'p> Machine<'p> {
 
     /// Starts an assignment to all paths that a node names.
     pub fn update(&mut self, how: How<'p>, paths: &'p Node, env: Link, input: Val) -> Stepped<'p> {
-        let choice = self.choose(Kind::Update { value: input.clone(), deleted: Vec::new() })?;
+        let choice = self.choose(Kind::Update {
+            value: input.clone(),
+            deleted: Vec::new(),
+        })?;
         self.push(Frame::UpdatePath { how, choice })?;
         self.begin_path(&input)?;
         Ok(Next::Eval(paths, env, input))

@@ -40,12 +40,16 @@ impl Token {
 
 /// Longest first, so that the first that fits is the one.
 const SIGNS: &[&str] = &[
-    "?//", "//=", "|=", "+=", "-=", "*=", "/=", "//", "%=", "==", "!=", ">=", "<=", "..", ".", "|", ",", ";", ":", "(", ")", "[", "]", "{",
-    "}", "?", "+", "-", "*", "/", "%", "=", ">", "<",
+    "?//", "//=", "|=", "+=", "-=", "*=", "/=", "//", "%=", "==", "!=", ">=", "<=", "..", ".", "|",
+    ",", ";", ":", "(", ")", "[", "]", "{", "}", "?", "+", "-", "*", "/", "%", "=", ">", "<",
 ];
 
 pub fn tokens(text: &str) -> Result<Vec<Token>, JqError> {
-    let mut lexer = Lexer { rest: text, tokens: Vec::new(), open: Vec::new() };
+    let mut lexer = Lexer {
+        rest: text,
+        tokens: Vec::new(),
+        open: Vec::new(),
+    };
     while lexer.step()? {}
     match lexer.open.is_empty() {
         true => Ok(lexer.tokens),
@@ -105,7 +109,9 @@ impl Lexer<'_> {
     /// Reads one token. False at the end.
     fn step(&mut self) -> Result<bool, JqError> {
         self.rest = self.rest.trim_start_matches(['\t', '\n', '\r', ' ']);
-        let Some(first) = self.rest.chars().next() else { return Ok(false) };
+        let Some(first) = self.rest.chars().next() else {
+            return Ok(false);
+        };
         match first {
             '#' => self.comment(),
             '"' => {
@@ -170,7 +176,12 @@ impl Lexer<'_> {
 
     fn number(&mut self) -> Result<(), JqError> {
         let length = number_length(self.rest);
-        let length = length.ok_or_else(|| JqError::new(format!("invalid token {:?}", self.rest.split(' ').next().unwrap_or_default())))?;
+        let length = length.ok_or_else(|| {
+            JqError::new(format!(
+                "invalid token {:?}",
+                self.rest.split(' ').next().unwrap_or_default()
+            ))
+        })?;
         let (number, rest) = self.rest.split_at(length);
         self.rest = rest;
         self.tokens.push(Token::Number(number.to_owned()));
@@ -202,7 +213,9 @@ impl Lexer<'_> {
         let mut high = None;
         loop {
             let mut chars = self.rest.chars();
-            let c = chars.next().ok_or_else(|| JqError::new("unterminated string literal"))?;
+            let c = chars
+                .next()
+                .ok_or_else(|| JqError::new("unterminated string literal"))?;
             self.rest = chars.as_str();
             if c != '\\' || !self.rest.starts_with('u') {
                 part.extend(high.take().map(|_| char::REPLACEMENT_CHARACTER));
@@ -241,13 +254,19 @@ impl Lexer<'_> {
             Some('r') => '\r',
             Some('t') => '\t',
             Some('u') => {
-                let digits = self.rest.get(..4).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
+                let digits = self
+                    .rest
+                    .get(..4)
+                    .filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
                 let unit = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
-                let unit = unit.ok_or_else(|| JqError::new("invalid escape sequence \"\\u\" in string literal"))?;
+                let unit = unit.ok_or_else(|| {
+                    JqError::new("invalid escape sequence \"\\u\" in string literal")
+                })?;
                 self.rest = &self.rest[4..];
                 match (high.take(), unit) {
                     (Some(first), 0xdc00..=0xdfff) => {
-                        let c = char::from_u32(0x10000 + ((first - 0xd800) << 10) + (unit - 0xdc00));
+                        let c =
+                            char::from_u32(0x10000 + ((first - 0xd800) << 10) + (unit - 0xdc00));
                         part.extend(c);
                         return Ok(());
                     }
@@ -262,7 +281,11 @@ impl Lexer<'_> {
                     }
                 }
             }
-            Some(c) => return Err(JqError::new(format!("invalid escape sequence \"\\{c}\" in string literal"))),
+            Some(c) => {
+                return Err(JqError::new(format!(
+                    "invalid escape sequence \"\\{c}\" in string literal"
+                )));
+            }
             None => return Err(JqError::new("unterminated string literal")),
         };
         part.push(escaped);
@@ -272,6 +295,10 @@ impl Lexer<'_> {
 
 /// The value of a number token.
 pub fn number(text: &str) -> Val {
-    let text = if text.starts_with('.') { format!("0{text}") } else { text.to_owned() };
+    let text = if text.starts_with('.') {
+        format!("0{text}")
+    } else {
+        text.to_owned()
+    };
     number::parse(&text).unwrap_or(Val::Float(f64::INFINITY))
 }

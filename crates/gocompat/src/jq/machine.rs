@@ -33,27 +33,93 @@ pub enum Frame<'p> {
     Then(&'p Node, Link),
     Field(&'p Val),
     Iterate,
-    IndexKey { of: &'p Node, env: Link, input: Val },
+    IndexKey {
+        of: &'p Node,
+        env: Link,
+        input: Val,
+    },
     IndexAt(Val),
-    SliceStart { parts: &'p (Node, Node, Node), env: Link, input: Val },
-    SliceEnd { of: &'p Node, start: Val, env: Link, input: Val },
-    SliceOf { start: Val, end: Val },
+    SliceStart {
+        parts: &'p (Node, Node, Node),
+        env: Link,
+        input: Val,
+    },
+    SliceEnd {
+        of: &'p Node,
+        start: Val,
+        env: Link,
+        input: Val,
+    },
+    SliceOf {
+        start: Val,
+        end: Val,
+    },
     Collect(usize),
-    Arguments { callee: Callee<'p>, got: Vec<Val>, env: Link, input: Val },
-    Entries { entries: &'p [(Node, Node)], got: Vec<Val>, env: Link, input: Val },
-    Condition { parts: &'p (Node, Node, Node), env: Link, input: Val },
+    Arguments {
+        callee: Callee<'p>,
+        got: Vec<Val>,
+        env: Link,
+        input: Val,
+    },
+    Entries {
+        entries: &'p [(Node, Node)],
+        got: Vec<Val>,
+        env: Link,
+        input: Val,
+    },
+    Condition {
+        parts: &'p (Node, Node, Node),
+        env: Link,
+        input: Val,
+    },
     TryEnd(usize),
     AlternativeEnd(usize),
-    FoldStart { fold: &'p Fold, reduce: bool, env: Link, input: Val },
-    FoldItem { fold: &'p Fold, reduce: bool, env: Link, choice: usize },
-    FoldUpdate { fold: &'p Fold, reduce: bool, env: Link, choice: usize },
-    BindSource { bind: &'p Bind, env: Link, input: Val },
+    FoldStart {
+        fold: &'p Fold,
+        reduce: bool,
+        env: Link,
+        input: Val,
+    },
+    FoldItem {
+        fold: &'p Fold,
+        reduce: bool,
+        env: Link,
+        choice: usize,
+    },
+    FoldUpdate {
+        fold: &'p Fold,
+        reduce: bool,
+        env: Link,
+        choice: usize,
+    },
+    BindSource {
+        bind: &'p Bind,
+        env: Link,
+        input: Val,
+    },
     MatchKey(Box<Matching<'p>>),
-    PathEnd { path: Link, untracked: u32 },
-    GetPath { input: Val },
-    UpdateValue { update: Update, parts: &'p (Node, Node), env: Link, input: Val },
-    UpdatePath { how: How<'p>, choice: usize },
-    UpdateEnd { choice: usize, one: usize, path: Val },
+    PathEnd {
+        path: Link,
+        untracked: u32,
+    },
+    GetPath {
+        input: Val,
+    },
+    UpdateValue {
+        update: Update,
+        parts: &'p (Node, Node),
+        env: Link,
+        input: Val,
+    },
+    UpdatePath {
+        how: How<'p>,
+        choice: usize,
+    },
+    UpdateEnd {
+        choice: usize,
+        one: usize,
+        path: Val,
+    },
     LastEnd(usize),
 }
 
@@ -95,7 +161,11 @@ pub struct Matching<'p> {
 #[derive(Clone)]
 pub enum After<'p> {
     Body(&'p Bind, Val),
-    Fold { fold: &'p Fold, reduce: bool, choice: usize },
+    Fold {
+        fold: &'p Fold,
+        reduce: bool,
+        choice: usize,
+    },
 }
 
 /// Where to go on when there is no other result.
@@ -242,7 +312,9 @@ impl<'p> Machine<'p> {
     }
 
     fn check_kept(&self) -> Result<(), Fault> {
-        self.budget.kept(self.frames.len() + self.bindings.len() + self.path_steps.len() + self.choices.len())
+        self.budget.kept(
+            self.frames.len() + self.bindings.len() + self.path_steps.len() + self.choices.len(),
+        )
     }
 
     /// Adds a choice and says where it stands.
@@ -262,7 +334,9 @@ impl<'p> Machine<'p> {
 
     /// Takes everything back to how it was at this choice.
     pub fn restore(&mut self, choice: usize) {
-        let Some(choice) = self.choices.get(choice) else { return };
+        let Some(choice) = self.choices.get(choice) else {
+            return;
+        };
         self.frames.truncate(choice.frames);
         self.bindings.truncate(choice.bindings);
         self.path_steps.truncate(choice.steps);
@@ -302,21 +376,30 @@ impl<'p> Machine<'p> {
 
     /// Starts to follow a path from a value.
     pub fn begin_path(&mut self, value: &Val) -> Result<(), Fault> {
-        self.push(Frame::PathEnd { path: self.path, untracked: self.untracked })?;
+        self.push(Frame::PathEnd {
+            path: self.path,
+            untracked: self.untracked,
+        })?;
         self.path = NONE;
         self.untracked = 0;
         self.step_path(None, value.clone())
     }
 
     fn step_path(&mut self, key: Option<Val>, value: Val) -> Result<(), Fault> {
-        self.path_steps.push(PathStep { before: self.path, key, value });
+        self.path_steps.push(PathStep {
+            before: self.path,
+            key,
+            value,
+        });
         self.path = link(self.path_steps.len() - 1);
         self.check_kept()
     }
 
     /// Whether the value is the one that the path has led to.
     pub fn is_on_path(&self, value: &Val) -> bool {
-        self.path_steps.get(self.path as usize).is_some_and(|step| step.value.is_same(value))
+        self.path_steps
+            .get(self.path as usize)
+            .is_some_and(|step| step.value.is_same(value))
     }
 
     /// Follows a step from a value, if a path is followed.
@@ -338,14 +421,20 @@ impl<'p> Machine<'p> {
         if !self.is_on_path(from) {
             return fail(format!("invalid path against: {}", described(from)));
         }
-        keys.iter().try_for_each(|key| self.step_path(Some(key.clone()), to.clone()))
+        keys.iter()
+            .try_for_each(|key| self.step_path(Some(key.clone()), to.clone()))
     }
 
     /// The path that was followed, as a list of keys.
     pub fn followed(&mut self) -> Result<Val, Fault> {
         let mut keys = Vec::new();
         let mut at = self.path;
-        while let Some(PathStep { before, key: Some(key), .. }) = self.path_steps.get(at as usize) {
+        while let Some(PathStep {
+            before,
+            key: Some(key),
+            ..
+        }) = self.path_steps.get(at as usize)
+        {
             keys.push(key.clone());
             at = *before;
         }
@@ -359,7 +448,13 @@ impl<'p> Machine<'p> {
     /// The value at a key, one step further on the path.
     pub fn index(&mut self, of: &Val, key: &Val) -> Stepped<'p> {
         let value = paths::index(of, key)?;
-        if !matches!((of, key), (Val::List(_) | Val::Map(_) | Val::Null, Val::Int(_) | Val::Text(_))) {
+        if !matches!(
+            (of, key),
+            (
+                Val::List(_) | Val::Map(_) | Val::Null,
+                Val::Int(_) | Val::Text(_)
+            )
+        ) {
             self.budget.walk(of)?;
             self.budget.made(&value)?;
         }

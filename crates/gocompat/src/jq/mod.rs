@@ -37,7 +37,10 @@ pub struct JqError {
 
 impl JqError {
     fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), stopped: false }
+        Self {
+            text: text.into(),
+            stopped: false,
+        }
     }
 
     /// Whether the program was stopped at one of its limits.
@@ -61,14 +64,19 @@ pub struct Program(node::Node);
 impl Program {
     pub fn parse(text: &str) -> Result<Self, JqError> {
         if text.len() > MAX_LENGTH {
-            return Err(JqError::new(format!("an expression may have {MAX_LENGTH} bytes")));
+            return Err(JqError::new(format!(
+                "an expression may have {MAX_LENGTH} bytes"
+            )));
         }
         parser::parse(text).map(Self)
     }
 
     /// The results for an input. The error that ended them comes last.
     pub fn run(&self, input: &Value, limits: Limits) -> Results<'_> {
-        Results { machine: Some(machine::Machine::new(&self.0, input.into(), limits)), left: limits.steps }
+        Results {
+            machine: Some(machine::Machine::new(&self.0, input.into(), limits)),
+            left: limits.steps,
+        }
     }
 }
 
@@ -100,7 +108,10 @@ impl Iterator for Results<'_> {
             }
             Err(fault) => {
                 self.machine = None;
-                Some(Err(JqError { text: fault.message(), stopped: matches!(fault, fault::Fault::Ended(_)) }))
+                Some(Err(JqError {
+                    text: fault.message(),
+                    stopped: matches!(fault, fault::Fault::Ended(_)),
+                }))
             }
         }
     }

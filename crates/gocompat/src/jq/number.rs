@@ -39,7 +39,11 @@ pub fn as_int(value: &Val) -> Option<i64> {
         Val::Int(n) => Some(*n),
         Val::Float(f) if f.is_nan() => Some(i64::MIN),
         Val::Float(f) => Some(*f as i64),
-        Val::Big(n) => Some(if **n > BigInt::ZERO { i64::MAX } else { i64::MIN }),
+        Val::Big(n) => Some(if **n > BigInt::ZERO {
+            i64::MAX
+        } else {
+            i64::MIN
+        }),
         _ => None,
     }
 }
@@ -91,13 +95,19 @@ fn numeric(
             Some(n) => Val::Int(n),
             None => big(large((*a).into(), (*b).into())),
         }),
-        (Val::Float(_), _) | (_, Val::Float(_)) => Some(Val::Float(float_op(as_float(l)?, as_float(r)?))),
+        (Val::Float(_), _) | (_, Val::Float(_)) => {
+            Some(Val::Float(float_op(as_float(l)?, as_float(r)?)))
+        }
         _ => Some(big(large(whole(l)?, whole(r)?))),
     }
 }
 
 fn mismatch(verb: &str, l: &Val, r: &Val) -> Out {
-    fail(format!("cannot {verb}: {} and {}", described(l), described(r)))
+    fail(format!(
+        "cannot {verb}: {} and {}",
+        described(l),
+        described(r)
+    ))
 }
 
 pub fn add(l: &Val, r: &Val) -> Out {
@@ -126,7 +136,12 @@ pub fn subtract(l: &Val, r: &Val) -> Out {
         return Ok(difference);
     }
     match (l.as_list(), r.as_list()) {
-        (Some(a), Some(b)) => Ok(Val::list(a.iter().filter(|x| !b.iter().any(|y| order(x, y).is_eq())).cloned().collect())),
+        (Some(a), Some(b)) => Ok(Val::list(
+            a.iter()
+                .filter(|x| !b.iter().any(|y| order(x, y).is_eq()))
+                .cloned()
+                .collect(),
+        )),
         _ => mismatch("subtract", l, r),
     }
 }
@@ -137,7 +152,9 @@ pub fn multiply(l: &Val, r: &Val) -> Out {
     }
     match (l, r) {
         (Val::Map(a), Val::Map(b)) => Ok(Val::map(merged(&a.items, &b.items))),
-        (Val::Text(text), times) | (times, Val::Text(text)) if times.is_number() => repeat(text, float(times)),
+        (Val::Text(text), times) | (times, Val::Text(text)) if times.is_number() => {
+            repeat(text, float(times))
+        }
         _ => mismatch("multiply", l, r),
     }
 }
@@ -160,7 +177,10 @@ fn repeat(text: &Arc<str>, times: f64) -> Out {
     }
     let count = times.min(f64::from(i32::MAX)) as u64;
     if text.len() as u64 * count >= MAX_REPEATED {
-        let (text, times) = (preview(&Val::Text(text.clone())), preview(&Val::Float(times)));
+        let (text, times) = (
+            preview(&Val::Text(text.clone())),
+            preview(&Val::Float(times)),
+        );
         return fail(format!("repeat string result too large: {text} * {times}"));
     }
     Ok(Val::text(text.repeat(count as usize)))
@@ -169,7 +189,9 @@ fn repeat(text: &Arc<str>, times: f64) -> Out {
 /// How long the text is that a multiplication would make.
 pub fn repeated_length(l: &Val, r: &Val) -> u64 {
     match (l, r) {
-        (Val::Text(text), times) | (times, Val::Text(text)) if times.is_number() => text.len() as u64 * float(times).max(0.0) as u32 as u64,
+        (Val::Text(text), times) | (times, Val::Text(text)) if times.is_number() => {
+            text.len() as u64 * float(times).max(0.0) as u32 as u64
+        }
         _ => 0,
     }
 }
@@ -179,11 +201,21 @@ pub fn divide(l: &Val, r: &Val) -> Out {
         (Val::Text(text), Val::Text(_)) if text.is_empty() => return Ok(Val::list(Vec::new())),
         (Val::Text(text), Val::Text(separator)) => return Ok(split(text, separator)),
         _ if !l.is_number() || !r.is_number() => return mismatch("divide", l, r),
-        _ if float(r) == 0.0 => return fail(format!("cannot divide {} by: {}", described(l), described(r))),
+        _ if float(r) == 0.0 => {
+            return fail(format!(
+                "cannot divide {} by: {}",
+                described(l),
+                described(r)
+            ));
+        }
         _ => {}
     }
     match (l, r) {
-        (Val::Int(a), Val::Int(b)) if *b != -1 => Ok(if a % b == 0 { Val::Int(a / b) } else { Val::Float(*a as f64 / *b as f64) }),
+        (Val::Int(a), Val::Int(b)) if *b != -1 => Ok(if a % b == 0 {
+            Val::Int(a / b)
+        } else {
+            Val::Float(*a as f64 / *b as f64)
+        }),
         _ => Ok(match (whole(l), whole(r)) {
             (Some(a), Some(b)) if (&a % &b) == BigInt::ZERO => big(a / b),
             _ => Val::Float(float(l) / float(r)),
@@ -199,7 +231,11 @@ pub fn modulo(l: &Val, r: &Val) -> Out {
         && let (Some(a), Some(b)) = (whole(l), whole(r))
     {
         return match b == BigInt::ZERO {
-            true => fail(format!("cannot modulo {} by: {}", described(l), described(r))),
+            true => fail(format!(
+                "cannot modulo {} by: {}",
+                described(l),
+                described(r)
+            )),
             false => Ok(big(a % b)),
         };
     }
@@ -210,7 +246,11 @@ pub fn modulo(l: &Val, r: &Val) -> Out {
     match whole(r) {
         0 => {
             let (l, r) = (Val::Float(float(l)), Val::Float(float(r)));
-            fail(format!("cannot modulo {} by: {}", described(&l), described(&r)))
+            fail(format!(
+                "cannot modulo {} by: {}",
+                described(&l),
+                described(&r)
+            ))
         }
         by => Ok(Val::Int(whole(l).wrapping_rem(by))),
     }
@@ -218,7 +258,9 @@ pub fn modulo(l: &Val, r: &Val) -> Out {
 
 pub fn negate(value: &Val) -> Out {
     match value {
-        Val::Int(n) => Ok(n.checked_neg().map_or_else(|| big(-BigInt::from(*n)), Val::Int)),
+        Val::Int(n) => Ok(n
+            .checked_neg()
+            .map_or_else(|| big(-BigInt::from(*n)), Val::Int)),
         Val::Float(f) => Ok(Val::Float(-f)),
         Val::Big(n) => Ok(big(-(**n).clone())),
         other => fail(format!("cannot negate: {}", described(other))),
@@ -236,5 +278,9 @@ pub fn split(text: &str, separator: &str) -> Val {
 
 /// How many parts [`split`] makes.
 pub fn parts(text: &str, separator: &str) -> usize {
-    if separator.is_empty() { text.len() } else { text.matches(separator).count() + 1 }
+    if separator.is_empty() {
+        text.len()
+    } else {
+        text.matches(separator).count() + 1
+    }
 }

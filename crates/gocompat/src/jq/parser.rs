@@ -61,7 +61,13 @@ fn binary(token: &Token) -> Option<(&str, u8)> {
 
 impl<'t> Parser<'t> {
     pub fn new(tokens: &'t [Token]) -> Self {
-        Self { tokens, at: 0, depth: 0, parts: 0, scope: Vec::new() }
+        Self {
+            tokens,
+            at: 0,
+            depth: 0,
+            parts: 0,
+            scope: Vec::new(),
+        }
     }
 
     pub fn peek(&self) -> Option<&'t Token> {
@@ -99,11 +105,19 @@ impl<'t> Parser<'t> {
     }
 
     pub fn expect(&mut self, sign: &str) -> Result<(), JqError> {
-        if self.takes(sign) { Ok(()) } else { self.unexpected() }
+        if self.takes(sign) {
+            Ok(())
+        } else {
+            self.unexpected()
+        }
     }
 
     pub fn expect_word(&mut self, word: &str) -> Result<(), JqError> {
-        if self.takes_word(word) { Ok(()) } else { self.unexpected() }
+        if self.takes_word(word) {
+            Ok(())
+        } else {
+            self.unexpected()
+        }
     }
 
     pub fn variable(&mut self) -> Result<String, JqError> {
@@ -118,7 +132,11 @@ impl<'t> Parser<'t> {
 
     pub fn enter(&mut self) -> Result<(), JqError> {
         self.depth += 1;
-        if self.depth > MAX_DEPTH { Err(JqError::new("the expression is nested too deeply")) } else { Ok(()) }
+        if self.depth > MAX_DEPTH {
+            Err(JqError::new("the expression is nested too deeply"))
+        } else {
+            Ok(())
+        }
     }
 
     pub fn leave(&mut self) {
@@ -128,7 +146,11 @@ impl<'t> Parser<'t> {
     /// Counts what makes the tree deeper without nesting in the text.
     pub fn part(&mut self) -> Result<(), JqError> {
         self.parts += 1;
-        if self.parts > MAX_PARTS { Err(JqError::new("the expression has too many parts")) } else { Ok(()) }
+        if self.parts > MAX_PARTS {
+            Err(JqError::new("the expression has too many parts"))
+        } else {
+            Ok(())
+        }
     }
 
     /// Parses with more names, which are gone afterwards.
@@ -158,7 +180,10 @@ impl<'t> Parser<'t> {
         }
         self.leave();
         let last = parts.pop().expect("a list of parts starts with one");
-        Ok(parts.into_iter().rev().fold(last, |then, first| Node::pipe(first, then)))
+        Ok(parts
+            .into_iter()
+            .rev()
+            .fold(last, |then, first| Node::pipe(first, then)))
     }
 
     fn comma(&mut self) -> Parsed {
@@ -168,7 +193,10 @@ impl<'t> Parser<'t> {
             parts.push(self.operand()?);
         }
         let last = parts.pop().expect("a list of parts starts with one");
-        Ok(parts.into_iter().rev().fold(last, |b, a| Node::Comma(Box::new((a, b)))))
+        Ok(parts
+            .into_iter()
+            .rev()
+            .fold(last, |b, a| Node::Comma(Box::new((a, b)))))
     }
 
     /// What stands between commas. Definitions, labels and bindings take in all that follows.
@@ -179,7 +207,9 @@ impl<'t> Parser<'t> {
         if self.takes_word("label") {
             let name = self.variable()?;
             self.expect("|")?;
-            return Ok(Node::Label(Box::new(self.with([Name::Label(name)], Self::query)?)));
+            return Ok(Node::Label(Box::new(
+                self.with([Name::Label(name)], Self::query)?,
+            )));
         }
         let source = self.expression(0)?;
         if !self.takes_word("as") {
@@ -188,7 +218,11 @@ impl<'t> Parser<'t> {
         let (patterns, names) = self.patterns()?;
         self.expect("|")?;
         let body = self.with(names, Self::query)?;
-        Ok(Node::Bind(Box::new(Bind { source, patterns, body })))
+        Ok(Node::Bind(Box::new(Bind {
+            source,
+            patterns,
+            body,
+        })))
     }
 
     /// What follows `def`.
@@ -215,7 +249,9 @@ impl<'t> Parser<'t> {
         }
         self.expect(":")?;
         let function = Name::Function(name.clone(), arguments.len());
-        let body = self.with([function.clone()], |parser| parser.body(&arguments, Self::query))?;
+        let body = self.with([function.clone()], |parser| {
+            parser.body(&arguments, Self::query)
+        })?;
         self.expect(";")?;
         let rest = self.with([function], Self::query)?;
         self.leave();
@@ -223,16 +259,37 @@ impl<'t> Parser<'t> {
     }
 
     /// The body of a function: its arguments are bound as functions, and those with a `$` as variables too.
-    pub fn body(&mut self, arguments: &[(String, bool)], parse: impl FnOnce(&mut Self) -> Parsed) -> Parsed {
-        let values: Vec<&String> = arguments.iter().filter(|(_, value)| *value).map(|(name, _)| name).collect();
-        let closures = arguments.iter().map(|(name, _)| Name::Argument(name.clone()));
+    pub fn body(
+        &mut self,
+        arguments: &[(String, bool)],
+        parse: impl FnOnce(&mut Self) -> Parsed,
+    ) -> Parsed {
+        let values: Vec<&String> = arguments
+            .iter()
+            .filter(|(_, value)| *value)
+            .map(|(name, _)| name)
+            .collect();
+        let closures = arguments
+            .iter()
+            .map(|(name, _)| Name::Argument(name.clone()));
         let variables = values.iter().map(|name| Name::Variable((*name).clone()));
         let body = self.with(closures.chain(variables), parse)?;
-        Ok(values.iter().enumerate().rev().fold(body, |body, (bound, name)| {
-            let place = arguments.iter().rposition(|(n, _)| n == *name).expect("it is one of the arguments");
-            let source = Node::Argument(arguments.len() - 1 - place + bound);
-            Node::Bind(Box::new(Bind { source, patterns: vec![vec![Match::Bind]], body }))
-        }))
+        Ok(values
+            .iter()
+            .enumerate()
+            .rev()
+            .fold(body, |body, (bound, name)| {
+                let place = arguments
+                    .iter()
+                    .rposition(|(n, _)| n == *name)
+                    .expect("it is one of the arguments");
+                let source = Node::Argument(arguments.len() - 1 - place + bound);
+                Node::Bind(Box::new(Bind {
+                    source,
+                    patterns: vec![vec![Match::Bind]],
+                    body,
+                }))
+            }))
     }
 
     pub fn expression(&mut self, weakest: u8) -> Parsed {
@@ -257,7 +314,11 @@ impl<'t> Parser<'t> {
                 self.expression(strength + 1)?
             };
             left = combine(operator, left, right);
-            strongest = if matches!(strength, 2 | 5) { strength - 1 } else { strength };
+            strongest = if matches!(strength, 2 | 5) {
+                strength - 1
+            } else {
+                strength
+            };
         }
         Ok(left)
     }
@@ -278,7 +339,9 @@ impl<'t> Parser<'t> {
         }
         match builtins::find(name, arguments)? {
             Some(node) => Ok(node),
-            None => Err(JqError::new(format!("function not defined: {name}/{count}"))),
+            None => Err(JqError::new(format!(
+                "function not defined: {name}/{count}"
+            ))),
         }
     }
 }
@@ -288,15 +351,32 @@ fn combine(operator: &str, left: Node, right: Node) -> Node {
     let both = |left, right| Box::new((left, right));
     match operator {
         "//" => Node::Alternative(both(left, right)),
-        "or" => Node::condition(left, truth(true), Node::condition(right, truth(true), truth(false))),
-        "and" => Node::condition(left, Node::condition(right, truth(true), truth(false)), truth(false)),
+        "or" => Node::condition(
+            left,
+            truth(true),
+            Node::condition(right, truth(true), truth(false)),
+        ),
+        "and" => Node::condition(
+            left,
+            Node::condition(right, truth(true), truth(false)),
+            truth(false),
+        ),
         "=" => match left.known_path() {
-            Some(path) => Node::call(builtins::native("setpath", 2), [Node::Const(Val::list(path)), right]),
+            Some(path) => Node::call(
+                builtins::native("setpath", 2),
+                [Node::Const(Val::list(path)), right],
+            ),
             None => Node::Update(Update::Set, both(left, right)),
         },
         "|=" => Node::Update(Update::Modify, both(left, right)),
-        operator => match operator.strip_suffix('=').filter(|o| !matches!(*o, "=" | "!" | "<" | ">")) {
-            Some(operator) => Node::Update(Update::With(builtins::operator(operator)), both(left, right)),
+        operator => match operator
+            .strip_suffix('=')
+            .filter(|o| !matches!(*o, "=" | "!" | "<" | ">"))
+        {
+            Some(operator) => Node::Update(
+                Update::With(builtins::operator(operator)),
+                both(left, right),
+            ),
             None => Node::call(builtins::operator(operator), [left, right]),
         },
     }

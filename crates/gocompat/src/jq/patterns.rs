@@ -33,8 +33,14 @@ impl Parser<'_> {
             }
         }
         let gathered = patterns.into_iter().map(|(mut pattern, names)| {
-            let from = all.iter().map(|name| names.iter().rev().position(|n| n == name)).collect();
-            pattern.push(Match::Gather { skip: names.len(), from });
+            let from = all
+                .iter()
+                .map(|name| names.iter().rev().position(|n| n == name))
+                .collect();
+            pattern.push(Match::Gather {
+                skip: names.len(),
+                from,
+            });
             pattern
         });
         Ok((gathered.collect(), all))
@@ -47,7 +53,11 @@ impl Parser<'_> {
         Ok(steps)
     }
 
-    fn pattern_into(&mut self, names: &mut Vec<Name>, steps: &mut Vec<Match>) -> Result<(), JqError> {
+    fn pattern_into(
+        &mut self,
+        names: &mut Vec<Name>,
+        steps: &mut Vec<Match>,
+    ) -> Result<(), JqError> {
         self.enter()?;
         if self.takes("[") {
             steps.push(Match::Open);
@@ -78,7 +88,11 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn pattern_entry(&mut self, names: &mut Vec<Name>, steps: &mut Vec<Match>) -> Result<(), JqError> {
+    fn pattern_entry(
+        &mut self,
+        names: &mut Vec<Name>,
+        steps: &mut Vec<Match>,
+    ) -> Result<(), JqError> {
         let mut field = |key: &str| steps.push(Match::Field(Val::text(key)));
         match self.peek() {
             Some(Token::Variable(name)) => {
@@ -94,10 +108,12 @@ impl Parser<'_> {
                 self.at += 1;
                 field(name);
             }
-            Some(Token::TextStart) => match self.with(names.clone(), |parser| parser.string(None))? {
-                Node::Const(key) => steps.push(Match::Field(key)),
-                key => steps.push(Match::Computed(key)),
-            },
+            Some(Token::TextStart) => {
+                match self.with(names.clone(), |parser| parser.string(None))? {
+                    Node::Const(key) => steps.push(Match::Field(key)),
+                    key => steps.push(Match::Computed(key)),
+                }
+            }
             Some(Token::Sign("(")) => {
                 self.at += 1;
                 steps.push(Match::Computed(self.with(names.clone(), Self::query)?));

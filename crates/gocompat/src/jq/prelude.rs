@@ -125,11 +125,15 @@ const SOURCES: &[Source] = &[
 static BODIES: LazyLock<Vec<Node>> = LazyLock::new(|| SOURCES.iter().map(parse).collect());
 
 pub fn place(name: &str, arity: usize) -> Option<usize> {
-    SOURCES.iter().position(|(known, arguments, _)| *known == name && arguments.len() == arity)
+    SOURCES
+        .iter()
+        .position(|(known, arguments, _)| *known == name && arguments.len() == arity)
 }
 
 pub fn names() -> impl Iterator<Item = (&'static str, usize)> {
-    SOURCES.iter().map(|(name, arguments, _)| (*name, arguments.len()))
+    SOURCES
+        .iter()
+        .map(|(name, arguments, _)| (*name, arguments.len()))
 }
 
 /// The function at a place. Its arguments are bound, in order.
@@ -138,8 +142,15 @@ pub fn body(place: usize) -> &'static Node {
 }
 
 fn parse((name, arguments, source): &Source) -> Node {
-    let arguments: Vec<(String, bool)> =
-        arguments.iter().map(|name| (name.trim_start_matches('$').to_owned(), name.starts_with('$'))).collect();
+    let arguments: Vec<(String, bool)> = arguments
+        .iter()
+        .map(|name| {
+            (
+                name.trim_start_matches('$').to_owned(),
+                name.starts_with('$'),
+            )
+        })
+        .collect();
     let tokens = super::lexer::tokens(source).expect("the prelude is written here");
     let mut parser = Parser::new(&tokens);
     let parsed = parser.body(&arguments, Parser::query);

@@ -13,7 +13,9 @@ use super::{
 
 impl<'p> Machine<'p> {
     pub fn resume(&mut self, value: Val) -> Stepped<'p> {
-        let Some(frame) = self.pop() else { return Ok(Next::Back) };
+        let Some(frame) = self.pop() else {
+            return Ok(Next::Back);
+        };
         match frame {
             Frame::Then(node, env) => Ok(Next::Eval(node, env, value)),
             Frame::Field(key) => self.index(&value, key),
@@ -25,10 +27,20 @@ impl<'p> Machine<'p> {
                 Ok(Next::Eval(of, env, input))
             }
             Frame::SliceStart { parts, env, input } => {
-                self.push(Frame::SliceEnd { of: &parts.0, start: value, env, input: input.clone() })?;
+                self.push(Frame::SliceEnd {
+                    of: &parts.0,
+                    start: value,
+                    env,
+                    input: input.clone(),
+                })?;
                 Ok(Next::Eval(&parts.1, env, input))
             }
-            Frame::SliceEnd { of, start, env, input } => {
+            Frame::SliceEnd {
+                of,
+                start,
+                env,
+                input,
+            } => {
                 self.untracked -= 1;
                 self.push(Frame::SliceOf { start, end: value })?;
                 Ok(Next::Eval(of, env, input))
@@ -36,26 +48,47 @@ impl<'p> Machine<'p> {
             Frame::SliceOf { start, end } => {
                 let part = paths::slice(&value, &start, &end)?;
                 self.budget.made(&part)?;
-                self.follow(&value, || Val::fields([("start", start), ("end", end)]), &part)?;
+                self.follow(
+                    &value,
+                    || Val::fields([("start", start), ("end", end)]),
+                    &part,
+                )?;
                 Ok(Next::Give(part))
             }
-            Frame::Arguments { callee, mut got, env, input } => {
+            Frame::Arguments {
+                callee,
+                mut got,
+                env,
+                input,
+            } => {
                 got.push(value);
                 self.arguments(callee, got, env, input)
             }
-            Frame::Entries { entries, mut got, env, input } => {
+            Frame::Entries {
+                entries,
+                mut got,
+                env,
+                input,
+            } => {
                 got.push(value);
                 self.entries(entries, got, env, input)
             }
             Frame::Condition { parts, env, input } => {
                 self.untracked -= 1;
-                Ok(Next::Eval(if value.is_true() { &parts.1 } else { &parts.2 }, env, input))
+                Ok(Next::Eval(
+                    if value.is_true() { &parts.1 } else { &parts.2 },
+                    env,
+                    input,
+                ))
             }
             Frame::BindSource { bind, env, input } => self.bind_pattern(bind, 0, value, input, env),
             Frame::MatchKey(matching) => {
                 let open = matching.open.last().cloned().unwrap_or(Val::Null);
                 let current = paths::index(&open, &value)?;
-                self.matching(Matching { current, ..*matching })
+                self.matching(Matching {
+                    current,
+                    ..*matching
+                })
             }
             frame => self.resume_control(frame, value),
         }
@@ -88,20 +121,59 @@ impl<'p> Machine<'p> {
                 }
                 Ok(Next::Give(value))
             }
-            Frame::FoldStart { fold, reduce, env, input } => {
-                let choice = self.choose(if reduce { Kind::Reduce(value) } else { Kind::Foreach(value) })?;
-                self.push(Frame::FoldItem { fold, reduce, env, choice })?;
+            Frame::FoldStart {
+                fold,
+                reduce,
+                env,
+                input,
+            } => {
+                let choice = self.choose(if reduce {
+                    Kind::Reduce(value)
+                } else {
+                    Kind::Foreach(value)
+                })?;
+                self.push(Frame::FoldItem {
+                    fold,
+                    reduce,
+                    env,
+                    choice,
+                })?;
                 Ok(Next::Eval(&fold.source, env, input))
             }
-            Frame::FoldItem { fold, reduce, env, choice } => {
-                let after = After::Fold { fold, reduce, choice };
-                self.matching(Matching { steps: &fold.pattern, current: value, open: Vec::new(), env, after })
+            Frame::FoldItem {
+                fold,
+                reduce,
+                env,
+                choice,
+            } => {
+                let after = After::Fold {
+                    fold,
+                    reduce,
+                    choice,
+                };
+                self.matching(Matching {
+                    steps: &fold.pattern,
+                    current: value,
+                    open: Vec::new(),
+                    env,
+                    after,
+                })
             }
-            Frame::FoldUpdate { fold, reduce, env, choice } => {
-                if let Kind::Reduce(so_far) | Kind::Foreach(so_far) = &mut self.choices[choice].kind {
+            Frame::FoldUpdate {
+                fold,
+                reduce,
+                env,
+                choice,
+            } => {
+                if let Kind::Reduce(so_far) | Kind::Foreach(so_far) = &mut self.choices[choice].kind
+                {
                     *so_far = value.clone();
                 }
-                Ok(if reduce { Next::Back } else { Next::Eval(&fold.extract, env, value) })
+                Ok(if reduce {
+                    Next::Back
+                } else {
+                    Next::Eval(&fold.extract, env, value)
+                })
             }
             Frame::PathEnd { path, untracked } => {
                 if !self.is_on_path(&value) {
@@ -117,7 +189,12 @@ impl<'p> Machine<'p> {
                 self.follow_all(&input, value.as_list().unwrap_or_default(), &found)?;
                 Ok(Next::Give(found))
             }
-            Frame::UpdateValue { update, parts, env, input } => {
+            Frame::UpdateValue {
+                update,
+                parts,
+                env,
+                input,
+            } => {
                 let how = match update {
                     Update::With(native) => How::With(native, value),
                     _ => How::Set(value),
@@ -149,7 +226,10 @@ impl<'p> Machine<'p> {
             }
             How::Modify(node, env) => {
                 let before = before(self)?;
-                let one = self.choose(Kind::UpdateOne { choice, path: path.clone() })?;
+                let one = self.choose(Kind::UpdateOne {
+                    choice,
+                    path: path.clone(),
+                })?;
                 self.push(Frame::UpdateEnd { choice, one, path })?;
                 return Ok(Next::Eval(node, env, before));
             }

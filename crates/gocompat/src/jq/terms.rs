@@ -11,8 +11,8 @@ use super::{
 };
 
 const KEYWORDS: &[&str] = &[
-    "or", "and", "module", "import", "include", "def", "as", "label", "break", "if", "then", "elif", "else", "end", "try", "catch",
-    "reduce", "foreach",
+    "or", "and", "module", "import", "include", "def", "as", "label", "break", "if", "then",
+    "elif", "else", "end", "try", "catch", "reduce", "foreach",
 ];
 
 impl Parser<'_> {
@@ -27,8 +27,14 @@ impl Parser<'_> {
                     self.at += 1;
                     term = Node::Field(Box::new(term), Val::text(name.as_str()));
                 }
-                Some(Token::Sign(".")) if matches!(self.tokens.get(self.at + 1), Some(Token::Sign("["))) => self.at += 1,
-                Some(Token::Sign(".")) if matches!(self.tokens.get(self.at + 1), Some(Token::TextStart)) => {
+                Some(Token::Sign("."))
+                    if matches!(self.tokens.get(self.at + 1), Some(Token::Sign("["))) =>
+                {
+                    self.at += 1
+                }
+                Some(Token::Sign("."))
+                    if matches!(self.tokens.get(self.at + 1), Some(Token::TextStart)) =>
+                {
                     self.at += 1;
                     let key = self.string(None)?;
                     term = index(term, key);
@@ -39,7 +45,11 @@ impl Parser<'_> {
                 }
                 Some(Token::Sign("?")) => {
                     self.at += 1;
-                    term = if grouped { Node::Try(Box::new((term, None))) } else { optional(term) };
+                    term = if grouped {
+                        Node::Try(Box::new((term, None)))
+                    } else {
+                        optional(term)
+                    };
                 }
                 _ => return Ok(term),
             }
@@ -63,10 +73,12 @@ impl Parser<'_> {
             Some(Token::Sign("..")) => self.call("recurse", Vec::new()),
             Some(Token::Number(number)) => Ok(Node::Const(lexer::number(number))),
             Some(Token::Variable(name)) if name == "ENV" => self.call("env", Vec::new()),
-            Some(Token::Variable(name)) => match self.resolve(|n| matches!(n, Name::Variable(n) if n == name)) {
-                Some(hops) => Ok(Node::Var(hops)),
-                None => Err(JqError::new(format!("variable not defined: ${name}"))),
-            },
+            Some(Token::Variable(name)) => {
+                match self.resolve(|n| matches!(n, Name::Variable(n) if n == name)) {
+                    Some(hops) => Ok(Node::Var(hops)),
+                    None => Err(JqError::new(format!("variable not defined: ${name}"))),
+                }
+            }
             Some(Token::Format(name)) => {
                 let format = builtins::format(name)?;
                 match self.peek() {
@@ -79,10 +91,12 @@ impl Parser<'_> {
                 let of = self.term()?;
                 self.leave();
                 Ok(match (&of, *sign) {
-                    (Node::Const(value), "-") if value.is_number() => match super::number::negate(value) {
-                        Ok(value) => Node::Const(value),
-                        Err(_) => of,
-                    },
+                    (Node::Const(value), "-") if value.is_number() => {
+                        match super::number::negate(value) {
+                            Ok(value) => Node::Const(value),
+                            Err(_) => of,
+                        }
+                    }
                     (_, "-") => Node::pipe(of, Node::call(builtins::native("_negate", 0), [])),
                     _ => Node::pipe(of, Node::call(builtins::native("_plus", 0), [])),
                 })
@@ -116,7 +130,11 @@ impl Parser<'_> {
             "try" => {
                 self.enter()?;
                 let body = self.term()?;
-                let handler = if self.takes_word("catch") { Some(self.term()?) } else { None };
+                let handler = if self.takes_word("catch") {
+                    Some(self.term()?)
+                } else {
+                    None
+                };
                 self.leave();
                 return Ok(Node::Try(Box::new((body, handler))));
             }
@@ -124,7 +142,9 @@ impl Parser<'_> {
             "break" => {
                 let label = self.variable()?;
                 let found = self.resolve(|n| matches!(n, Name::Label(n) if *n == label));
-                return found.map(Node::Break).ok_or_else(|| JqError::new(format!("label not defined: ${label}")));
+                return found
+                    .map(Node::Break)
+                    .ok_or_else(|| JqError::new(format!("label not defined: ${label}")));
             }
             name if KEYWORDS.contains(&name) => {
                 self.at = start;
@@ -153,7 +173,11 @@ impl Parser<'_> {
         let otherwise = if self.takes_word("elif") {
             self.condition()?
         } else {
-            let otherwise = if self.takes_word("else") { self.query()? } else { Node::Identity };
+            let otherwise = if self.takes_word("else") {
+                self.query()?
+            } else {
+                Node::Identity
+            };
             self.expect_word("end")?;
             otherwise
         };
@@ -178,8 +202,18 @@ impl Parser<'_> {
             false => Node::Identity,
         };
         self.expect(")")?;
-        let fold = Box::new(Fold { source, pattern, start, update, extract });
-        Ok(if reduce { Node::Reduce(fold) } else { Node::Foreach(fold) })
+        let fold = Box::new(Fold {
+            source,
+            pattern,
+            start,
+            update,
+            extract,
+        });
+        Ok(if reduce {
+            Node::Reduce(fold)
+        } else {
+            Node::Foreach(fold)
+        })
     }
 
     /// What follows `[` behind a term.
@@ -187,12 +221,20 @@ impl Parser<'_> {
         if self.takes("]") {
             return Ok(Node::Iterate(Box::new(of)));
         }
-        let start = if self.sees(":") { None } else { Some(self.query()?) };
+        let start = if self.sees(":") {
+            None
+        } else {
+            Some(self.query()?)
+        };
         if !self.takes(":") {
             self.expect("]")?;
             return Ok(index(of, start.unwrap_or(Node::Identity)));
         }
-        let end = if start.is_some() && self.sees("]") { None } else { Some(self.query()?) };
+        let end = if start.is_some() && self.sees("]") {
+            None
+        } else {
+            Some(self.query()?)
+        };
         self.expect("]")?;
         let known = |side: &Option<Node>| match side {
             None => Some(Val::Null),
@@ -200,7 +242,10 @@ impl Parser<'_> {
             _ => None,
         };
         if let (Some(start), Some(end)) = (known(&start), known(&end)) {
-            return Ok(Node::Field(Box::new(of), Val::fields([("start", start), ("end", end)])));
+            return Ok(Node::Field(
+                Box::new(of),
+                Val::fields([("start", start), ("end", end)]),
+            ));
         }
         let side = |side: Option<Node>| side.unwrap_or(Node::Const(Val::Null));
         Ok(Node::Slice(Box::new((of, side(end), side(start)))))
@@ -232,7 +277,9 @@ impl Parser<'_> {
                 _ => return self.unexpected(),
             }
         }
-        let whole = parts.into_iter().reduce(|a, b| Node::call(builtins::operator("+"), [a, b]));
+        let whole = parts
+            .into_iter()
+            .reduce(|a, b| Node::call(builtins::operator("+"), [a, b]));
         Ok(whole.unwrap_or_else(|| Node::Const(Val::text(""))))
     }
 
@@ -266,8 +313,14 @@ impl Parser<'_> {
             Node::Const(value) => Some(value.clone()),
             _ => None,
         };
-        let constant: Option<Map> = entries.iter().map(|(k, v)| Some((known(k)?.as_text()?.into(), known(v)?))).collect();
-        Ok(constant.map_or_else(|| Node::Object(entries.into()), |map| Node::Const(Val::map(map))))
+        let constant: Option<Map> = entries
+            .iter()
+            .map(|(k, v)| Some((known(k)?.as_text()?.into(), known(v)?)))
+            .collect();
+        Ok(constant.map_or_else(
+            || Node::Object(entries.into()),
+            |map| Node::Const(Val::map(map)),
+        ))
     }
 
     fn entry(&mut self) -> Result<(Node, Node), JqError> {
@@ -275,11 +328,21 @@ impl Parser<'_> {
         let (key, default) = match self.peek() {
             Some(Token::Variable(name)) => {
                 let variable = self.start()?;
-                if self.sees(":") { (variable, None) } else { (text(name), Some(variable)) }
+                if self.sees(":") {
+                    (variable, None)
+                } else {
+                    (text(name), Some(variable))
+                }
             }
             Some(Token::Name(name)) => {
                 self.at += 1;
-                (text(name), Some(Node::Field(Box::new(Node::Identity), Val::text(name.as_str()))))
+                (
+                    text(name),
+                    Some(Node::Field(
+                        Box::new(Node::Identity),
+                        Val::text(name.as_str()),
+                    )),
+                )
             }
             Some(Token::TextStart) => {
                 let key = self.string(None)?;
@@ -303,7 +366,10 @@ impl Parser<'_> {
                 parts.push(self.expression(0)?);
             }
             let last = parts.pop().expect("there are two or more");
-            value = parts.into_iter().rev().fold(last, |then, first| Node::pipe(first, then));
+            value = parts
+                .into_iter()
+                .rev()
+                .fold(last, |then, first| Node::pipe(first, then));
         }
         Ok((key, value))
     }
@@ -312,7 +378,9 @@ impl Parser<'_> {
 /// A key that is known is a field; any other is evaluated.
 fn index(of: Node, key: Node) -> Node {
     match key {
-        Node::Const(key @ (Val::Text(_) | Val::Int(_) | Val::Float(_))) => Node::Field(Box::new(of), key),
+        Node::Const(key @ (Val::Text(_) | Val::Int(_) | Val::Float(_))) => {
+            Node::Field(Box::new(of), key)
+        }
         key => Node::Index(Box::new((of, key))),
     }
 }
@@ -328,7 +396,10 @@ fn optional(term: Node) -> Node {
         Node::Field(of, key) => alone(*of, Node::Field(here(), key)),
         Node::Iterate(of) => alone(*of, Node::Iterate(here())),
         Node::Index(parts) => alone(parts.0, Node::Index(Box::new((Node::Identity, parts.1)))),
-        Node::Slice(parts) => alone(parts.0, Node::Slice(Box::new((Node::Identity, parts.1, parts.2)))),
+        Node::Slice(parts) => alone(
+            parts.0,
+            Node::Slice(Box::new((Node::Identity, parts.1, parts.2))),
+        ),
         other => Node::Try(Box::new((other, None))),
     }
 }

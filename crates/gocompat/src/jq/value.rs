@@ -38,14 +38,23 @@ pub struct Nested<T> {
 
 impl<T> Nested<T> {
     fn new(items: T, values: impl Fn(&T) -> Box<dyn Iterator<Item = &Val> + '_>) -> Arc<Self> {
-        let (depth, weight) = values(&items).fold((0, 32), |(depth, weight), v| (v.depth().max(depth), v.weight().saturating_add(weight)));
-        Arc::new(Self { items, depth: depth + 1, weight })
+        let (depth, weight) = values(&items).fold((0, 32), |(depth, weight), v| {
+            (v.depth().max(depth), v.weight().saturating_add(weight))
+        });
+        Arc::new(Self {
+            items,
+            depth: depth + 1,
+            weight,
+        })
     }
 
     /// One value in it was replaced by another.
     pub fn replaced(&mut self, before: u64, after: &Val) {
         self.depth = self.depth.max(after.depth() + 1);
-        self.weight = self.weight.saturating_sub(before).saturating_add(after.weight());
+        self.weight = self
+            .weight
+            .saturating_sub(before)
+            .saturating_add(after.weight());
     }
 }
 
@@ -55,7 +64,9 @@ impl Val {
     }
 
     pub fn list(items: Vec<Val>) -> Self {
-        Self::List(Nested::new(items, |items: &Vec<Val>| Box::new(items.iter())))
+        Self::List(Nested::new(items, |items: &Vec<Val>| {
+            Box::new(items.iter())
+        }))
     }
 
     pub fn map(items: Map) -> Self {
@@ -64,7 +75,12 @@ impl Val {
 
     /// A map of a few named values.
     pub fn fields<const N: usize>(fields: [(&str, Val); N]) -> Self {
-        Self::map(fields.into_iter().map(|(key, value)| (key.into(), value)).collect())
+        Self::map(
+            fields
+                .into_iter()
+                .map(|(key, value)| (key.into(), value))
+                .collect(),
+        )
     }
 
     pub fn count(count: usize) -> Self {
@@ -165,8 +181,12 @@ impl Val {
     /// Whether this is the very value that was put there: containers by where they are, the rest by what they are.
     pub fn is_same(&self, other: &Val) -> bool {
         match (self, other) {
-            (Self::List(a), Self::List(b)) => Arc::ptr_eq(a, b) || a.items.is_empty() && b.items.is_empty(),
-            (Self::Map(a), Self::Map(b)) => Arc::ptr_eq(a, b) || a.items.is_empty() && b.items.is_empty(),
+            (Self::List(a), Self::List(b)) => {
+                Arc::ptr_eq(a, b) || a.items.is_empty() && b.items.is_empty()
+            }
+            (Self::Map(a), Self::Map(b)) => {
+                Arc::ptr_eq(a, b) || a.items.is_empty() && b.items.is_empty()
+            }
             (Self::Float(a), Self::Float(b)) => a == b || a.is_nan() && b.is_nan(),
             (Self::List(_) | Self::Map(_), _) => false,
             _ => self.rank() == other.rank() && order(self, other).is_eq(),
@@ -176,13 +196,21 @@ impl Val {
 
 impl Nested<Vec<Val>> {
     pub fn empty_list() -> Arc<Self> {
-        Arc::new(Self { items: Vec::new(), depth: 1, weight: 32 })
+        Arc::new(Self {
+            items: Vec::new(),
+            depth: 1,
+            weight: 32,
+        })
     }
 }
 
 impl Nested<Map> {
     pub fn empty_map() -> Arc<Self> {
-        Arc::new(Self { items: Map::new(), depth: 1, weight: 32 })
+        Arc::new(Self {
+            items: Map::new(),
+            depth: 1,
+            weight: 32,
+        })
     }
 }
 
@@ -208,7 +236,11 @@ pub fn lists(a: &[Val], b: &[Val]) -> Ordering {
 }
 
 fn compare_lists(a: &[Val], b: &[Val], nans: Ordering) -> Ordering {
-    a.iter().zip(b).map(|(x, y)| compare(x, y, nans)).find(|o| o.is_ne()).unwrap_or_else(|| a.len().cmp(&b.len()))
+    a.iter()
+        .zip(b)
+        .map(|(x, y)| compare(x, y, nans))
+        .find(|o| o.is_ne())
+        .unwrap_or_else(|| a.len().cmp(&b.len()))
 }
 
 fn compare(a: &Val, b: &Val, nans: Ordering) -> Ordering {
@@ -221,7 +253,9 @@ fn compare(a: &Val, b: &Val, nans: Ordering) -> Ordering {
         (Val::List(x), Val::List(y)) => compare_lists(&x.items, &y.items, nans),
         (Val::Map(x), Val::Map(y)) => x.items.keys().cmp(y.items.keys()).then_with(|| {
             let mut pairs = x.items.values().zip(y.items.values());
-            pairs.find_map(|(x, y)| Some(compare(x, y, nans)).filter(|o| o.is_ne())).unwrap_or(Ordering::Equal)
+            pairs
+                .find_map(|(x, y)| Some(compare(x, y, nans)).filter(|o| o.is_ne()))
+                .unwrap_or(Ordering::Equal)
         }),
         _ if a.is_number() && b.is_number() => {
             let (x, y) = (super::number::float(a), super::number::float(b));
@@ -248,7 +282,11 @@ impl From<&Value> for Val {
             },
             Value::String(text) => Self::text(text.as_str()),
             Value::Array(list) => Self::list(list.iter().map(Val::from).collect()),
-            Value::Object(map) => Self::map(map.iter().map(|(k, v)| (k.as_str().into(), v.into())).collect()),
+            Value::Object(map) => Self::map(
+                map.iter()
+                    .map(|(k, v)| (k.as_str().into(), v.into()))
+                    .collect(),
+            ),
         }
     }
 }
@@ -267,7 +305,12 @@ impl From<&Val> for Value {
             Val::Float(f) => text::finite(*f).into(),
             Val::Text(text) => Self::String(text.to_string()),
             Val::List(list) => Self::Array(list.items.iter().map(Value::from).collect()),
-            Val::Map(map) => Self::Object(map.items.iter().map(|(k, v)| (k.to_string(), v.into())).collect()),
+            Val::Map(map) => Self::Object(
+                map.items
+                    .iter()
+                    .map(|(k, v)| (k.to_string(), v.into()))
+                    .collect(),
+            ),
         }
     }
 }

@@ -75,12 +75,22 @@ impl Constraints {
         if groups.len() > MAX_GROUPS {
             return Err(ConstraintError::TooManyGroups);
         }
-        Ok(Self { groups: groups.into_iter().map(Group::parse).collect::<Result<_, _>>()? })
+        Ok(Self {
+            groups: groups
+                .into_iter()
+                .map(Group::parse)
+                .collect::<Result<_, _>>()?,
+        })
     }
 
     /// Whether the version satisfies one group.
     pub fn check(&self, version: &Version) -> bool {
-        self.groups.iter().any(|group| group.parts.iter().all(|part| check::part(version, part, group.prereleases).is_ok()))
+        self.groups.iter().any(|group| {
+            group
+                .parts
+                .iter()
+                .all(|part| check::part(version, part, group.prereleases).is_ok())
+        })
     }
 
     /// `Validate`: as [`Constraints::check`], with every reason why not.
@@ -114,7 +124,13 @@ impl fmt::Display for Constraints {
         for (i, group) in self.groups.iter().enumerate() {
             f.write_str(if i > 0 { " || " } else { "" })?;
             for (j, part) in group.parts.iter().enumerate() {
-                write!(f, "{}{}{}", if j > 0 { " " } else { "" }, part.sign, part.original)?;
+                write!(
+                    f,
+                    "{}{}{}",
+                    if j > 0 { " " } else { "" },
+                    part.sign,
+                    part.original
+                )?;
             }
         }
         Ok(())
@@ -124,7 +140,10 @@ impl fmt::Display for Constraints {
 impl Group {
     fn parse(text: &str) -> Result<Self, ConstraintError> {
         let parts = scan::parts(text).ok_or_else(|| ConstraintError::Improper(text.to_owned()))?;
-        let parts: Vec<Part> = parts.into_iter().map(|(sign, found)| Part::new(sign, &found)).collect::<Result<_, _>>()?;
+        let parts: Vec<Part> = parts
+            .into_iter()
+            .map(|(sign, found)| Part::new(sign, &found))
+            .collect::<Result<_, _>>()?;
         let prereleases = parts.iter().any(|part| !part.version.prerelease.is_empty());
         Ok(Self { parts, prereleases })
     }
@@ -132,8 +151,17 @@ impl Group {
 
 impl Part {
     fn new(sign: &str, found: &Found<'_>) -> Result<Self, ConstraintError> {
-        let Found { text, major, minor, patch, prerelease } = *found;
-        let (minor_dirty, patch_dirty) = (!is_open(major) && is_open(minor), !is_open(major) && !is_open(minor) && is_open(patch));
+        let Found {
+            text,
+            major,
+            minor,
+            patch,
+            prerelease,
+        } = *found;
+        let (minor_dirty, patch_dirty) = (
+            !is_open(major) && is_open(minor),
+            !is_open(major) && !is_open(minor) && is_open(patch),
+        );
         let dirty = is_open(major) || minor_dirty || patch_dirty;
         let version = match () {
             () if is_open(major) => format!("0.0.0{prerelease}"),
@@ -167,14 +195,21 @@ fn operator(sign: &str) -> Operator {
 }
 
 fn is_open(number: &str) -> bool {
-    matches!(number.strip_prefix('.').unwrap_or(number), "" | "x" | "X" | "*")
+    matches!(
+        number.strip_prefix('.').unwrap_or(number),
+        "" | "x" | "X" | "*"
+    )
 }
 
 /// `1 - 2` becomes `>= 1, <= 2 `.
 fn rewrite_ranges(text: &str) -> String {
     let mut out = text.to_owned();
     for range in scan::ranges(text) {
-        out = out.replacen(range.text, &format!(">= {}, <= {} ", range.from, range.to), 1);
+        out = out.replacen(
+            range.text,
+            &format!(">= {}, <= {} ", range.from, range.to),
+            1,
+        );
     }
     out
 }

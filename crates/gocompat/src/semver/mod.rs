@@ -36,7 +36,11 @@ pub enum SemverError {
 }
 
 fn number_fault(number: &str) -> &'static str {
-    if number.is_empty() { "invalid syntax" } else { "value out of range" }
+    if number.is_empty() {
+        "invalid syntax"
+    } else {
+        "value out of range"
+    }
 }
 
 /// A version. Equality is of the text; precedence is [`Version::precedence`], which ignores metadata.
@@ -61,7 +65,11 @@ impl Version {
         let loose = Loose::read(text).ok_or(SemverError::Invalid)?;
         let number = |n: Option<&str>| n.map_or(Ok(0), |n| segment(n, true));
         let [major, minor, patch] = loose.numbers;
-        let (major, minor, patch) = (number(Some(major.unwrap_or_default()))?, number(minor)?, number(patch)?);
+        let (major, minor, patch) = (
+            number(Some(major.unwrap_or_default()))?,
+            number(minor)?,
+            number(patch)?,
+        );
         if !loose.prerelease.is_empty() {
             validate_prerelease(loose.prerelease)?;
         }
@@ -83,12 +91,17 @@ impl Version {
             _ => {}
         }
         let mut parts = text.splitn(3, '.');
-        let (Some(major), Some(minor), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
+        let (Some(major), Some(minor), Some(rest)) = (parts.next(), parts.next(), parts.next())
+        else {
             return Err(SemverError::Invalid);
         };
-        let (rest, metadata) = rest.split_once('+').map_or((rest, None), |(rest, m)| (rest, Some(m)));
+        let (rest, metadata) = rest
+            .split_once('+')
+            .map_or((rest, None), |(rest, m)| (rest, Some(m)));
         metadata.map_or(Ok(()), validate_metadata)?;
-        let (patch, prerelease) = rest.split_once('-').map_or((rest, None), |(patch, p)| (patch, Some(p)));
+        let (patch, prerelease) = rest
+            .split_once('-')
+            .map_or((rest, None), |(patch, p)| (patch, Some(p)));
         prerelease.map_or(Ok(()), validate_prerelease)?;
         for part in [major, minor, patch] {
             if !is_number(part) {
@@ -116,11 +129,13 @@ impl Version {
     /// `Compare`: by numbers, then by prerelease; metadata does not count.
     pub fn precedence(&self, other: &Self) -> Ordering {
         let numbers = |v: &Self| (v.major, v.minor, v.patch);
-        numbers(self).cmp(&numbers(other)).then_with(|| match (self.prerelease.is_empty(), other.prerelease.is_empty()) {
-            (true, true) => Ordering::Equal,
-            (true, false) => Ordering::Greater,
-            (false, true) => Ordering::Less,
-            (false, false) => compare_prereleases(&self.prerelease, &other.prerelease),
+        numbers(self).cmp(&numbers(other)).then_with(|| {
+            match (self.prerelease.is_empty(), other.prerelease.is_empty()) {
+                (true, true) => Ordering::Equal,
+                (true, false) => Ordering::Greater,
+                (false, true) => Ordering::Less,
+                (false, false) => compare_prereleases(&self.prerelease, &other.prerelease),
+            }
         })
     }
 }
@@ -149,21 +164,36 @@ struct Loose<'a> {
 impl<'a> Loose<'a> {
     fn read(text: &'a str) -> Option<Self> {
         let text = text.strip_prefix('v').unwrap_or(text);
-        let (text, metadata) = text.split_once('+').map_or((text, None), |(rest, m)| (rest, Some(m)));
-        let (text, prerelease) = text.split_once('-').map_or((text, None), |(rest, p)| (rest, Some(p)));
+        let (text, metadata) = text
+            .split_once('+')
+            .map_or((text, None), |(rest, m)| (rest, Some(m)));
+        let (text, prerelease) = text
+            .split_once('-')
+            .map_or((text, None), |(rest, p)| (rest, Some(p)));
         let identifiers = |list: &str| list.split('.').all(is_identifier);
         if !metadata.is_none_or(identifiers) || !prerelease.is_none_or(identifiers) {
             return None;
         }
         let mut parts = text.split('.');
         let numbers = [parts.next(), parts.next(), parts.next()];
-        let whole = parts.next().is_none() && numbers.iter().flatten().all(|n| !n.is_empty() && is_number(n));
-        whole.then_some(Self { numbers, prerelease: prerelease.unwrap_or_default(), metadata: metadata.unwrap_or_default() })
+        let whole = parts.next().is_none()
+            && numbers
+                .iter()
+                .flatten()
+                .all(|n| !n.is_empty() && is_number(n));
+        whole.then_some(Self {
+            numbers,
+            prerelease: prerelease.unwrap_or_default(),
+            metadata: metadata.unwrap_or_default(),
+        })
     }
 }
 
 fn segment(number: &str, loose: bool) -> Result<u64, SemverError> {
-    number.parse().map_err(|_| SemverError::Number { number: number.to_owned(), loose })
+    number.parse().map_err(|_| SemverError::Number {
+        number: number.to_owned(),
+        loose,
+    })
 }
 
 fn is_number(text: &str) -> bool {
@@ -187,7 +217,11 @@ fn validate_prerelease(text: &str) -> Result<(), SemverError> {
 }
 
 fn validate_metadata(text: &str) -> Result<(), SemverError> {
-    if text.split('.').all(is_identifier) { Ok(()) } else { Err(SemverError::Metadata) }
+    if text.split('.').all(is_identifier) {
+        Ok(())
+    } else {
+        Err(SemverError::Metadata)
+    }
 }
 
 pub(crate) fn compare_prereleases(a: &str, b: &str) -> Ordering {
@@ -209,7 +243,13 @@ fn compare_parts(a: &str, b: &str) -> Ordering {
     if a.is_empty() || b.is_empty() {
         return a.len().min(1).cmp(&b.len().min(1));
     }
-    let number = |text: &str| if is_number(text) { text.parse::<u64>().ok() } else { None };
+    let number = |text: &str| {
+        if is_number(text) {
+            text.parse::<u64>().ok()
+        } else {
+            None
+        }
+    };
     match (number(a), number(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
         (Some(_), None) => Ordering::Less,

@@ -24,7 +24,9 @@ pub(super) struct Range<'t> {
 const BLANKS: [char; 5] = ['\t', '\n', '\x0c', '\r', ' '];
 
 /// Longer ones first.
-const OPERATORS: [&str; 12] = ["!=", ">=", "=>", "<=", "=<", "~>", "=", ">", "<", "~", "^", ""];
+const OPERATORS: [&str; 12] = [
+    "!=", ">=", "=>", "<=", "=<", "~>", "=", ">", "<", "~", "^", "",
+];
 
 /// Operators and versions, separated by blanks or commas; nothing when there is anything else.
 pub(super) fn parts(text: &str) -> Option<Vec<(&str, Found<'_>)>> {
@@ -63,10 +65,20 @@ pub(super) fn ranges(text: &str) -> Vec<Range<'_>> {
 /// The range that a text begins with, and what follows.
 fn range(text: &str) -> Option<(Range<'_>, &str)> {
     let (from, rest) = version(text.trim_start_matches(BLANKS))?;
-    let rest = rest.strip_prefix(BLANKS)?.trim_start_matches(BLANKS).strip_prefix('-')?;
+    let rest = rest
+        .strip_prefix(BLANKS)?
+        .trim_start_matches(BLANKS)
+        .strip_prefix('-')?;
     let (to, rest) = version(rest.strip_prefix(BLANKS)?.trim_start_matches(BLANKS))?;
     let rest = rest.trim_start_matches(BLANKS);
-    Some((Range { text: &text[..text.len() - rest.len()], from: from.text, to: to.text }, rest))
+    Some((
+        Range {
+            text: &text[..text.len() - rest.len()],
+            from: from.text,
+            to: to.text,
+        },
+        rest,
+    ))
 }
 
 /// The version that a text begins with, and what follows.
@@ -77,10 +89,23 @@ fn version(text: &str) -> Option<(Found<'_>, &str)> {
         return None;
     }
     let (minor, rest) = marked(rest, '.', is_number);
-    let (patch, rest) = if minor.is_empty() { ("", rest) } else { marked(rest, '.', is_number) };
+    let (patch, rest) = if minor.is_empty() {
+        ("", rest)
+    } else {
+        marked(rest, '.', is_number)
+    };
     let (prerelease, rest) = identifiers(rest, '-');
     let (_, rest) = identifiers(rest, '+');
-    Some((Found { text: &text[..text.len() - rest.len()], major, minor, patch, prerelease }, rest))
+    Some((
+        Found {
+            text: &text[..text.len() - rest.len()],
+            major,
+            minor,
+            patch,
+            prerelease,
+        },
+        rest,
+    ))
 }
 
 fn is_number(c: char) -> bool {
@@ -98,7 +123,9 @@ fn run(text: &str, kind: fn(char) -> bool) -> (&str, &str) {
 
 /// A mark with at least one character of a kind behind it, or nothing.
 fn marked(text: &str, mark: char, kind: fn(char) -> bool) -> (&str, &str) {
-    let end = text.strip_prefix(mark).map_or(0, |rest| run(rest, kind).0.len());
+    let end = text
+        .strip_prefix(mark)
+        .map_or(0, |rest| run(rest, kind).0.len());
     text.split_at(if end == 0 { 0 } else { mark.len_utf8() + end })
 }
 

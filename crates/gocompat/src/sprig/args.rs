@@ -72,7 +72,11 @@ pub(super) fn kind(value: &Value) -> &'static str {
 pub(super) fn elements(value: &Value) -> Result<Vec<Value>, &'static str> {
     match value.underlying().as_ref() {
         Value::List(list) => Ok(list.items()),
-        Value::Bytes(bytes) => Ok(bytes.as_bytes().iter().map(|b| Value::Uint(UintKind::Uint8, u64::from(*b))).collect()),
+        Value::Bytes(bytes) => Ok(bytes
+            .as_bytes()
+            .iter()
+            .map(|b| Value::Uint(UintKind::Uint8, u64::from(*b)))
+            .collect()),
         _ => Err(kind(value)),
     }
 }
@@ -176,7 +180,12 @@ fn equal_maps(x: &Map, y: &Map, budget: &Budget, depth: usize) -> Result<bool, E
     Ok(true)
 }
 
-fn equal_fields(x: &[(&str, Value)], y: &[(&str, Value)], budget: &Budget, depth: usize) -> Result<bool, Error> {
+fn equal_fields(
+    x: &[(&str, Value)],
+    y: &[(&str, Value)],
+    budget: &Budget,
+    depth: usize,
+) -> Result<bool, Error> {
     for ((_, x), (_, y)) in x.iter().zip(y) {
         if !equal(x, y, budget, depth + 1)? {
             return Ok(false);

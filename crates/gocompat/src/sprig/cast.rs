@@ -10,7 +10,9 @@ pub(super) fn to_int64(value: &Value) -> i64 {
         Value::Int(_, i) => *i,
         Value::Uint(_, u) => *u as i64,
         Value::Float(f) => truncate(*f),
-        Value::String(s) if matches!(value, Value::String(_)) => parse_int(whole_text(&s.to_str()), 0).unwrap_or(0),
+        Value::String(s) if matches!(value, Value::String(_)) => {
+            parse_int(whole_text(&s.to_str()), 0).unwrap_or(0)
+        }
         Value::Bool(b) => i64::from(*b),
         _ => 0,
     }
@@ -35,7 +37,11 @@ pub(super) fn to_float(value: &Value) -> f64 {
 
 /// `int64(f)` on amd64: what does not fit becomes the least number.
 pub(super) fn truncate(f: f64) -> i64 {
-    if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&f) { f as i64 } else { i64::MIN }
+    if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&f) {
+        f as i64
+    } else {
+        i64::MIN
+    }
 }
 
 /// Without a fraction that is all zeros.
@@ -71,13 +77,19 @@ pub(super) fn parse_int(text: &str, base: u32) -> Option<i64> {
         return None;
     }
     let size = u64::from_str_radix(&plain, base).ok()?;
-    if negative { 0_i64.checked_sub_unsigned(size) } else { i64::try_from(size).ok() }
+    if negative {
+        0_i64.checked_sub_unsigned(size)
+    } else {
+        i64::try_from(size).ok()
+    }
 }
 
 /// Whether underscores stand only between digits, or between a base prefix and a digit.
 fn separates(digits: &str, prefixed: bool) -> bool {
     let around = |at: usize| digits.as_bytes().get(at).is_some_and(u8::is_ascii_hexdigit);
-    digits.match_indices('_').all(|(at, _)| around(at + 1) && if at == 0 { prefixed } else { around(at - 1) })
+    digits
+        .match_indices('_')
+        .all(|(at, _)| around(at + 1) && if at == 0 { prefixed } else { around(at - 1) })
 }
 
 /// `strconv.ParseFloat`
@@ -91,7 +103,9 @@ pub(super) fn parse_float(text: &str) -> Option<f64> {
         _ => {}
     }
     if let Some(digits) = lower.strip_prefix("0x") {
-        return hexadecimal(digits).filter(|_| separates(digits, true)).map(|f| sign * f);
+        return hexadecimal(digits)
+            .filter(|_| separates(digits, true))
+            .map(|f| sign * f);
     }
     if !lower.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         return None;
@@ -99,17 +113,29 @@ pub(super) fn parse_float(text: &str) -> Option<f64> {
     if !separates(&lower, false) {
         return None;
     }
-    lower.replace('_', "").parse::<f64>().ok().filter(|f| f.is_finite()).map(|f| sign * f)
+    lower
+        .replace('_', "")
+        .parse::<f64>()
+        .ok()
+        .filter(|f| f.is_finite())
+        .map(|f| sign * f)
 }
 
 /// Hexadecimal digits, perhaps with a point, and an exponent of two.
 fn hexadecimal(text: &str) -> Option<f64> {
     let (mantissa, exponent) = text.split_once('p')?;
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits: String = [whole, fraction].concat().chars().filter(|c| *c != '_').collect();
+    let digits: String = [whole, fraction]
+        .concat()
+        .chars()
+        .filter(|c| *c != '_')
+        .collect();
     if digits.is_empty() || digits.len() > 13 {
         return None;
     }
-    let exponent = exponent.parse::<i32>().ok()?.checked_sub(i32::try_from(fraction.len()).ok()? * 4)?;
+    let exponent = exponent
+        .parse::<i32>()
+        .ok()?
+        .checked_sub(i32::try_from(fraction.len()).ok()? * 4)?;
     Some(u64::from_str_radix(&digits, 16).ok()? as f64 * 2_f64.powi(exponent.clamp(-1100, 1100)))
 }

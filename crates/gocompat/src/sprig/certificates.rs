@@ -9,7 +9,8 @@ use super::{Host, Sources};
 use crate::template::{Call, Error, Function, INT, LIST, Named, Object, Type, Value};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType, SerialNumber,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, SanType, SerialNumber,
 };
 use rsa::{
     RsaPrivateKey,
@@ -19,18 +20,27 @@ use rsa::{
 };
 use std::{rc::Rc, time::Duration};
 
-static CERTIFICATE: Named = Named { name: "sprig.certificate", underlying: None };
+static CERTIFICATE: Named = Named {
+    name: "sprig.certificate",
+    underlying: None,
+};
 const PAIR: Type = Type::Named(&CERTIFICATE);
 /// Steps charged for an RSA key of 2048 bits.
 const SLOW: u64 = 2_000_000;
 /// Steps charged for reading keys and certificates and for a signature.
 const SIGNED: u64 = SLOW / 20;
 /// What a key of Ed25519 begins with as PKCS #8.
-const ED25519: &[u8] = &[0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
+const ED25519: &[u8] = &[
+    0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20,
+];
 
 /// What stands before the two parts of a key of P-256 as SEC 1, the name of the curve included.
-const P256: (&[u8], &[u8]) =
-    (&[0x30, 0x77, 2, 1, 1, 4, 0x20], &[0xa0, 10, 6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7, 0xa1, 0x44, 3, 0x42, 0]);
+const P256: (&[u8], &[u8]) = (
+    &[0x30, 0x77, 2, 1, 1, 4, 0x20],
+    &[
+        0xa0, 10, 6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7, 0xa1, 0x44, 3, 0x42, 0,
+    ],
+);
 
 pub(super) const fn table<H: Host>() -> [(&'static str, Function); 8] {
     const NAMED: [Type; 6] = [Type::String, LIST, LIST, INT, PAIR, Type::String];
@@ -39,14 +49,42 @@ pub(super) const fn table<H: Host>() -> [(&'static str, Function); 8] {
     const BY_OTHER: &[Type] = &[Type::String, LIST, LIST, INT, PAIR];
     const BY_OTHER_WITH_KEY: &[Type] = &NAMED;
     [
-        ("genPrivateKey", Function::new(&[Type::String], private_key::<H>)),
-        ("buildCustomCert", Function::new(&[Type::String, Type::String], given)),
-        ("genCA", Function::new(&[Type::String, INT], |call| authority::<H>(call, None))),
-        ("genCAWithKey", Function::new(&[Type::String, INT, Type::String], |call| authority::<H>(call, Some(2)))),
-        ("genSelfSignedCert", Function::new(SELF, |call| signed::<H>(call, None, None))),
-        ("genSelfSignedCertWithKey", Function::new(SELF_WITH_KEY, |call| signed::<H>(call, None, Some(4)))),
-        ("genSignedCert", Function::new(BY_OTHER, |call| signed::<H>(call, Some(4), None))),
-        ("genSignedCertWithKey", Function::new(BY_OTHER_WITH_KEY, |call| signed::<H>(call, Some(4), Some(5)))),
+        (
+            "genPrivateKey",
+            Function::new(&[Type::String], private_key::<H>),
+        ),
+        (
+            "buildCustomCert",
+            Function::new(&[Type::String, Type::String], given),
+        ),
+        (
+            "genCA",
+            Function::new(&[Type::String, INT], |call| authority::<H>(call, None)),
+        ),
+        (
+            "genCAWithKey",
+            Function::new(&[Type::String, INT, Type::String], |call| {
+                authority::<H>(call, Some(2))
+            }),
+        ),
+        (
+            "genSelfSignedCert",
+            Function::new(SELF, |call| signed::<H>(call, None, None)),
+        ),
+        (
+            "genSelfSignedCertWithKey",
+            Function::new(SELF_WITH_KEY, |call| signed::<H>(call, None, Some(4))),
+        ),
+        (
+            "genSignedCert",
+            Function::new(BY_OTHER, |call| signed::<H>(call, Some(4), None)),
+        ),
+        (
+            "genSignedCertWithKey",
+            Function::new(BY_OTHER_WITH_KEY, |call| {
+                signed::<H>(call, Some(4), Some(5))
+            }),
+        ),
     ]
 }
 
@@ -68,7 +106,10 @@ impl Object for Pair {
     }
 
     fn fields(&self) -> Vec<(&'static str, Value)> {
-        vec![("Cert", self.cert.as_str().into()), ("Key", self.key.as_str().into())]
+        vec![
+            ("Cert", self.cert.as_str().into()),
+            ("Key", self.key.as_str().into()),
+        ]
     }
 
     fn as_any(&self) -> &dyn std::any::Any {
@@ -102,8 +143,14 @@ impl CryptoRng for Chance<'_> {}
 
 fn pem(kind: &str, der: &[u8]) -> String {
     let text = STANDARD.encode(der);
-    let lines: Vec<&str> = (0..text.len()).step_by(64).map(|at| &text[at..text.len().min(at + 64)]).collect();
-    format!("-----BEGIN {kind}-----\n{}\n-----END {kind}-----\n", lines.join("\n"))
+    let lines: Vec<&str> = (0..text.len())
+        .step_by(64)
+        .map(|at| &text[at..text.len().min(at + 64)])
+        .collect();
+    format!(
+        "-----BEGIN {kind}-----\n{}\n-----END {kind}-----\n",
+        lines.join("\n")
+    )
 }
 
 /// The kind and content of the first block.
@@ -111,7 +158,9 @@ fn from_pem(text: &str) -> Option<(&str, Vec<u8>)> {
     let (_, rest) = text.split_once("-----BEGIN ")?;
     let (kind, rest) = rest.split_once("-----")?;
     let (body, _) = rest.split_once(&format!("-----END {kind}-----"))?;
-    base64_decoded(body.trim().as_bytes()).ok().map(|der| (kind, der))
+    base64_decoded(body.trim().as_bytes())
+        .ok()
+        .map(|der| (kind, der))
 }
 
 fn rsa_key<H: Host>(call: &mut Call<'_>, bits: usize) -> Result<RsaPrivateKey, Error> {
@@ -121,7 +170,9 @@ fn rsa_key<H: Host>(call: &mut Call<'_>, bits: usize) -> Result<RsaPrivateKey, E
 }
 
 fn rsa_pem(key: &RsaPrivateKey) -> Result<String, Error> {
-    key.to_pkcs1_pem(LineEnding::LF).map(|pem| pem.to_string()).map_err(|e| Error::function(e.to_string()))
+    key.to_pkcs1_pem(LineEnding::LF)
+        .map(|pem| pem.to_string())
+        .map_err(|e| Error::function(e.to_string()))
 }
 
 fn private_key<H: Host>(call: &mut Call<'_>) -> Out {
@@ -137,7 +188,10 @@ fn private_key<H: Host>(call: &mut Call<'_>) -> Out {
             call.budget().steps(SIGNED)?;
             let key = p256::SecretKey::random(&mut Chance(call.host::<H>()?.sources()));
             let public = key.public_key().to_sec1_bytes();
-            pem("EC PRIVATE KEY", &[P256.0, &key.to_bytes(), P256.1, &public].concat())
+            pem(
+                "EC PRIVATE KEY",
+                &[P256.0, &key.to_bytes(), P256.1, &public].concat(),
+            )
         }
         "dsa" => return fails("keys of DSA are not made here"),
         other => format!("Unknown type {other}"),
@@ -149,13 +203,17 @@ fn private_key<H: Host>(call: &mut Call<'_>) -> Out {
 fn read_key(text: &str) -> Result<KeyPair, String> {
     let (kind, der) = from_pem(text).ok_or("no PEM data in input")?;
     let pkcs8 = match kind {
-        "PRIVATE KEY" => return KeyPair::try_from(der).map_err(|e| format!("decoding PEM as PKCS#8: {e}")),
+        "PRIVATE KEY" => {
+            return KeyPair::try_from(der).map_err(|e| format!("decoding PEM as PKCS#8: {e}"));
+        }
         "RSA PRIVATE KEY" => {
-            let key = RsaPrivateKey::from_pkcs1_der(&der).map_err(|e| format!("parsing RSA private key from PEM: {e}"))?;
+            let key = RsaPrivateKey::from_pkcs1_der(&der)
+                .map_err(|e| format!("parsing RSA private key from PEM: {e}"))?;
             key.to_pkcs8_der()
         }
         "EC PRIVATE KEY" => {
-            let key = p256::SecretKey::from_sec1_der(&der).map_err(|e| format!("parsing EC private key from PEM: {e}"))?;
+            let key = p256::SecretKey::from_sec1_der(&der)
+                .map_err(|e| format!("parsing EC private key from PEM: {e}"))?;
             key.to_pkcs8_der()
         }
         other => {
@@ -173,15 +231,24 @@ fn read_key(text: &str) -> Result<KeyPair, String> {
 fn key<H: Host>(call: &mut Call<'_>, given: Option<usize>) -> Result<(KeyPair, String), Error> {
     if let Some(index) = given {
         let text = call.text(index)?.into_owned();
-        return read_key(&text).map(|pair| (pair, text)).map_err(|e| Error::function(format!("parsing private key: {e}")));
+        return read_key(&text)
+            .map(|pair| (pair, text))
+            .map_err(|e| Error::function(format!("parsing private key: {e}")));
     }
     let key = rsa_key::<H>(call, 2048)?;
     let text = rsa_pem(&key)?;
-    read_key(&text).map(|pair| (pair, text)).map_err(Error::function)
+    read_key(&text)
+        .map(|pair| (pair, text))
+        .map_err(Error::function)
 }
 
 /// What all certificates have in common.
-fn params<H: Host>(call: &mut Call<'_>, name: &str, days: i64, names: Vec<SanType>) -> Result<CertificateParams, Error> {
+fn params<H: Host>(
+    call: &mut Call<'_>,
+    name: &str,
+    days: i64,
+    names: Vec<SanType>,
+) -> Result<CertificateParams, Error> {
     let mut params = CertificateParams::default();
     let sources = call.host::<H>()?.sources();
     let mut serial = [0; 16];
@@ -200,8 +267,14 @@ fn params<H: Host>(call: &mut Call<'_>, name: &str, days: i64, names: Vec<SanTyp
     params.not_after = at(now.saturating_add(days.saturating_mul(86_400)));
     params.subject_alt_names = names;
     params.is_ca = IsCa::ExplicitNoCa;
-    params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+    params.key_usages = vec![
+        KeyUsagePurpose::DigitalSignature,
+        KeyUsagePurpose::KeyEncipherment,
+    ];
+    params.extended_key_usages = vec![
+        ExtendedKeyUsagePurpose::ServerAuth,
+        ExtendedKeyUsagePurpose::ClientAuth,
+    ];
     Ok(params)
 }
 
@@ -225,14 +298,29 @@ fn alternatives(call: &Call<'_>) -> Result<Vec<SanType>, Error> {
     let mut names = Vec::new();
     for name in call.list(2)?.items() {
         let Value::String(text) = &name else {
-            return fails(format!("error processing alternate dns name: {} is not a string", shown(&name)?));
+            return fails(format!(
+                "error processing alternate dns name: {} is not a string",
+                shown(&name)?
+            ));
         };
-        let name = text.to_str().into_owned().try_into().map_err(|e| Error::function(format!("error creating certificate: {e}")))?;
+        let name = text
+            .to_str()
+            .into_owned()
+            .try_into()
+            .map_err(|e| Error::function(format!("error creating certificate: {e}")))?;
         names.push(SanType::DnsName(name));
     }
     for address in call.list(1)?.items() {
-        let Value::String(text) = &address else { return fails(format!("error parsing ip: {} is not a string", shown(&address)?)) };
-        let parsed = text.to_str().parse().map_err(|_| Error::function(format!("error parsing ip: {}", text.to_str())))?;
+        let Value::String(text) = &address else {
+            return fails(format!(
+                "error parsing ip: {} is not a string",
+                shown(&address)?
+            ));
+        };
+        let parsed = text
+            .to_str()
+            .parse()
+            .map_err(|_| Error::function(format!("error parsing ip: {}", text.to_str())))?;
         names.push(SanType::IpAddress(parsed));
     }
     Ok(names)
@@ -246,7 +334,9 @@ fn signed<H: Host>(call: &mut Call<'_>, issuer: Option<usize>, given: Option<usi
     let (name, days) = (call.text(0)?.into_owned(), call.integer(3)?);
     call.budget().steps(SIGNED)?;
     let (pair, text) = key::<H>(call, given)?;
-    let issuer = issuer.map(|index| read_issuer(call.arg(index))).transpose()?;
+    let issuer = issuer
+        .map(|index| read_issuer(call.arg(index)))
+        .transpose()?;
     let names = alternatives(call)?;
     let mut params = params::<H>(call, &name, days, names)?;
     match issuer {
@@ -263,23 +353,38 @@ fn read_issuer(value: &Value) -> Result<Issuer<'static, KeyPair>, Error> {
         Value::Object(object) => object.as_any().downcast_ref::<Pair>(),
         _ => None,
     };
-    let Some(authority) = authority else { return fails("not a certificate") };
-    let Some((_, der)) = from_pem(&authority.cert) else { return fails("unable to decode certificate") };
-    let key = read_key(&authority.key).map_err(|e| Error::function(format!("error parsing private key: {e}")))?;
-    Issuer::from_ca_cert_der(&der.into(), key)
-        .map_err(|e| Error::function(format!("error parsing certificate: decodedSignerCert.Bytes: {e}")))
+    let Some(authority) = authority else {
+        return fails("not a certificate");
+    };
+    let Some((_, der)) = from_pem(&authority.cert) else {
+        return fails("unable to decode certificate");
+    };
+    let key = read_key(&authority.key)
+        .map_err(|e| Error::function(format!("error parsing private key: {e}")))?;
+    Issuer::from_ca_cert_der(&der.into(), key).map_err(|e| {
+        Error::function(format!(
+            "error parsing certificate: decodedSignerCert.Bytes: {e}"
+        ))
+    })
 }
 
 /// A certificate and key that are given in base64.
 fn given(call: &mut Call<'_>) -> Out {
     call.budget().steps(SIGNED)?;
-    let (cert, key) = (base64_decoded(call.string(0)?.as_bytes()), base64_decoded(call.string(1)?.as_bytes()));
+    let (cert, key) = (
+        base64_decoded(call.string(0)?.as_bytes()),
+        base64_decoded(call.string(1)?.as_bytes()),
+    );
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     let cert = text(cert.map_err(|_| Error::function("unable to decode base64 certificate"))?);
     let key = text(key.map_err(|_| Error::function("unable to decode base64 private key"))?);
-    let Some((_, der)) = from_pem(&cert) else { return fails("unable to decode certificate") };
-    let pair = read_key(&key).map_err(|e| Error::function(format!("error parsing private key: {e}")))?;
-    Issuer::from_ca_cert_der(&der.into(), pair)
-        .map_err(|e| Error::function(format!("error parsing certificate: decodedCert.Bytes: {e}")))?;
+    let Some((_, der)) = from_pem(&cert) else {
+        return fails("unable to decode certificate");
+    };
+    let pair =
+        read_key(&key).map_err(|e| Error::function(format!("error parsing private key: {e}")))?;
+    Issuer::from_ca_cert_der(&der.into(), pair).map_err(|e| {
+        Error::function(format!("error parsing certificate: decodedCert.Bytes: {e}"))
+    })?;
     Ok(Pair::value(cert, key))
 }

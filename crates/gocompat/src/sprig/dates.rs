@@ -20,21 +20,80 @@ const SECOND: i64 = 1_000_000_000;
 
 pub(super) const fn table<H: Host>() -> [(&'static str, Function); 16] {
     [
-        ("now", Function::new(&[], |call| Ok(now::<H>(call)?.value()))),
-        ("date", Function::new(DATED, |call| shown::<H>(call, None, 1, None))),
-        ("dateInZone", Function::new(&[Type::String, Type::Any, Type::String], |call| shown::<H>(call, None, 1, Some(2)))),
-        ("date_in_zone", Function::new(&[Type::String, Type::Any, Type::String], |call| shown::<H>(call, None, 1, Some(2)))),
-        ("htmlDate", Function::new(&[Type::Any], |call| shown::<H>(call, Some("2006-01-02"), 0, None))),
-        ("htmlDateInZone", Function::new(&[Type::Any, Type::String], |call| shown::<H>(call, Some("2006-01-02"), 0, Some(1)))),
-        ("dateModify", Function::new(MODIFY, |call| Ok(modified(call).unwrap_or(argument(call, 1)?).value()))),
-        ("date_modify", Function::new(MODIFY, |call| Ok(modified(call).unwrap_or(argument(call, 1)?).value()))),
-        ("mustDateModify", Function::new(MODIFY, |call| modified(call).map(Moment::value))),
-        ("must_date_modify", Function::new(MODIFY, |call| modified(call).map(Moment::value))),
-        ("toDate", Function::new(&[Type::String, Type::String], |call| Ok(read::<H>(call)?.unwrap_or_else(|_| Moment::zero()).value()))),
-        ("mustToDate", Function::new(&[Type::String, Type::String], |call| read::<H>(call)?.map(Moment::value).or_else(fails))),
+        (
+            "now",
+            Function::new(&[], |call| Ok(now::<H>(call)?.value())),
+        ),
+        (
+            "date",
+            Function::new(DATED, |call| shown::<H>(call, None, 1, None)),
+        ),
+        (
+            "dateInZone",
+            Function::new(&[Type::String, Type::Any, Type::String], |call| {
+                shown::<H>(call, None, 1, Some(2))
+            }),
+        ),
+        (
+            "date_in_zone",
+            Function::new(&[Type::String, Type::Any, Type::String], |call| {
+                shown::<H>(call, None, 1, Some(2))
+            }),
+        ),
+        (
+            "htmlDate",
+            Function::new(&[Type::Any], |call| {
+                shown::<H>(call, Some("2006-01-02"), 0, None)
+            }),
+        ),
+        (
+            "htmlDateInZone",
+            Function::new(&[Type::Any, Type::String], |call| {
+                shown::<H>(call, Some("2006-01-02"), 0, Some(1))
+            }),
+        ),
+        (
+            "dateModify",
+            Function::new(MODIFY, |call| {
+                Ok(modified(call).unwrap_or(argument(call, 1)?).value())
+            }),
+        ),
+        (
+            "date_modify",
+            Function::new(MODIFY, |call| {
+                Ok(modified(call).unwrap_or(argument(call, 1)?).value())
+            }),
+        ),
+        (
+            "mustDateModify",
+            Function::new(MODIFY, |call| modified(call).map(Moment::value)),
+        ),
+        (
+            "must_date_modify",
+            Function::new(MODIFY, |call| modified(call).map(Moment::value)),
+        ),
+        (
+            "toDate",
+            Function::new(&[Type::String, Type::String], |call| {
+                Ok(read::<H>(call)?.unwrap_or_else(|_| Moment::zero()).value())
+            }),
+        ),
+        (
+            "mustToDate",
+            Function::new(&[Type::String, Type::String], |call| {
+                read::<H>(call)?.map(Moment::value).or_else(fails)
+            }),
+        ),
         (
             "unixEpoch",
-            Function::new(&[TYPE], |call| Ok(argument(call, 0)?.at.as_nanosecond().div_euclid(SECOND.into()).to_string().into())),
+            Function::new(&[TYPE], |call| {
+                Ok(argument(call, 0)?
+                    .at
+                    .as_nanosecond()
+                    .div_euclid(SECOND.into())
+                    .to_string()
+                    .into())
+            }),
         ),
         ("ago", Function::new(&[Type::Any], ago::<H>)),
         ("duration", Function::new(&[Type::Any], seconds)),
@@ -55,10 +114,12 @@ fn now<H: Host>(call: &mut Call<'_>) -> Result<Moment, Error> {
 fn moment<H: Host>(call: &mut Call<'_>, index: usize) -> Result<Moment, Error> {
     let zone = local::<H>(call)?;
     match call.arg(index) {
-        Value::Int(IntKind::Int | IntKind::Int32 | IntKind::Int64, seconds) => match Timestamp::from_second(*seconds) {
-            Ok(at) => Ok(Moment::new(at, zone)),
-            Err(_) => fails("the date is out of range"),
-        },
+        Value::Int(IntKind::Int | IntKind::Int32 | IntKind::Int64, seconds) => {
+            match Timestamp::from_second(*seconds) {
+                Ok(at) => Ok(Moment::new(at, zone)),
+                Err(_) => fails("the date is out of range"),
+            }
+        }
         value => match Moment::of(value) {
             Some(moment) => Ok(moment.clone()),
             None => now::<H>(call),
@@ -67,9 +128,16 @@ fn moment<H: Host>(call: &mut Call<'_>, index: usize) -> Result<Moment, Error> {
 }
 
 /// A date in a layout, in the local zone or one that is named; an unknown name is UTC.
-fn shown<H: Host>(call: &mut Call<'_>, layout: Option<&str>, index: usize, zone: Option<usize>) -> Out {
+fn shown<H: Host>(
+    call: &mut Call<'_>,
+    layout: Option<&str>,
+    index: usize,
+    zone: Option<usize>,
+) -> Out {
     let moment = moment::<H>(call, index)?;
-    let name = zone.map_or(Ok("Local".into()), |zone| call.text(zone).map(std::borrow::Cow::into_owned))?;
+    let name = zone.map_or(Ok("Local".into()), |zone| {
+        call.text(zone).map(std::borrow::Cow::into_owned)
+    })?;
     let zone = match name.as_str() {
         "Local" => local::<H>(call)?,
         "" => TimeZone::UTC,
@@ -99,7 +167,11 @@ fn ago<H: Host>(call: &mut Call<'_>) -> Out {
     let nanos = now::<H>(call)?.since(&then);
     let rest = nanos % SECOND;
     let whole = nanos - rest;
-    let up = if rest.abs() * 2 >= SECOND { SECOND * rest.signum() } else { 0 };
+    let up = if rest.abs() * 2 >= SECOND {
+        SECOND * rest.signum()
+    } else {
+        0
+    };
     Ok(duration::to_string(whole.saturating_add(up)).into())
 }
 
@@ -107,10 +179,18 @@ fn seconds(call: &mut Call<'_>) -> Out {
     let seconds = match call.arg(0) {
         Value::String(text) => {
             let text = text.to_str();
-            let clamped = if text.starts_with('-') { i64::MIN } else { i64::MAX };
+            let clamped = if text.starts_with('-') {
+                i64::MIN
+            } else {
+                i64::MAX
+            };
             let digits = text.strip_prefix(['-', '+']).unwrap_or(&text);
             let number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-            if number { text.parse().unwrap_or(clamped) } else { 0 }
+            if number {
+                text.parse().unwrap_or(clamped)
+            } else {
+                0
+            }
         }
         Value::Int(IntKind::Int64, seconds) => *seconds,
         _ => 0,
@@ -130,7 +210,18 @@ fn rounded<H: Host>(call: &mut Call<'_>) -> Out {
     };
     let size = nanos.unsigned_abs();
     let hour = 3600 * SECOND.unsigned_abs();
-    let units = [(365 * 24 * hour, "y"), (30 * 24 * hour, "mo"), (24 * hour, "d"), (hour, "h"), (hour / 60, "m"), (hour / 3600, "s")];
+    let units = [
+        (365 * 24 * hour, "y"),
+        (30 * 24 * hour, "mo"),
+        (24 * hour, "d"),
+        (hour, "h"),
+        (hour / 60, "m"),
+        (hour / 3600, "s"),
+    ];
     let unit = units.iter().find(|(length, _)| size > *length);
-    Ok(unit.map_or("0s".into(), |(length, name)| format!("{}{name}", size / length)).into())
+    Ok(unit
+        .map_or("0s".into(), |(length, name)| {
+            format!("{}{name}", size / length)
+        })
+        .into())
 }

@@ -20,17 +20,27 @@ impl Decimal {
     pub fn from_float(float: f64) -> Result<Self, Error> {
         if !float.is_finite() {
             let shown = format::sprint([&Value::Float(float)])?;
-            return Err(Error::function(format!("Cannot create a Decimal from {}", String::from_utf8_lossy(&shown))));
+            return Err(Error::function(format!(
+                "Cannot create a Decimal from {}",
+                String::from_utf8_lossy(&shown)
+            )));
         }
         let text = format!("{float:e}");
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let fraction = mantissa.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+        let fraction = mantissa
+            .split_once('.')
+            .map_or(0, |(_, fraction)| fraction.len());
         let value = mantissa.replace('.', "").parse().unwrap_or_default();
-        Ok(Self { value, exponent: exponent.parse().unwrap_or(0) - fraction as i64 })
+        Ok(Self {
+            value,
+            exponent: exponent.parse().unwrap_or(0) - fraction as i64,
+        })
     }
 
     pub fn to_float(&self) -> f64 {
-        format!("{}e{}", self.value, self.exponent).parse().unwrap_or(f64::NAN)
+        format!("{}e{}", self.value, self.exponent)
+            .parse()
+            .unwrap_or(f64::NAN)
     }
 
     /// The value with a smaller exponent.
@@ -40,16 +50,25 @@ impl Decimal {
 
     pub fn add(&self, other: &Self) -> Self {
         let exponent = self.exponent.min(other.exponent);
-        Self { value: self.scaled(exponent) + other.scaled(exponent), exponent }
+        Self {
+            value: self.scaled(exponent) + other.scaled(exponent),
+            exponent,
+        }
     }
 
     pub fn sub(&self, other: &Self) -> Self {
         let exponent = self.exponent.min(other.exponent);
-        Self { value: self.scaled(exponent) - other.scaled(exponent), exponent }
+        Self {
+            value: self.scaled(exponent) - other.scaled(exponent),
+            exponent,
+        }
     }
 
     pub fn mul(&self, other: &Self) -> Self {
-        Self { value: &self.value * &other.value, exponent: self.exponent + other.exponent }
+        Self {
+            value: &self.value * &other.value,
+            exponent: self.exponent + other.exponent,
+        }
     }
 
     /// Rounded half away from zero.
@@ -66,7 +85,10 @@ impl Decimal {
             let positive = (over > BigInt::ZERO) == (under > BigInt::ZERO);
             value += if positive { 1 } else { -1 };
         }
-        Ok(Self { value, exponent: -PRECISION })
+        Ok(Self {
+            value,
+            exponent: -PRECISION,
+        })
     }
 }
 

@@ -10,19 +10,58 @@ const KEYED: &[Type] = &[MAP, Type::String];
 
 pub(super) const TABLE: &[(&str, Function)] = &[
     ("dict", Function::variadic(ANY, dict)),
-    ("get", Function::new(KEYED, |call| Ok(call.map(0)?.get(call.string(1)?).unwrap_or_else(|| "".into())))),
+    (
+        "get",
+        Function::new(KEYED, |call| {
+            Ok(call
+                .map(0)?
+                .get(call.string(1)?)
+                .unwrap_or_else(|| "".into()))
+        }),
+    ),
     ("set", Function::new(&[MAP, Type::String, Type::Any], set)),
     ("unset", Function::new(KEYED, unset)),
-    ("hasKey", Function::new(KEYED, |call| Ok(Value::Bool(call.map(0)?.contains(call.string(1)?))))),
+    (
+        "hasKey",
+        Function::new(KEYED, |call| {
+            Ok(Value::Bool(call.map(0)?.contains(call.string(1)?)))
+        }),
+    ),
     ("pluck", Function::variadic(&[Type::String, MAP], pluck)),
     ("keys", Function::variadic(&[MAP], keys)),
-    ("values", Function::new(&[MAP], |call| list(call.budget(), call.map(0)?.entries().into_iter().map(|(_, v)| v).collect()))),
-    ("pick", Function::variadic(KEYED, |call| filtered(call, true))),
-    ("omit", Function::variadic(KEYED, |call| filtered(call, false))),
-    ("merge", Function::variadic(&[MAP, MAP], |call| merge_all(call, false))),
-    ("mustMerge", Function::variadic(&[MAP, MAP], |call| merge_all(call, false))),
-    ("mergeOverwrite", Function::variadic(&[MAP, MAP], |call| merge_all(call, true))),
-    ("mustMergeOverwrite", Function::variadic(&[MAP, MAP], |call| merge_all(call, true))),
+    (
+        "values",
+        Function::new(&[MAP], |call| {
+            list(
+                call.budget(),
+                call.map(0)?.entries().into_iter().map(|(_, v)| v).collect(),
+            )
+        }),
+    ),
+    (
+        "pick",
+        Function::variadic(KEYED, |call| filtered(call, true)),
+    ),
+    (
+        "omit",
+        Function::variadic(KEYED, |call| filtered(call, false)),
+    ),
+    (
+        "merge",
+        Function::variadic(&[MAP, MAP], |call| merge_all(call, false)),
+    ),
+    (
+        "mustMerge",
+        Function::variadic(&[MAP, MAP], |call| merge_all(call, false)),
+    ),
+    (
+        "mergeOverwrite",
+        Function::variadic(&[MAP, MAP], |call| merge_all(call, true)),
+    ),
+    (
+        "mustMergeOverwrite",
+        Function::variadic(&[MAP, MAP], |call| merge_all(call, true)),
+    ),
     ("deepCopy", Function::new(ANY, deep_copy)),
     ("mustDeepCopy", Function::new(ANY, deep_copy)),
     ("dig", Function::variadic(ANY, dig)),
@@ -34,14 +73,19 @@ fn dict(call: &mut Call<'_>) -> Out {
     for index in (0..call.len()).step_by(2) {
         let key = text_of(call.arg(index))?.into_owned();
         call.budget().memory(key.len())?;
-        let value = if index + 1 < call.len() { call.arg(index + 1).clone() } else { "".into() };
+        let value = if index + 1 < call.len() {
+            call.arg(index + 1).clone()
+        } else {
+            "".into()
+        };
         map.insert(key, value)?;
     }
     Ok(map.into())
 }
 
 fn set(call: &mut Call<'_>) -> Out {
-    call.budget().memory(call.string(1)?.len() + size_of::<Value>())?;
+    call.budget()
+        .memory(call.string(1)?.len() + size_of::<Value>())?;
     let (key, value) = (call.string(1)?.clone(), call.arg(2).clone());
     call.map(0)?.insert(key, value)?;
     Ok(call.take(0))
@@ -72,16 +116,23 @@ fn keys(call: &mut Call<'_>) -> Out {
 
 /// The entries whose keys are among the arguments, or are not.
 fn filtered(call: &mut Call<'_>, wanted: bool) -> Out {
-    let mut names = (1..call.len()).map(|index| call.string(index).cloned()).collect::<Result<Vec<_>, Error>>()?;
+    let mut names = (1..call.len())
+        .map(|index| call.string(index).cloned())
+        .collect::<Result<Vec<_>, Error>>()?;
     names.sort();
     let source = call.map(0)?;
     charge_items(call.budget(), source.len())?;
-    let kept = source.entries().into_iter().filter(|(key, _)| names.binary_search(key).is_ok() == wanted);
+    let kept = source
+        .entries()
+        .into_iter()
+        .filter(|(key, _)| names.binary_search(key).is_ok() == wanted);
     Ok(Map::of(MAP, kept).into())
 }
 
 fn merge_all(call: &mut Call<'_>, overwrite: bool) -> Out {
-    let Value::Map(mut into) = call.take(0) else { return Ok(Value::Nil) };
+    let Value::Map(mut into) = call.take(0) else {
+        return Ok(Value::Nil);
+    };
     for index in 1..call.len() {
         let from = call.map(index)?;
         if into.is_nil() && !from.is_nil() {
@@ -93,7 +144,13 @@ fn merge_all(call: &mut Call<'_>, overwrite: bool) -> Out {
 }
 
 /// Puts the entries of one map into another. Maps below the same key are merged; what is there stays, unless it is empty or overwritten.
-fn merge(into: &Map, from: &Map, overwrite: bool, call: &Call<'_>, depth: usize) -> Result<(), Error> {
+fn merge(
+    into: &Map,
+    from: &Map,
+    overwrite: bool,
+    call: &Call<'_>,
+    depth: usize,
+) -> Result<(), Error> {
     if depth > DEPTH {
         return fails("values nest too deeply to be merged");
     }
@@ -110,7 +167,9 @@ fn merge(into: &Map, from: &Map, overwrite: bool, call: &Call<'_>, depth: usize)
             continue;
         }
         let below = old.as_ref().map(Value::underlying);
-        if let (Value::Map(from), Some(Value::Map(below))) = (new.underlying().as_ref(), below.as_deref()) {
+        if let (Value::Map(from), Some(Value::Map(below))) =
+            (new.underlying().as_ref(), below.as_deref())
+        {
             if !below.is_nil() || from.is_nil() {
                 merge(below, from, overwrite, call, depth + 1)?;
             }
@@ -146,7 +205,11 @@ fn copy(value: &Value, call: &Call<'_>, depth: usize) -> Out {
         Value::List(list) if list.is_nil() => Ok(value.clone()),
         Value::List(list) => {
             charge_items(call.budget(), list.len())?;
-            let items = list.items().iter().map(|item| copy(item, call, depth + 1)).collect::<Result<_, Error>>()?;
+            let items = list
+                .items()
+                .iter()
+                .map(|item| copy(item, call, depth + 1))
+                .collect::<Result<_, Error>>()?;
             Ok(Value::List(List::of(list.go_type(), items)))
         }
         Value::Map(map) if map.is_nil() => Ok(value.clone()),
@@ -159,7 +222,9 @@ fn copy(value: &Value, call: &Call<'_>, depth: usize) -> Out {
             Ok(copied.into())
         }
         Value::Object(object) => match object.underlying() {
-            Some(content) => Ok(object.over(copy(&content, call, depth + 1)?).unwrap_or_else(|| value.clone())),
+            Some(content) => Ok(object
+                .over(copy(&content, call, depth + 1)?)
+                .unwrap_or_else(|| value.clone())),
             // Go copies no more than exported fields, and a version has none.
             None => Ok(super::versions::blank(value).unwrap_or_else(|| value.clone())),
         },

@@ -11,14 +11,48 @@ const ONE: &[Type] = &[Type::String];
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
 pub(super) const TABLE: &[(&str, Function)] = &[
-    ("b64enc", Function::new(ONE, |call| string(call.budget(), STANDARD.encode(call.string(0)?)))),
-    ("b64dec", Function::new(ONE, |call| decoded(call, base64_decoded))),
-    ("b32enc", Function::new(ONE, |call| string(call.budget(), base32(call.string(0)?.as_bytes())))),
-    ("b32dec", Function::new(ONE, |call| decoded(call, base32_decoded))),
-    ("sha1sum", Function::new(ONE, |call| summed(call, |bytes| hexadecimal(&sha1::Sha1::digest(bytes))))),
-    ("sha256sum", Function::new(ONE, |call| summed(call, |bytes| hexadecimal(&Sha256::digest(bytes))))),
-    ("sha512sum", Function::new(ONE, |call| summed(call, |bytes| hexadecimal(&Sha512::digest(bytes))))),
-    ("adler32sum", Function::new(ONE, |call| summed(call, |bytes| adler32(bytes).to_string()))),
+    (
+        "b64enc",
+        Function::new(ONE, |call| {
+            string(call.budget(), STANDARD.encode(call.string(0)?))
+        }),
+    ),
+    (
+        "b64dec",
+        Function::new(ONE, |call| decoded(call, base64_decoded)),
+    ),
+    (
+        "b32enc",
+        Function::new(ONE, |call| {
+            string(call.budget(), base32(call.string(0)?.as_bytes()))
+        }),
+    ),
+    (
+        "b32dec",
+        Function::new(ONE, |call| decoded(call, base32_decoded)),
+    ),
+    (
+        "sha1sum",
+        Function::new(ONE, |call| {
+            summed(call, |bytes| hexadecimal(&sha1::Sha1::digest(bytes)))
+        }),
+    ),
+    (
+        "sha256sum",
+        Function::new(ONE, |call| {
+            summed(call, |bytes| hexadecimal(&Sha256::digest(bytes)))
+        }),
+    ),
+    (
+        "sha512sum",
+        Function::new(ONE, |call| {
+            summed(call, |bytes| hexadecimal(&Sha512::digest(bytes)))
+        }),
+    ),
+    (
+        "adler32sum",
+        Function::new(ONE, |call| summed(call, |bytes| adler32(bytes).to_string())),
+    ),
 ];
 
 /// What was encoded, or the text of the error.
@@ -49,7 +83,12 @@ fn adler32(bytes: &[u8]) -> u32 {
 /// Reads base64 with padding. Line ends do not count; bits that are left over are ignored.
 pub(super) fn base64_decoded(text: &[u8]) -> Result<Vec<u8>, String> {
     let illegal = |at: usize| Err(format!("illegal base64 data at input byte {at}"));
-    let after_lines = |at: usize| at + text[at..].iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
+    let after_lines = |at: usize| {
+        at + text[at..]
+            .iter()
+            .take_while(|b| matches!(b, b'\r' | b'\n'))
+            .count()
+    };
     let mut out = Vec::with_capacity(text.len() / 4 * 3);
     let (mut bits, mut count) = (0_u32, 0);
     let mut at = after_lines(0);
@@ -93,7 +132,11 @@ pub(super) fn base64_decoded(text: &[u8]) -> Result<Vec<u8>, String> {
         }
         at = after_lines(at);
     }
-    if count > 0 { illegal(text.len() - count) } else { Ok(out) }
+    if count > 0 {
+        illegal(text.len() - count)
+    } else {
+        Ok(out)
+    }
 }
 
 fn base32(bytes: &[u8]) -> String {
@@ -103,20 +146,32 @@ fn base32(bytes: &[u8]) -> String {
         five[3..3 + block.len()].copy_from_slice(block);
         let bits = u64::from_be_bytes(five);
         let used = (block.len() * 8).div_ceil(5);
-        out.extend((0..8).map(|i| if i < used { char::from(BASE32[(bits >> (35 - 5 * i)) as usize & 31]) } else { '=' }));
+        out.extend((0..8).map(|i| {
+            if i < used {
+                char::from(BASE32[(bits >> (35 - 5 * i)) as usize & 31])
+            } else {
+                '='
+            }
+        }));
     }
     out
 }
 
 fn base32_decoded(text: &[u8]) -> Result<Vec<u8>, String> {
     let illegal = |at: usize| Err(format!("illegal base32 data at input byte {at}"));
-    let text: Vec<u8> = text.iter().copied().filter(|b| !matches!(b, b'\r' | b'\n')).collect();
+    let text: Vec<u8> = text
+        .iter()
+        .copied()
+        .filter(|b| !matches!(b, b'\r' | b'\n'))
+        .collect();
     let mut out = Vec::with_capacity(text.len() / 8 * 5);
     for (block, start) in text.chunks(8).zip((0..).step_by(8)) {
         let mut bits = 0_u64;
         let mut used = 8;
         for index in 0..8 {
-            let Some(&byte) = block.get(index) else { return illegal(text.len() - index) };
+            let Some(&byte) = block.get(index) else {
+                return illegal(text.len() - index);
+            };
             let left = text.len() - start - index - 1;
             if byte == b'=' && index >= 2 && left < 8 {
                 if left + index < 7 {

@@ -14,12 +14,26 @@ pub(super) struct Style {
     html: bool,
 }
 
-pub(super) const COMPACT: Style = Style { indented: false, html: true };
-pub(super) const PRETTY: Style = Style { indented: true, html: true };
-pub(super) const RAW: Style = Style { indented: false, html: false };
+pub(super) const COMPACT: Style = Style {
+    indented: false,
+    html: true,
+};
+pub(super) const PRETTY: Style = Style {
+    indented: true,
+    html: true,
+};
+pub(super) const RAW: Style = Style {
+    indented: false,
+    html: false,
+};
 
 pub(super) fn write(value: &Value, style: Style, budget: &Budget) -> Result<String, Error> {
-    let mut writer = Writer { out: String::new(), style, budget, charged: 0 };
+    let mut writer = Writer {
+        out: String::new(),
+        style,
+        budget,
+        charged: 0,
+    };
     writer.value(value, 0)?;
     Ok(writer.out)
 }
@@ -34,7 +48,9 @@ struct Writer<'b> {
 impl Writer<'_> {
     fn value(&mut self, value: &Value, depth: usize) -> Result<(), Error> {
         if depth > DEPTH {
-            return fails("json: unsupported value: encountered a cycle via map[string]interface {}");
+            return fails(
+                "json: unsupported value: encountered a cycle via map[string]interface {}",
+            );
         }
         // What is written is charged as it grows, since a value may hold another many times.
         self.budget.memory(self.out.len() - self.charged)?;
@@ -51,10 +67,22 @@ impl Writer<'_> {
             Value::List(list) if list.is_nil() => self.out.push_str("null"),
             Value::Map(map) if map.is_nil() => self.out.push_str("null"),
             Value::List(list) => {
-                self.all('[', ']', list.items().iter().map(|item| (None, item)), depth)?;
+                self.all(
+                    '[',
+                    ']',
+                    list.items().iter().map(|item| (None, item)),
+                    depth,
+                )?;
             }
             Value::Map(map) => {
-                self.all('{', '}', map.entries().iter().map(|(key, value)| (Some(key.as_bytes()), value)), depth)?;
+                self.all(
+                    '{',
+                    '}',
+                    map.entries()
+                        .iter()
+                        .map(|(key, value)| (Some(key.as_bytes()), value)),
+                    depth,
+                )?;
             }
             Value::Object(object) => self.object(object.as_ref(), depth)?,
         }
@@ -71,7 +99,14 @@ impl Writer<'_> {
                 self.text(text.as_bytes());
                 Ok(())
             }
-            JsonForm::Fields(fields) => self.all('{', '}', fields.iter().map(|(name, value)| (Some(name.as_bytes()), value)), depth),
+            JsonForm::Fields(fields) => self.all(
+                '{',
+                '}',
+                fields
+                    .iter()
+                    .map(|(name, value)| (Some(name.as_bytes()), value)),
+                depth,
+            ),
         }
     }
 
@@ -92,7 +127,8 @@ impl Writer<'_> {
             self.line(depth + 1);
             if let Some(key) = key {
                 self.text(key);
-                self.out.push_str(if self.style.indented { ": " } else { ":" });
+                self.out
+                    .push_str(if self.style.indented { ": " } else { ":" });
             }
             self.value(value, depth + 1)?;
         }
@@ -113,12 +149,20 @@ impl Writer<'_> {
     fn float(&mut self, float: f64) -> Result<(), Error> {
         let size = float.abs();
         if !float.is_finite() {
-            let shown = if float.is_nan() { "NaN" } else { ["-Inf", "+Inf"][usize::from(float > 0.0)] };
+            let shown = if float.is_nan() {
+                "NaN"
+            } else {
+                ["-Inf", "+Inf"][usize::from(float > 0.0)]
+            };
             return fails(format!("json: unsupported value: {shown}"));
         }
         let text = if size != 0.0 && !(1e-6..1e21).contains(&size) {
             let text = format!("{float:e}");
-            if text.contains("e-") { text } else { text.replace('e', "e+") }
+            if text.contains("e-") {
+                text
+            } else {
+                text.replace('e', "e+")
+            }
         } else {
             float.to_string()
         };
@@ -130,7 +174,10 @@ impl Writer<'_> {
         self.out.push('"');
         for chunk in bytes.utf8_chunks() {
             chunk.valid().chars().for_each(|c| self.character(c));
-            chunk.invalid().iter().for_each(|_| self.out.push_str("\\ufffd"));
+            chunk
+                .invalid()
+                .iter()
+                .for_each(|_| self.out.push_str("\\ufffd"));
         }
         self.out.push('"');
     }
@@ -143,8 +190,12 @@ impl Writer<'_> {
             '\t' => self.out.push_str("\\t"),
             '\u{8}' => self.out.push_str("\\b"),
             '\u{c}' => self.out.push_str("\\f"),
-            '<' | '>' | '&' if self.style.html => self.out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            '\u{2028}' | '\u{2029}' | '\0'..' ' => self.out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            '<' | '>' | '&' if self.style.html => {
+                self.out.push_str(&format!("\\u{:04x}", u32::from(c)))
+            }
+            '\u{2028}' | '\u{2029}' | '\0'..' ' => {
+                self.out.push_str(&format!("\\u{:04x}", u32::from(c)))
+            }
             c => self.out.push(c),
         }
     }

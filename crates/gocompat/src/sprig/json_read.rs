@@ -9,7 +9,11 @@ use crate::template::{Budget, Error, LIST, Limits, List, MAP, Map, Str, Value};
 const DEPTH: usize = 1000;
 
 pub(super) fn read(text: &[u8], budget: &Budget) -> Out {
-    let mut reader = Reader { text, at: 0, budget };
+    let mut reader = Reader {
+        text,
+        at: 0,
+        budget,
+    };
     let value = reader.value(0)?;
     match reader.next() {
         None => Ok(value),
@@ -19,8 +23,13 @@ pub(super) fn read(text: &[u8], budget: &Budget) -> Out {
 
 /// What Go says of a text that is not JSON.
 pub(crate) fn fault(text: &str) -> Option<String> {
-    let limits = Limits { memory: 4 << 20, ..Limits::default() };
-    read(text.as_bytes(), &Budget::new(limits)).err().map(|e| e.to_string())
+    let limits = Limits {
+        memory: 4 << 20,
+        ..Limits::default()
+    };
+    read(text.as_bytes(), &Budget::new(limits))
+        .err()
+        .map(|e| e.to_string())
 }
 
 struct Reader<'t> {
@@ -54,7 +63,10 @@ impl Reader<'_> {
                 fails("unexpected end of JSON input")
             }
             None => fails(format!("invalid character ' ' {context}")),
-            Some(byte) => fails(format!("invalid character {} {context}", crate::text::quote_rune(char::from(byte)))),
+            Some(byte) => fails(format!(
+                "invalid character {} {context}",
+                crate::text::quote_rune(char::from(byte))
+            )),
         }
     }
 
@@ -78,7 +90,10 @@ impl Reader<'_> {
     fn word(&mut self, word: &str, value: Value) -> Out {
         for expected in word.bytes() {
             if self.byte() != Some(expected) {
-                return self.refuse(&format!("in literal {word} (expecting '{}')", char::from(expected)));
+                return self.refuse(&format!(
+                    "in literal {word} (expecting '{}')",
+                    char::from(expected)
+                ));
             }
             self.at += 1;
         }
@@ -167,7 +182,9 @@ impl Reader<'_> {
         let text = String::from_utf8_lossy(&self.text[start..self.at]);
         match text.parse::<f64>() {
             Ok(float) if float.is_finite() => Ok(Value::Float(float)),
-            _ => fails(format!("json: cannot unmarshal number {text} into Go value of type float64")),
+            _ => fails(format!(
+                "json: cannot unmarshal number {text} into Go value of type float64"
+            )),
         }
     }
 

@@ -37,7 +37,12 @@ fn convert(value: &Value, budget: &Budget, nil: Nil, depth: usize) -> Result<Jso
         Value::Float(f) => match Number::from_f64(*f) {
             Some(number) => Json::Number(number),
             None if f.is_nan() => return fails("json: unsupported value: NaN"),
-            None => return fails(format!("json: unsupported value: {}Inf", if *f > 0.0 { '+' } else { '-' })),
+            None => {
+                return fails(format!(
+                    "json: unsupported value: {}Inf",
+                    if *f > 0.0 { '+' } else { '-' }
+                ));
+            }
         },
         Value::Complex(..) => return fails("json: unsupported type: complex128"),
         Value::String(s) => Json::String(text(s, budget)?),
@@ -47,11 +52,19 @@ fn convert(value: &Value, budget: &Budget, nil: Nil, depth: usize) -> Result<Jso
         }
         Value::List(list) if list.is_nil() && matches!(nil, Nil::Null) => Json::Null,
         Value::Map(map) if map.is_nil() && matches!(nil, Nil::Null) => Json::Null,
-        Value::List(list) => Json::Array(list.items().iter().map(|item| convert(item, budget, nil, depth + 1)).collect::<Result<_, _>>()?),
+        Value::List(list) => Json::Array(
+            list.items()
+                .iter()
+                .map(|item| convert(item, budget, nil, depth + 1))
+                .collect::<Result<_, _>>()?,
+        ),
         Value::Map(map) => {
             let mut members = Map::new();
             for (key, value) in map.entries() {
-                members.insert(text(&key, budget)?, convert(&value, budget, nil, depth + 1)?);
+                members.insert(
+                    text(&key, budget)?,
+                    convert(&value, budget, nil, depth + 1)?,
+                );
             }
             Json::Object(members)
         }
@@ -59,14 +72,21 @@ fn convert(value: &Value, budget: &Budget, nil: Nil, depth: usize) -> Result<Jso
     })
 }
 
-fn object_value(object: &dyn Object, budget: &Budget, nil: Nil, depth: usize) -> Result<Json, Error> {
+fn object_value(
+    object: &dyn Object,
+    budget: &Budget,
+    nil: Nil,
+    depth: usize,
+) -> Result<Json, Error> {
     if let Some(inner) = object.underlying() {
         return convert(&inner, budget, nil, depth + 1);
     }
     match object.json() {
         JsonForm::Text(text) => Ok(Json::String(text)),
         JsonForm::Fields(fields) => {
-            let members = fields.into_iter().map(|(name, value)| Ok((name.to_owned(), convert(&value, budget, nil, depth + 1)?)));
+            let members = fields.into_iter().map(|(name, value)| {
+                Ok((name.to_owned(), convert(&value, budget, nil, depth + 1)?))
+            });
             Ok(Json::Object(members.collect::<Result<_, Error>>()?))
         }
     }
@@ -79,5 +99,7 @@ fn text(bytes: &Str, budget: &Budget) -> Result<String, Error> {
         return Ok(text.to_owned());
     }
     let chunks = bytes.as_bytes().utf8_chunks();
-    Ok(chunks.map(|chunk| chunk.valid().to_owned() + &"\u{fffd}".repeat(chunk.invalid().len())).collect())
+    Ok(chunks
+        .map(|chunk| chunk.valid().to_owned() + &"\u{fffd}".repeat(chunk.invalid().len()))
+        .collect())
 }

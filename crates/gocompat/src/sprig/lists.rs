@@ -2,7 +2,10 @@
 //!
 //! Main value: [`TABLE`].
 
-use super::args::{NIL, Out, charge_items, deep_equal, elements, empty, fails, kind, list, slice_of, string, text_of, texts};
+use super::args::{
+    NIL, Out, charge_items, deep_equal, elements, empty, fails, kind, list, slice_of, string,
+    text_of, texts,
+};
 use super::cast::to_int;
 use crate::template::{Call, Error, Function, INT, LIST, List, Type, Value};
 
@@ -80,7 +83,10 @@ fn length(call: &Call<'_>, words: &str) -> Result<usize, Error> {
 fn element(call: &Call<'_>, index: usize) -> Value {
     match call.arg(0).underlying().as_ref() {
         Value::List(list) => list.get(index).unwrap_or_default(),
-        other => elements(other).ok().and_then(|items| items.get(index).cloned()).unwrap_or_default(),
+        other => elements(other)
+            .ok()
+            .and_then(|items| items.get(index).cloned())
+            .unwrap_or_default(),
     }
 }
 
@@ -91,7 +97,10 @@ fn first(call: &mut Call<'_>) -> Out {
 
 fn last(call: &mut Call<'_>) -> Out {
     let len = length(call, "Cannot find last on type")?;
-    Ok(len.checked_sub(1).map(|index| element(call, index)).unwrap_or_default())
+    Ok(len
+        .checked_sub(1)
+        .map(|index| element(call, index))
+        .unwrap_or_default())
 }
 
 fn rest(call: &mut Call<'_>) -> Out {
@@ -167,10 +176,22 @@ fn slice(call: &mut Call<'_>) -> Out {
     if len == 0 {
         return Ok(Value::Nil);
     }
-    let from = if call.len() > 1 { to_int(call.arg(1)) } else { 0 };
-    let to = if call.len() > 2 { to_int(call.arg(2)) } else { len as i64 };
+    let from = if call.len() > 1 {
+        to_int(call.arg(1))
+    } else {
+        0
+    };
+    let to = if call.len() > 2 {
+        to_int(call.arg(2))
+    } else {
+        len as i64
+    };
     let value = call.arg(0).underlying().into_owned();
-    let cap = if let Value::List(list) = &value { list.cap() } else { len };
+    let cap = if let Value::List(list) = &value {
+        list.cap()
+    } else {
+        len
+    };
     match (usize::try_from(from), usize::try_from(to)) {
         (Ok(from), Ok(to)) if from <= to && to <= cap => Ok(match value {
             Value::List(list) => Value::List(list.window(from, to, cap)),
@@ -192,7 +213,10 @@ fn chunk(call: &mut Call<'_>) -> Out {
         return fails("runtime error: makeslice: len out of range");
     }
     charge_items(call.budget(), items.len())?;
-    let chunks = items.chunks(size).map(|c| Value::List(c.iter().cloned().collect())).collect();
+    let chunks = items
+        .chunks(size)
+        .map(|c| Value::List(c.iter().cloned().collect()))
+        .collect();
     Ok(Value::List(List::of(Type::Slice(&LIST), chunks)))
 }
 
@@ -215,13 +239,18 @@ fn concat(call: &mut Call<'_>) -> Out {
         charge_items(call.budget(), items.len())?;
         all.extend(items);
     }
-    if all.is_empty() { nil_list() } else { Ok(Value::List(all.into_iter().collect())) }
+    if all.is_empty() {
+        nil_list()
+    } else {
+        Ok(Value::List(all.into_iter().collect()))
+    }
 }
 
 fn join(call: &mut Call<'_>) -> Out {
     let parts = texts(call, call.arg(1))?;
     let separator = call.string(0)?;
-    call.budget().memory(separator.len().saturating_mul(parts.len()))?;
+    call.budget()
+        .memory(separator.len().saturating_mul(parts.len()))?;
     string(call.budget(), parts.join(separator.as_bytes()))
 }
 

@@ -78,7 +78,10 @@ pub fn functions<H: Host>() -> Vec<(&'static str, Function)> {
         versions::TABLE,
     ];
     // Helm answers for every host with nothing, unless it is told to ask for names.
-    let host_by_name = ("getHostByName", Function::new(&[Type::String], |_| Ok("".into())));
+    let host_by_name = (
+        "getHostByName",
+        Function::new(&[Type::String], |_| Ok("".into())),
+    );
     let mut all = fixed.concat();
     all.extend(dates::table::<H>());
     all.extend(random::table::<H>());

@@ -12,32 +12,139 @@ const TWO: &[Type] = &[Type::Any, Type::Any];
 
 pub(super) const TABLE: &[(&str, Function)] = &[
     ("atoi", Function::new(&[Type::String], atoi)),
-    ("int", Function::new(ONE, |call| Ok(Value::int(to_int(call.arg(0)))))),
-    ("int64", Function::new(ONE, |call| Ok(Value::int64(to_int64(call.arg(0)))))),
-    ("float64", Function::new(ONE, |call| Ok(Value::Float(to_float(call.arg(0)))))),
+    (
+        "int",
+        Function::new(ONE, |call| Ok(Value::int(to_int(call.arg(0))))),
+    ),
+    (
+        "int64",
+        Function::new(ONE, |call| Ok(Value::int64(to_int64(call.arg(0))))),
+    ),
+    (
+        "float64",
+        Function::new(ONE, |call| Ok(Value::Float(to_float(call.arg(0))))),
+    ),
     ("toDecimal", Function::new(ONE, to_decimal)),
     ("seq", Function::variadic(&[INT], seq)),
     ("until", Function::new(&[INT], until)),
-    ("untilStep", Function::new(&[INT, INT, INT], |call| ints(steps(call, call.integer(0)?, call.integer(1)?, call.integer(2)?)?))),
-    ("add1", Function::new(ONE, |call| Ok(Value::int64(to_int64(call.arg(0)).wrapping_add(1))))),
-    ("add", Function::variadic(ONE, |call| Ok(Value::int64(call.rest(0).map(to_int64).fold(0, i64::wrapping_add))))),
-    ("sub", Function::new(TWO, |call| Ok(Value::int64(to_int64(call.arg(0)).wrapping_sub(to_int64(call.arg(1))))))),
-    ("mul", Function::variadic(TWO, |call| Ok(Value::int64(call.rest(0).map(to_int64).fold(1, i64::wrapping_mul))))),
-    ("div", Function::new(TWO, |call| divided(call, i64::wrapping_div))),
-    ("mod", Function::new(TWO, |call| divided(call, i64::wrapping_rem))),
-    ("add1f", Function::new(ONE, |call| decimals(to_float(call.arg(0)), [1.0], |a, b| Ok(a.add(b))))),
-    ("addf", Function::variadic(ONE, |call| decimals(0.0, call.rest(0).map(to_float), |a, b| Ok(a.add(b))))),
-    ("subf", Function::variadic(TWO, |call| decimals(to_float(call.arg(0)), call.rest(1).map(to_float), |a, b| Ok(a.sub(b))))),
-    ("mulf", Function::variadic(TWO, |call| decimals(to_float(call.arg(0)), call.rest(1).map(to_float), |a, b| Ok(a.mul(b))))),
-    ("divf", Function::variadic(TWO, |call| decimals(to_float(call.arg(0)), call.rest(1).map(to_float), Decimal::div))),
+    (
+        "untilStep",
+        Function::new(&[INT, INT, INT], |call| {
+            ints(steps(
+                call,
+                call.integer(0)?,
+                call.integer(1)?,
+                call.integer(2)?,
+            )?)
+        }),
+    ),
+    (
+        "add1",
+        Function::new(ONE, |call| {
+            Ok(Value::int64(to_int64(call.arg(0)).wrapping_add(1)))
+        }),
+    ),
+    (
+        "add",
+        Function::variadic(ONE, |call| {
+            Ok(Value::int64(
+                call.rest(0).map(to_int64).fold(0, i64::wrapping_add),
+            ))
+        }),
+    ),
+    (
+        "sub",
+        Function::new(TWO, |call| {
+            Ok(Value::int64(
+                to_int64(call.arg(0)).wrapping_sub(to_int64(call.arg(1))),
+            ))
+        }),
+    ),
+    (
+        "mul",
+        Function::variadic(TWO, |call| {
+            Ok(Value::int64(
+                call.rest(0).map(to_int64).fold(1, i64::wrapping_mul),
+            ))
+        }),
+    ),
+    (
+        "div",
+        Function::new(TWO, |call| divided(call, i64::wrapping_div)),
+    ),
+    (
+        "mod",
+        Function::new(TWO, |call| divided(call, i64::wrapping_rem)),
+    ),
+    (
+        "add1f",
+        Function::new(ONE, |call| {
+            decimals(to_float(call.arg(0)), [1.0], |a, b| Ok(a.add(b)))
+        }),
+    ),
+    (
+        "addf",
+        Function::variadic(ONE, |call| {
+            decimals(0.0, call.rest(0).map(to_float), |a, b| Ok(a.add(b)))
+        }),
+    ),
+    (
+        "subf",
+        Function::variadic(TWO, |call| {
+            decimals(to_float(call.arg(0)), call.rest(1).map(to_float), |a, b| {
+                Ok(a.sub(b))
+            })
+        }),
+    ),
+    (
+        "mulf",
+        Function::variadic(TWO, |call| {
+            decimals(to_float(call.arg(0)), call.rest(1).map(to_float), |a, b| {
+                Ok(a.mul(b))
+            })
+        }),
+    ),
+    (
+        "divf",
+        Function::variadic(TWO, |call| {
+            decimals(
+                to_float(call.arg(0)),
+                call.rest(1).map(to_float),
+                Decimal::div,
+            )
+        }),
+    ),
     ("max", Function::variadic(TWO, |call| Ok(greatest(call)))),
-    ("biggest", Function::variadic(TWO, |call| Ok(greatest(call)))),
-    ("min", Function::variadic(TWO, |call| Ok(Value::int64(call.rest(0).map(to_int64).min().unwrap_or(0))))),
-    ("maxf", Function::variadic(TWO, |call| Ok(extreme(call, f64::max)))),
-    ("minf", Function::variadic(TWO, |call| Ok(extreme(call, f64::min)))),
-    ("ceil", Function::new(ONE, |call| Ok(Value::Float(to_float(call.arg(0)).ceil())))),
-    ("floor", Function::new(ONE, |call| Ok(Value::Float(to_float(call.arg(0)).floor())))),
-    ("round", Function::variadic(&[Type::Any, INT, Type::Float64], round)),
+    (
+        "biggest",
+        Function::variadic(TWO, |call| Ok(greatest(call))),
+    ),
+    (
+        "min",
+        Function::variadic(TWO, |call| {
+            Ok(Value::int64(call.rest(0).map(to_int64).min().unwrap_or(0)))
+        }),
+    ),
+    (
+        "maxf",
+        Function::variadic(TWO, |call| Ok(extreme(call, f64::max))),
+    ),
+    (
+        "minf",
+        Function::variadic(TWO, |call| Ok(extreme(call, f64::min))),
+    ),
+    (
+        "ceil",
+        Function::new(ONE, |call| Ok(Value::Float(to_float(call.arg(0)).ceil()))),
+    ),
+    (
+        "floor",
+        Function::new(ONE, |call| Ok(Value::Float(to_float(call.arg(0)).floor()))),
+    ),
+    (
+        "round",
+        Function::variadic(&[Type::Any, INT, Type::Float64], round),
+    ),
 ];
 
 /// Too large numbers become the largest.
@@ -47,14 +154,23 @@ fn atoi(call: &mut Call<'_>) -> Out {
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return Ok(Value::int(0));
     }
-    let limit = if text.starts_with('-') { i64::MIN } else { i64::MAX };
+    let limit = if text.starts_with('-') {
+        i64::MIN
+    } else {
+        i64::MAX
+    };
     Ok(Value::int(text.parse().unwrap_or(limit)))
 }
 
 /// Octal digits as a number.
 fn to_decimal(call: &mut Call<'_>) -> Out {
     let text = format::sprint([call.arg(0)])?;
-    Ok(Value::int64(std::str::from_utf8(&text).ok().and_then(|text| parse_int(text, 8)).unwrap_or(0)))
+    Ok(Value::int64(
+        std::str::from_utf8(&text)
+            .ok()
+            .and_then(|text| parse_int(text, 8))
+            .unwrap_or(0),
+    ))
 }
 
 /// The numbers from `start` to before `stop`.
@@ -67,11 +183,16 @@ fn steps(call: &Call<'_>, start: i64, stop: i64, step: i64) -> Result<Vec<i64>, 
     let size = usize::try_from(count).unwrap_or(usize::MAX);
     charge_items(call.budget(), size)?;
     call.budget().steps(count)?;
-    Ok(std::iter::successors(Some(start), |n| n.checked_add(step)).take(size).collect())
+    Ok(std::iter::successors(Some(start), |n| n.checked_add(step))
+        .take(size)
+        .collect())
 }
 
 fn ints(numbers: Vec<i64>) -> Out {
-    Ok(Value::List(List::of(Type::Slice(&INT), numbers.into_iter().map(Value::int).collect())))
+    Ok(Value::List(List::of(
+        Type::Slice(&INT),
+        numbers.into_iter().map(Value::int).collect(),
+    )))
 }
 
 fn until(call: &mut Call<'_>) -> Out {
@@ -81,7 +202,9 @@ fn until(call: &mut Call<'_>) -> Out {
 
 /// `seq END`, `seq START END` or `seq START STEP END`; the end is included.
 fn seq(call: &mut Call<'_>) -> Out {
-    let given = (0..call.len()).map(|i| call.integer(i)).collect::<Result<Vec<i64>, Error>>()?;
+    let given = (0..call.len())
+        .map(|i| call.integer(i))
+        .collect::<Result<Vec<i64>, Error>>()?;
     let (start, step, end) = match given[..] {
         [end] => (1, None, end),
         [start, end] => (start, None, end),
@@ -92,7 +215,12 @@ fn seq(call: &mut Call<'_>) -> Out {
     if end < start && step.is_some_and(|step| step > 0) {
         return Ok("".into());
     }
-    let numbers = steps(call, start, end.wrapping_add(direction), step.unwrap_or(direction))?;
+    let numbers = steps(
+        call,
+        start,
+        end.wrapping_add(direction),
+        step.unwrap_or(direction),
+    )?;
     let texts: Vec<String> = numbers.iter().map(i64::to_string).collect();
     string(call.budget(), texts.join(" "))
 }
@@ -104,7 +232,11 @@ fn divided(call: &Call<'_>, divide: fn(i64, i64) -> i64) -> Out {
     }
 }
 
-fn decimals(first: f64, rest: impl IntoIterator<Item = f64>, apply: fn(&Decimal, &Decimal) -> Result<Decimal, Error>) -> Out {
+fn decimals(
+    first: f64,
+    rest: impl IntoIterator<Item = f64>,
+    apply: fn(&Decimal, &Decimal) -> Result<Decimal, Error>,
+) -> Out {
     let mut result = Decimal::from_float(first)?;
     for next in rest {
         result = apply(&result, &Decimal::from_float(next)?)?;
@@ -118,7 +250,13 @@ fn greatest(call: &Call<'_>) -> Value {
 
 fn extreme(call: &Call<'_>, choose: fn(f64, f64) -> f64) -> Value {
     // Unlike here, NaN wins in Go.
-    let both = |a: f64, b: f64| if a.is_nan() || b.is_nan() { f64::NAN } else { choose(a, b) };
+    let both = |a: f64, b: f64| {
+        if a.is_nan() || b.is_nan() {
+            f64::NAN
+        } else {
+            choose(a, b)
+        }
+    };
     Value::Float(call.rest(0).map(to_float).reduce(both).unwrap_or(0.0))
 }
 
@@ -128,6 +266,10 @@ fn round(call: &mut Call<'_>) -> Out {
     let size = 10_f64.powi(places.abs());
     let power = if places < 0 { 1.0 / size } else { size };
     let digits = power * to_float(call.arg(0));
-    let rounded = if digits.fract() >= up_from { digits.ceil() } else { digits.floor() };
+    let rounded = if digits.fract() >= up_from {
+        digits.ceil()
+    } else {
+        digits.floor()
+    };
     Ok(Value::Float(rounded / power))
 }

@@ -33,7 +33,10 @@ fn base(path: &[u8]) -> Vec<u8> {
     if path.is_empty() {
         return b".".to_vec();
     }
-    let end = path.iter().rposition(|b| *b != b'/').map_or(0, |last| last + 1);
+    let end = path
+        .iter()
+        .rposition(|b| *b != b'/')
+        .map_or(0, |last| last + 1);
     match path[..end].rsplit(|b| *b == b'/').next() {
         Some(name) if !name.is_empty() => name.to_vec(),
         _ => b"/".to_vec(),
@@ -70,5 +73,7 @@ fn clean(path: &[u8]) -> Vec<u8> {
 /// From the last dot of the last element on.
 fn ext(path: &[u8]) -> Vec<u8> {
     let name = path.rsplit(|b| *b == b'/').next().unwrap_or_default();
-    name.iter().rposition(|b| *b == b'.').map_or(Vec::new(), |dot| name[dot..].to_vec())
+    name.iter()
+        .rposition(|b| *b == b'.')
+        .map_or(Vec::new(), |dot| name[dot..].to_vec())
 }

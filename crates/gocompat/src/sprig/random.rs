@@ -14,10 +14,22 @@ const PRINTABLE: &[u8] = b" !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRS
 
 pub(super) const fn table<H: Host>() -> [(&'static str, Function); 8] {
     [
-        ("randAlpha", Function::new(&[INT], |call| text::<H>(call, LETTERS))),
-        ("randAlphaNum", Function::new(&[INT], |call| text::<H>(call, BOTH))),
-        ("randNumeric", Function::new(&[INT], |call| text::<H>(call, DIGITS))),
-        ("randAscii", Function::new(&[INT], |call| text::<H>(call, PRINTABLE))),
+        (
+            "randAlpha",
+            Function::new(&[INT], |call| text::<H>(call, LETTERS)),
+        ),
+        (
+            "randAlphaNum",
+            Function::new(&[INT], |call| text::<H>(call, BOTH)),
+        ),
+        (
+            "randNumeric",
+            Function::new(&[INT], |call| text::<H>(call, DIGITS)),
+        ),
+        (
+            "randAscii",
+            Function::new(&[INT], |call| text::<H>(call, PRINTABLE)),
+        ),
         ("randBytes", Function::new(&[INT], bytes::<H>)),
         ("randInt", Function::new(&[INT, INT], number::<H>)),
         ("shuffle", Function::new(&[Type::String], shuffle::<H>)),
@@ -45,12 +57,16 @@ fn text<H: Host>(call: &mut Call<'_>, characters: &[u8]) -> Out {
     call.budget().memory(count)?;
     call.budget().steps(count as u64)?;
     let sources = call.host::<H>()?.sources();
-    let text: Vec<u8> = (0..count).map(|_| characters[below(sources, characters.len() as u64) as usize]).collect();
+    let text: Vec<u8> = (0..count)
+        .map(|_| characters[below(sources, characters.len() as u64) as usize])
+        .collect();
     Ok(Value::String(text.into()))
 }
 
 fn bytes<H: Host>(call: &mut Call<'_>) -> Out {
-    let Ok(count) = usize::try_from(call.integer(0)?) else { return fails("runtime error: makeslice: len out of range") };
+    let Ok(count) = usize::try_from(call.integer(0)?) else {
+        return fails("runtime error: makeslice: len out of range");
+    };
     call.budget().memory(count)?;
     let mut bytes = vec![0; count];
     call.host::<H>()?.sources().fill(&mut bytes);
@@ -60,7 +76,9 @@ fn bytes<H: Host>(call: &mut Call<'_>) -> Out {
 fn number<H: Host>(call: &mut Call<'_>) -> Out {
     let (least, limit) = (call.integer(0)?, call.integer(1)?);
     match u64::try_from(limit.wrapping_sub(least)) {
-        Ok(size) if size > 0 => Ok(Value::int(least + below(call.host::<H>()?.sources(), size) as i64)),
+        Ok(size) if size > 0 => Ok(Value::int(
+            least + below(call.host::<H>()?.sources(), size) as i64,
+        )),
         _ => fails("invalid argument to Intn"),
     }
 }
@@ -80,6 +98,13 @@ fn uuid<H: Host>(call: &mut Call<'_>) -> Result<Value, Error> {
     call.host::<H>()?.sources().fill(&mut bytes);
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex = |range: std::ops::Range<usize>| bytes[range].iter().map(|b| format!("{b:02x}")).collect::<String>();
-    Ok([hex(0..4), hex(4..6), hex(6..8), hex(8..10), hex(10..16)].join("-").into())
+    let hex = |range: std::ops::Range<usize>| {
+        bytes[range]
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect::<String>()
+    };
+    Ok([hex(0..4), hex(4..6), hex(6..8), hex(8..10), hex(10..16)]
+        .join("-")
+        .into())
 }

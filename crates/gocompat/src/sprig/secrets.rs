@@ -8,7 +8,9 @@ use super::{Host, Sources};
 use crate::template::{Call, Error, Function, Type, UintKind};
 use aes::Aes256;
 use base64::{Engine, engine::general_purpose::STANDARD};
-use cbc::cipher::{BlockDecryptMut, BlockEncryptMut, KeyIvInit, block_padding::NoPadding, block_padding::Pkcs7};
+use cbc::cipher::{
+    BlockDecryptMut, BlockEncryptMut, KeyIvInit, block_padding::NoPadding, block_padding::Pkcs7,
+};
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
@@ -20,9 +22,18 @@ const SLOW: u64 = 1_000_000;
 const BLOCK: usize = 16;
 
 pub(super) const fn table<H: Host>() -> [(&'static str, Function); 5] {
-    const DERIVED: &[Type] = &[Type::Uint(UintKind::Uint32), Type::String, Type::String, Type::String, Type::String];
+    const DERIVED: &[Type] = &[
+        Type::Uint(UintKind::Uint32),
+        Type::String,
+        Type::String,
+        Type::String,
+        Type::String,
+    ];
     [
-        ("bcrypt", Function::new(&[Type::String], |call| Ok(hashed::<H>(call, 0)?.into()))),
+        (
+            "bcrypt",
+            Function::new(&[Type::String], |call| Ok(hashed::<H>(call, 0)?.into())),
+        ),
         ("htpasswd", Function::new(TWO, htpasswd::<H>)),
         ("encryptAES", Function::new(TWO, encrypt::<H>)),
         ("decryptAES", Function::new(TWO, decrypt)),
@@ -35,7 +46,10 @@ fn hashed<H: Host>(call: &mut Call<'_>, index: usize) -> Result<String, Error> {
     call.budget().steps(SLOW)?;
     let password = call.string(index)?.clone();
     if password.len() > 72 {
-        return Ok("failed to encrypt string with bcrypt: bcrypt: password length exceeds 72 bytes".to_owned());
+        return Ok(
+            "failed to encrypt string with bcrypt: bcrypt: password length exceeds 72 bytes"
+                .to_owned(),
+        );
     }
     let salt = sixteen(call.host::<H>()?.sources());
     match bcrypt::hash_with_salt(&password, COST, salt) {
@@ -73,7 +87,8 @@ fn encrypt<H: Host>(call: &mut Call<'_>) -> Out {
     }
     call.budget().memory(text.len().saturating_mul(3))?;
     let iv = sixteen(call.host::<H>()?.sources());
-    let sealed = cbc::Encryptor::<Aes256>::new(&key.into(), &iv.into()).encrypt_padded_vec_mut::<Pkcs7>(text.as_bytes());
+    let sealed = cbc::Encryptor::<Aes256>::new(&key.into(), &iv.into())
+        .encrypt_padded_vec_mut::<Pkcs7>(text.as_bytes());
     string(call.budget(), STANDARD.encode([&iv[..], &sealed].concat()))
 }
 
@@ -85,15 +100,23 @@ fn decrypt(call: &mut Call<'_>) -> Out {
     call.budget().memory(text.len())?;
     let sealed = base64_decoded(text.as_bytes()).map_err(Error::function)?;
     let Some((iv, sealed)) = sealed.split_first_chunk::<BLOCK>() else {
-        return fails(format!("runtime error: slice bounds out of range [:16] with capacity {}", text.len() / 4 * 3));
+        return fails(format!(
+            "runtime error: slice bounds out of range [:16] with capacity {}",
+            text.len() / 4 * 3
+        ));
     };
     let cipher = cbc::Decryptor::<Aes256>::new(&key.into(), iv.into());
     let Ok(mut opened) = cipher.decrypt_padded_vec_mut::<NoPadding>(sealed) else {
         return fails("crypto/cipher: input not full blocks");
     };
-    let Some(padding) = opened.last().copied().map(usize::from) else { return fails("runtime error: index out of range [-1]") };
+    let Some(padding) = opened.last().copied().map(usize::from) else {
+        return fails("runtime error: index out of range [-1]");
+    };
     let Some(len) = opened.len().checked_sub(padding) else {
-        return fails(format!("runtime error: slice bounds out of range [:{}]", opened.len() as i64 - padding as i64));
+        return fails(format!(
+            "runtime error: slice bounds out of range [:{}]",
+            opened.len() as i64 - padding as i64
+        ));
     };
     opened.truncate(len);
     string(call.budget(), opened)
@@ -150,20 +173,35 @@ fn characters(letter: u8) -> &'static [u8] {
 
 /// The scheme of masterpassword.app: counter, kind, password, user and site make one password.
 fn derive(call: &mut Call<'_>) -> Out {
-    let crate::template::Value::Uint(_, counter) = *call.arg(0) else { return fails("the counter is no number") };
+    let crate::template::Value::Uint(_, counter) = *call.arg(0) else {
+        return fails("the counter is no number");
+    };
     let kind = call.text(1)?;
-    let Some(shapes) = shapes(&kind) else { return Ok(format!("cannot find password template {kind}").into()) };
+    let Some(shapes) = shapes(&kind) else {
+        return Ok(format!("cannot find password template {kind}").into());
+    };
     // Twice as slow, and 32 MiB besides.
     call.budget().steps(2 * SLOW)?;
     let length = |text: &[u8]| u32::try_from(text.len()).unwrap_or(u32::MAX).to_be_bytes();
-    let (password, user, site) = (call.string(2)?.as_bytes(), call.string(3)?.as_bytes(), call.string(4)?.as_bytes());
+    let (password, user, site) = (
+        call.string(2)?.as_bytes(),
+        call.string(3)?.as_bytes(),
+        call.string(4)?.as_bytes(),
+    );
     let salt = [SEED.as_bytes(), &length(user), user].concat();
     let mut key = [0; 64];
-    let derived = scrypt::Params::new(15, 8, 2, key.len()).ok().and_then(|p| scrypt::scrypt(password, &salt, &p, &mut key).ok());
+    let derived = scrypt::Params::new(15, 8, 2, key.len())
+        .ok()
+        .and_then(|p| scrypt::scrypt(password, &salt, &p, &mut key).ok());
     let mac = derived.and_then(|()| Hmac::<Sha256>::new_from_slice(&key).ok());
-    let Some(mac) = mac else { return fails("failed to derive password") };
+    let Some(mac) = mac else {
+        return fails("failed to derive password");
+    };
     let counter = u32::try_from(counter).unwrap_or(u32::MAX).to_be_bytes();
-    let seed = mac.chain_update([SEED.as_bytes(), &length(site), site, &counter].concat()).finalize().into_bytes();
+    let seed = mac
+        .chain_update([SEED.as_bytes(), &length(site), site, &counter].concat())
+        .finalize()
+        .into_bytes();
     let shape = shapes[usize::from(seed[0]) % shapes.len()];
     let password: Vec<u8> = shape
         .bytes()

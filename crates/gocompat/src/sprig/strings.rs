@@ -14,44 +14,144 @@ const ANY: &[Type] = &[Type::Any];
 pub(super) const TABLE: &[(&str, Function)] = &[
     ("hello", Function::new(&[], |_| Ok("Hello!".into()))),
     ("fail", Function::new(ONE, |call| fails(call.text(0)?))),
-    ("abbrev", Function::new(COUNTED, |call| abbreviated(call, 0, call.integer(0)?, 1))),
-    ("abbrevboth", Function::new(&[INT, INT, Type::String], |call| abbreviated(call, call.integer(0)?, call.integer(1)?, 2))),
+    (
+        "abbrev",
+        Function::new(COUNTED, |call| abbreviated(call, 0, call.integer(0)?, 1)),
+    ),
+    (
+        "abbrevboth",
+        Function::new(&[INT, INT, Type::String], |call| {
+            abbreviated(call, call.integer(0)?, call.integer(1)?, 2)
+        }),
+    ),
     ("trunc", Function::new(COUNTED, trunc)),
     ("substr", Function::new(&[INT, INT, Type::String], substr)),
     ("trim", Function::new(ONE, |call| mapped(call, 0, trim))),
-    ("upper", Function::new(ONE, |call| mapped(call, 0, |b| map_runes(b, upper)))),
-    ("lower", Function::new(ONE, |call| mapped(call, 0, |b| map_runes(b, lower)))),
-    ("title", Function::new(ONE, |call| mapped(call, 0, words::title))),
-    ("untitle", Function::new(ONE, |call| mapped(call, 0, words::untitle))),
-    ("initials", Function::new(ONE, |call| mapped(call, 0, words::initials))),
-    ("swapcase", Function::new(ONE, |call| mapped(call, 0, words::swap_case))),
-    ("snakecase", Function::new(ONE, |call| mapped(call, 0, |b| words::separated(b, '_')))),
-    ("kebabcase", Function::new(ONE, |call| mapped(call, 0, |b| words::separated(b, '-')))),
-    ("camelcase", Function::new(ONE, |call| mapped(call, 0, words::pascal))),
-    ("nospace", Function::new(ONE, |call| mapped(call, 0, words::without_spaces))),
+    (
+        "upper",
+        Function::new(ONE, |call| mapped(call, 0, |b| map_runes(b, upper))),
+    ),
+    (
+        "lower",
+        Function::new(ONE, |call| mapped(call, 0, |b| map_runes(b, lower))),
+    ),
+    (
+        "title",
+        Function::new(ONE, |call| mapped(call, 0, words::title)),
+    ),
+    (
+        "untitle",
+        Function::new(ONE, |call| mapped(call, 0, words::untitle)),
+    ),
+    (
+        "initials",
+        Function::new(ONE, |call| mapped(call, 0, words::initials)),
+    ),
+    (
+        "swapcase",
+        Function::new(ONE, |call| mapped(call, 0, words::swap_case)),
+    ),
+    (
+        "snakecase",
+        Function::new(ONE, |call| mapped(call, 0, |b| words::separated(b, '_'))),
+    ),
+    (
+        "kebabcase",
+        Function::new(ONE, |call| mapped(call, 0, |b| words::separated(b, '-'))),
+    ),
+    (
+        "camelcase",
+        Function::new(ONE, |call| mapped(call, 0, words::pascal)),
+    ),
+    (
+        "nospace",
+        Function::new(ONE, |call| mapped(call, 0, words::without_spaces)),
+    ),
     ("repeat", Function::new(COUNTED, repeat)),
     ("trimall", Function::new(TWO, trim_all)),
     ("trimAll", Function::new(TWO, trim_all)),
-    ("trimSuffix", Function::new(TWO, |call| without_affix(call, |text, affix| text.strip_suffix(affix)))),
-    ("trimPrefix", Function::new(TWO, |call| without_affix(call, |text, affix| text.strip_prefix(affix)))),
-    ("contains", Function::new(TWO, |call| compared(call, |text, part| find(text, part).is_some()))),
-    ("hasPrefix", Function::new(TWO, |call| compared(call, |text, part| text.starts_with(part)))),
-    ("hasSuffix", Function::new(TWO, |call| compared(call, |text, part| text.ends_with(part)))),
-    ("wrap", Function::new(COUNTED, |call| wrapped(call, b"\n", 1, false))),
-    ("wrapWith", Function::new(&[INT, Type::String, Type::String], wrap_with)),
+    (
+        "trimSuffix",
+        Function::new(TWO, |call| {
+            without_affix(call, |text, affix| text.strip_suffix(affix))
+        }),
+    ),
+    (
+        "trimPrefix",
+        Function::new(TWO, |call| {
+            without_affix(call, |text, affix| text.strip_prefix(affix))
+        }),
+    ),
+    (
+        "contains",
+        Function::new(TWO, |call| {
+            compared(call, |text, part| find(text, part).is_some())
+        }),
+    ),
+    (
+        "hasPrefix",
+        Function::new(TWO, |call| {
+            compared(call, |text, part| text.starts_with(part))
+        }),
+    ),
+    (
+        "hasSuffix",
+        Function::new(TWO, |call| {
+            compared(call, |text, part| text.ends_with(part))
+        }),
+    ),
+    (
+        "wrap",
+        Function::new(COUNTED, |call| wrapped(call, b"\n", 1, false)),
+    ),
+    (
+        "wrapWith",
+        Function::new(&[INT, Type::String, Type::String], wrap_with),
+    ),
     ("quote", Function::variadic(ANY, quote)),
     ("squote", Function::variadic(ANY, squote)),
     ("cat", Function::variadic(ANY, cat)),
     ("indent", Function::new(COUNTED, |call| indented(call, ""))),
-    ("nindent", Function::new(COUNTED, |call| indented(call, "\n"))),
-    ("replace", Function::new(&[Type::String, Type::String, Type::String], replace)),
-    ("plural", Function::new(&[Type::String, Type::String, INT], |call| Ok(call.take(usize::from(call.integer(2)? != 1))))),
-    ("toString", Function::new(ANY, |call| string(call.budget(), text_of(call.arg(0))?.into_owned()))),
-    ("split", Function::new(TWO, |call| numbered(split(call.string(1)?.as_bytes(), call.string(0)?.as_bytes(), -1), call))),
+    (
+        "nindent",
+        Function::new(COUNTED, |call| indented(call, "\n")),
+    ),
+    (
+        "replace",
+        Function::new(&[Type::String, Type::String, Type::String], replace),
+    ),
+    (
+        "plural",
+        Function::new(&[Type::String, Type::String, INT], |call| {
+            Ok(call.take(usize::from(call.integer(2)? != 1)))
+        }),
+    ),
+    (
+        "toString",
+        Function::new(ANY, |call| {
+            string(call.budget(), text_of(call.arg(0))?.into_owned())
+        }),
+    ),
+    (
+        "split",
+        Function::new(TWO, |call| {
+            numbered(
+                split(call.string(1)?.as_bytes(), call.string(0)?.as_bytes(), -1),
+                call,
+            )
+        }),
+    ),
     (
         "splitn",
         Function::new(&[Type::String, INT, Type::String], |call| {
-            numbered(split(call.string(2)?.as_bytes(), call.string(0)?.as_bytes(), call.integer(1)?), call)
+            numbered(
+                split(
+                    call.string(2)?.as_bytes(),
+                    call.string(0)?.as_bytes(),
+                    call.integer(1)?,
+                ),
+                call,
+            )
         }),
     ),
     ("splitList", Function::new(TWO, split_list)),
@@ -65,7 +165,11 @@ fn mapped(call: &Call<'_>, index: usize, map: fn(&[u8]) -> Vec<u8>) -> Out {
 
 /// `strings.Map`: a byte that is not UTF-8 becomes U+FFFD.
 pub(super) fn map_runes(bytes: &[u8], map: fn(char) -> char) -> Vec<u8> {
-    String::from_utf8_lossy(bytes).chars().map(map).collect::<String>().into_bytes()
+    String::from_utf8_lossy(bytes)
+        .chars()
+        .map(map)
+        .collect::<String>()
+        .into_bytes()
 }
 
 /// `unicode.ToUpper`: a single character; where upper case has several, none changes.
@@ -97,10 +201,13 @@ fn trim(bytes: &[u8]) -> Vec<u8> {
             break;
         }
     }
-    let tail = rest.utf8_chunks().last().map_or(0, |chunk| match chunk.invalid() {
-        [] => chunk.valid().len() - chunk.valid().trim_end().len(),
-        _ => 0,
-    });
+    let tail = rest
+        .utf8_chunks()
+        .last()
+        .map_or(0, |chunk| match chunk.invalid() {
+            [] => chunk.valid().len() - chunk.valid().trim_end().len(),
+            _ => 0,
+        });
     rest[..rest.len() - tail].to_vec()
 }
 
@@ -143,7 +250,11 @@ fn trunc(call: &mut Call<'_>) -> Out {
         return Ok(call.take(1));
     }
     let bytes = text.as_bytes();
-    let cut = if count < 0 { &bytes[bytes.len() - size..] } else { &bytes[..size] };
+    let cut = if count < 0 {
+        &bytes[bytes.len() - size..]
+    } else {
+        &bytes[..size]
+    };
     string(call.budget(), cut)
 }
 
@@ -159,19 +270,29 @@ fn substr(call: &mut Call<'_>) -> Out {
         return fails(format!("runtime error: slice bounds out of range [:{to}]"));
     }
     if to > len {
-        return fails(format!("runtime error: slice bounds out of range [:{to}] with length {len}"));
+        return fails(format!(
+            "runtime error: slice bounds out of range [:{to}] with length {len}"
+        ));
     }
     if from > to {
-        return fails(format!("runtime error: slice bounds out of range [{from}:{to}]"));
+        return fails(format!(
+            "runtime error: slice bounds out of range [{from}:{to}]"
+        ));
     }
     string(call.budget(), &text.as_bytes()[from as usize..to as usize])
 }
 
 fn repeat(call: &mut Call<'_>) -> Out {
     let (count, text) = (call.integer(0)?, call.string(1)?);
-    let Ok(count) = usize::try_from(count) else { return fails("strings: negative Repeat count") };
+    let Ok(count) = usize::try_from(count) else {
+        return fails("strings: negative Repeat count");
+    };
     call.budget().memory(count.saturating_mul(text.len()))?;
-    Ok(Value::String(text.as_bytes().repeat(if text.is_empty() { 0 } else { count }).into()))
+    Ok(Value::String(
+        text.as_bytes()
+            .repeat(if text.is_empty() { 0 } else { count })
+            .into(),
+    ))
 }
 
 fn trim_all(call: &mut Call<'_>) -> Out {
@@ -198,7 +319,10 @@ fn without_affix(call: &Call<'_>, strip: for<'t> fn(&'t [u8], &[u8]) -> Option<&
 }
 
 fn compared(call: &Call<'_>, holds: fn(&[u8], &[u8]) -> bool) -> Out {
-    Ok(Value::Bool(holds(call.string(1)?.as_bytes(), call.string(0)?.as_bytes())))
+    Ok(Value::Bool(holds(
+        call.string(1)?.as_bytes(),
+        call.string(0)?.as_bytes(),
+    )))
 }
 
 /// Where a text begins in another.
@@ -218,13 +342,23 @@ pub(super) fn find(text: &[u8], part: &[u8]) -> Option<usize> {
 
 fn wrap_with(call: &mut Call<'_>) -> Out {
     let separator = call.string(1)?.clone();
-    wrapped(call, if separator.is_empty() { b"\n" } else { separator.as_bytes() }, 2, true)
+    wrapped(
+        call,
+        if separator.is_empty() {
+            b"\n"
+        } else {
+            separator.as_bytes()
+        },
+        2,
+        true,
+    )
 }
 
 fn wrapped(call: &Call<'_>, separator: &[u8], index: usize, cut_words: bool) -> Out {
     let text = call.string(index)?.as_bytes();
     let width = usize::try_from(call.integer(0)?).unwrap_or(0).max(1);
-    call.budget().memory((text.len() / width).saturating_mul(separator.len()))?;
+    call.budget()
+        .memory((text.len() / width).saturating_mul(separator.len()))?;
     let mut out = Vec::new();
     let mut rest = text;
     while rest.len() > width {
@@ -250,18 +384,28 @@ fn wrapped(call: &Call<'_>, separator: &[u8], index: usize, cut_words: bool) -> 
 }
 
 fn quote(call: &mut Call<'_>) -> Out {
-    let parts = present(call, |value| text_of(value).map(|text| format::quote::quote(&text, false)))?;
+    let parts = present(call, |value| {
+        text_of(value).map(|text| format::quote::quote(&text, false))
+    })?;
     string(call.budget(), parts.join(&b' '))
 }
 
 fn squote(call: &mut Call<'_>) -> Out {
-    let parts = present(call, |value| format::sprint([value]).map(|text| [b"'", &text[..], b"'"].concat()))?;
+    let parts = present(call, |value| {
+        format::sprint([value]).map(|text| [b"'", &text[..], b"'"].concat())
+    })?;
     string(call.budget(), parts.join(&b' '))
 }
 
 /// The arguments that are not nil, as text.
-fn present(call: &Call<'_>, show: impl Fn(&Value) -> Result<Vec<u8>, Error>) -> Result<Vec<Vec<u8>>, Error> {
-    call.rest(0).filter(|value| !matches!(value, Value::Nil)).map(show).collect()
+fn present(
+    call: &Call<'_>,
+    show: impl Fn(&Value) -> Result<Vec<u8>, Error>,
+) -> Result<Vec<Vec<u8>>, Error> {
+    call.rest(0)
+        .filter(|value| !matches!(value, Value::Nil))
+        .map(show)
+        .collect()
 }
 
 fn cat(call: &mut Call<'_>) -> Out {
@@ -271,9 +415,12 @@ fn cat(call: &mut Call<'_>) -> Out {
 
 fn indented(call: &Call<'_>, front: &str) -> Out {
     let text = call.string(1)?.as_bytes();
-    let Ok(width) = usize::try_from(call.integer(0)?) else { return fails("strings: negative Repeat count") };
+    let Ok(width) = usize::try_from(call.integer(0)?) else {
+        return fails("strings: negative Repeat count");
+    };
     let lines = text.iter().filter(|b| **b == b'\n').count() + 1;
-    call.budget().memory(width.saturating_mul(lines).saturating_add(text.len()))?;
+    call.budget()
+        .memory(width.saturating_mul(lines).saturating_add(text.len()))?;
     let pad = vec![b' '; width];
     let mut out = Vec::with_capacity(front.len() + text.len() + width * lines);
     out.extend_from_slice(front.as_bytes());
@@ -288,7 +435,11 @@ fn indented(call: &Call<'_>, front: &str) -> Out {
 }
 
 fn replace(call: &mut Call<'_>) -> Out {
-    let [old, new, text] = [call.string(0)?.as_bytes(), call.string(1)?.as_bytes(), call.string(2)?.as_bytes()];
+    let [old, new, text] = [
+        call.string(0)?.as_bytes(),
+        call.string(1)?.as_bytes(),
+        call.string(2)?.as_bytes(),
+    ];
     if old == new {
         return Ok(call.take(2));
     }
@@ -301,7 +452,10 @@ fn replace(call: &mut Call<'_>) -> Out {
             parts.truncate(2);
         }
     }
-    call.budget().memory(text.len().saturating_add(new.len().saturating_mul(parts.len())))?;
+    call.budget().memory(
+        text.len()
+            .saturating_add(new.len().saturating_mul(parts.len())),
+    )?;
     Ok(Value::String(parts.join(new).into()))
 }
 
@@ -325,7 +479,9 @@ pub(super) fn split<'t>(text: &'t [u8], separator: &[u8], count: i64) -> Vec<&'t
         return parts;
     }
     while parts.len() + 1 < most {
-        let Some(at) = find(rest, separator) else { break };
+        let Some(at) = find(rest, separator) else {
+            break;
+        };
         parts.push(&rest[..at]);
         rest = &rest[at + separator.len()..];
     }
@@ -335,13 +491,18 @@ pub(super) fn split<'t>(text: &'t [u8], separator: &[u8], count: i64) -> Vec<&'t
 
 /// The parts below `_0`, `_1` and so on.
 fn numbered(parts: Vec<&[u8]>, call: &Call<'_>) -> Out {
-    call.budget().memory(parts.len().saturating_mul(size_of::<Value>() * 3))?;
-    let entries = parts.iter().enumerate().map(|(i, part)| (Str::from(format!("_{i}")), Value::String(Str::from(*part))));
+    call.budget()
+        .memory(parts.len().saturating_mul(size_of::<Value>() * 3))?;
+    let entries = parts
+        .iter()
+        .enumerate()
+        .map(|(i, part)| (Str::from(format!("_{i}")), Value::String(Str::from(*part))));
     Ok(Map::of(Type::Map(&Type::String), entries).into())
 }
 
 fn split_list(call: &mut Call<'_>) -> Out {
     let parts = split(call.string(1)?.as_bytes(), call.string(0)?.as_bytes(), -1);
-    call.budget().memory(parts.len().saturating_mul(size_of::<Value>() * 2))?;
+    call.budget()
+        .memory(parts.len().saturating_mul(size_of::<Value>() * 2))?;
     Ok(Value::strings(parts))
 }

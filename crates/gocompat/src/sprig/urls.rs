@@ -4,13 +4,17 @@ use super::args::{NIL, Out, fails, kind, string};
 use crate::template::{Call, Error, Function, MAP, Map, Str, Type, Value};
 use crate::url::Url;
 
-pub(super) const TABLE: &[(&str, Function)] =
-    &[("urlParse", Function::new(&[Type::String], parse)), ("urlJoin", Function::new(&[MAP], join))];
+pub(super) const TABLE: &[(&str, Function)] = &[
+    ("urlParse", Function::new(&[Type::String], parse)),
+    ("urlJoin", Function::new(&[MAP], join)),
+];
 
 fn parse(call: &mut Call<'_>) -> Out {
     let text = call.string(0)?.as_bytes();
-    call.budget().memory(text.len().saturating_mul(2).saturating_add(1000))?;
-    let url = Url::parse(text).map_err(|why| Error::function(format!("unable to parse url: {why}")))?;
+    call.budget()
+        .memory(text.len().saturating_mul(2).saturating_add(1000))?;
+    let url =
+        Url::parse(text).map_err(|why| Error::function(format!("unable to parse url: {why}")))?;
     let entries = [
         ("scheme", &url.scheme[..]),
         ("host", &url.host),
@@ -21,7 +25,11 @@ fn parse(call: &mut Call<'_>) -> Out {
         ("fragment", &url.fragment),
         ("userinfo", &url.userinfo()),
     ];
-    Ok(Map::of(MAP, entries.map(|(key, text)| (Str::from(key), Value::String(Str::from(text))))).into())
+    Ok(Map::of(
+        MAP,
+        entries.map(|(key, text)| (Str::from(key), Value::String(Str::from(text)))),
+    )
+    .into())
 }
 
 fn join(call: &mut Call<'_>) -> Out {
@@ -38,7 +46,9 @@ fn join(call: &mut Call<'_>) -> Out {
     let userinfo = text_entry(map, "userinfo")?;
     if !userinfo.is_empty() {
         let parsed = Url::parse(&[b"proto://", &userinfo[..], b"@host"].concat());
-        url.user = parsed.map_err(|why| Error::function(format!("unable to parse userinfo in dict: {why}")))?.user;
+        url.user = parsed
+            .map_err(|why| Error::function(format!("unable to parse userinfo in dict: {why}")))?
+            .user;
     }
     string(call.budget(), url.write())
 }
@@ -49,6 +59,9 @@ fn text_entry(map: &Map, key: &str) -> Result<Vec<u8>, Error> {
         None => Ok(Vec::new()),
         Some(Value::String(text)) => Ok(text.as_bytes().to_vec()),
         Some(Value::Nil) => fails(NIL),
-        Some(other) => fails(format!("unable to parse {key} key, must be of type string, but {} found", kind(&other))),
+        Some(other) => fails(format!(
+            "unable to parse {key} key, must be of type string, but {} found",
+            kind(&other)
+        )),
     }
 }

@@ -7,13 +7,25 @@ use crate::semver::{Constraints, Version};
 use crate::template::{Call, Error, Function, JsonForm, Named, Object, Type, UintKind, Value};
 use std::{cmp::Ordering, rc::Rc};
 
-static POINTER: Named = Named { name: "*semver.Version", underlying: None };
-static VALUE: Named = Named { name: "semver.Version", underlying: None };
+static POINTER: Named = Named {
+    name: "*semver.Version",
+    underlying: None,
+};
+static VALUE: Named = Named {
+    name: "semver.Version",
+    underlying: None,
+};
 const POINTER_TYPE: Type = Type::Named(&POINTER);
 
 pub(super) const TABLE: &[(&str, Function)] = &[
-    ("semver", Function::new(&[Type::String], |call| Ok(pointer(parse(&call.text(0)?)?)))),
-    ("semverCompare", Function::new(&[Type::String, Type::String], compare)),
+    (
+        "semver",
+        Function::new(&[Type::String], |call| Ok(pointer(parse(&call.text(0)?)?))),
+    ),
+    (
+        "semverCompare",
+        Function::new(&[Type::String, Type::String], compare),
+    ),
 ];
 
 fn parse(text: &str) -> Result<Version, Error> {
@@ -21,13 +33,17 @@ fn parse(text: &str) -> Result<Version, Error> {
 }
 
 fn compare(call: &mut Call<'_>) -> Out {
-    let constraints = Constraints::parse(&call.text(0)?).map_err(|e| Error::function(e.to_string()))?;
+    let constraints =
+        Constraints::parse(&call.text(0)?).map_err(|e| Error::function(e.to_string()))?;
     Ok(Value::Bool(constraints.check(&parse(&call.text(1)?)?)))
 }
 
 /// Version 0.0.0 for any version.
 pub(super) fn blank(value: &Value) -> Option<Value> {
-    held(value).ok().and_then(|_| Version::parse("0.0.0").ok()).map(pointer)
+    held(value)
+        .ok()
+        .and_then(|_| Version::parse("0.0.0").ok())
+        .map(pointer)
 }
 
 /// A version; a pointer to one has the same methods in templates.
@@ -37,7 +53,10 @@ pub(super) struct Held {
 }
 
 fn pointer(version: Version) -> Value {
-    Value::Object(Rc::new(Held { version, named: &POINTER }))
+    Value::Object(Rc::new(Held {
+        version,
+        named: &POINTER,
+    }))
 }
 
 impl Object for Held {
@@ -46,7 +65,9 @@ impl Object for Held {
     }
 
     fn method(&self, name: &str) -> Option<&'static Function> {
-        METHODS.iter().find_map(|(own, function)| (*own == name).then_some(function))
+        METHODS
+            .iter()
+            .find_map(|(own, function)| (*own == name).then_some(function))
     }
 
     fn text(&self) -> Option<String> {
@@ -63,22 +84,86 @@ impl Object for Held {
 }
 
 static METHODS: &[(&str, Function)] = &[
-    ("Major", Function::new(&[], |call| number(call, |v| v.major))),
-    ("Minor", Function::new(&[], |call| number(call, |v| v.minor))),
-    ("Patch", Function::new(&[], |call| number(call, |v| v.patch))),
-    ("Prerelease", Function::new(&[], |call| Ok(held(call.receiver())?.prerelease.into()))),
-    ("Metadata", Function::new(&[], |call| Ok(held(call.receiver())?.metadata.into()))),
-    ("Original", Function::new(&[], |call| Ok(held(call.receiver())?.original().into()))),
-    ("String", Function::new(&[], |call| Ok(held(call.receiver())?.to_string().into()))),
-    ("Compare", Function::new(&[POINTER_TYPE], |call| Ok(Value::int(order(call)? as i8)))),
-    ("LessThan", Function::new(&[POINTER_TYPE], |call| Ok(Value::Bool(order(call)?.is_lt())))),
-    ("LessThanEqual", Function::new(&[POINTER_TYPE], |call| Ok(Value::Bool(order(call)?.is_le())))),
-    ("GreaterThan", Function::new(&[POINTER_TYPE], |call| Ok(Value::Bool(order(call)?.is_gt())))),
-    ("GreaterThanEqual", Function::new(&[POINTER_TYPE], |call| Ok(Value::Bool(order(call)?.is_ge())))),
-    ("Equal", Function::new(&[POINTER_TYPE], |call| Ok(Value::Bool(order(call)?.is_eq())))),
-    ("IncMajor", Function::new(&[], |call| next(call, |v| format!("{}.0.0", v.major.saturating_add(1))))),
-    ("IncMinor", Function::new(&[], |call| next(call, |v| format!("{}.{}.0", v.major, v.minor.saturating_add(1))))),
-    ("IncPatch", Function::new(&[], |call| next(call, next_patch))),
+    (
+        "Major",
+        Function::new(&[], |call| number(call, |v| v.major)),
+    ),
+    (
+        "Minor",
+        Function::new(&[], |call| number(call, |v| v.minor)),
+    ),
+    (
+        "Patch",
+        Function::new(&[], |call| number(call, |v| v.patch)),
+    ),
+    (
+        "Prerelease",
+        Function::new(&[], |call| Ok(held(call.receiver())?.prerelease.into())),
+    ),
+    (
+        "Metadata",
+        Function::new(&[], |call| Ok(held(call.receiver())?.metadata.into())),
+    ),
+    (
+        "Original",
+        Function::new(&[], |call| Ok(held(call.receiver())?.original().into())),
+    ),
+    (
+        "String",
+        Function::new(&[], |call| Ok(held(call.receiver())?.to_string().into())),
+    ),
+    (
+        "Compare",
+        Function::new(&[POINTER_TYPE], |call| Ok(Value::int(order(call)? as i8))),
+    ),
+    (
+        "LessThan",
+        Function::new(&[POINTER_TYPE], |call| {
+            Ok(Value::Bool(order(call)?.is_lt()))
+        }),
+    ),
+    (
+        "LessThanEqual",
+        Function::new(&[POINTER_TYPE], |call| {
+            Ok(Value::Bool(order(call)?.is_le()))
+        }),
+    ),
+    (
+        "GreaterThan",
+        Function::new(&[POINTER_TYPE], |call| {
+            Ok(Value::Bool(order(call)?.is_gt()))
+        }),
+    ),
+    (
+        "GreaterThanEqual",
+        Function::new(&[POINTER_TYPE], |call| {
+            Ok(Value::Bool(order(call)?.is_ge()))
+        }),
+    ),
+    (
+        "Equal",
+        Function::new(&[POINTER_TYPE], |call| {
+            Ok(Value::Bool(order(call)?.is_eq()))
+        }),
+    ),
+    (
+        "IncMajor",
+        Function::new(&[], |call| {
+            next(call, |v| format!("{}.0.0", v.major.saturating_add(1)))
+        }),
+    ),
+    (
+        "IncMinor",
+        Function::new(&[], |call| {
+            next(call, |v| {
+                format!("{}.{}.0", v.major, v.minor.saturating_add(1))
+            })
+        }),
+    ),
+    (
+        "IncPatch",
+        Function::new(&[], |call| next(call, next_patch)),
+    ),
 ];
 
 fn held(value: &Value) -> Result<Version, Error> {
@@ -99,14 +184,25 @@ fn order(call: &Call<'_>) -> Result<Ordering, Error> {
 
 /// A prerelease is followed by its release.
 fn next_patch(version: &Version) -> String {
-    let patch = if version.prerelease.is_empty() { version.patch.saturating_add(1) } else { version.patch };
+    let patch = if version.prerelease.is_empty() {
+        version.patch.saturating_add(1)
+    } else {
+        version.patch
+    };
     format!("{}.{}.{patch}", version.major, version.minor)
 }
 
 /// A following version, which keeps a leading `v`.
 fn next(call: &Call<'_>, write: fn(&Version) -> String) -> Out {
     let version = held(call.receiver())?;
-    let front = if version.original().starts_with('v') { "v" } else { "" };
+    let front = if version.original().starts_with('v') {
+        "v"
+    } else {
+        ""
+    };
     let version = parse(&format!("{front}{}", write(&version)))?;
-    Ok(Value::Object(Rc::new(Held { version, named: &VALUE })))
+    Ok(Value::Object(Rc::new(Held {
+        version,
+        named: &VALUE,
+    })))
 }

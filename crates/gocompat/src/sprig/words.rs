@@ -10,7 +10,9 @@ use std::sync::LazyLock;
 pub(super) fn width(bytes: &[u8]) -> usize {
     let head = &bytes[..bytes.len().min(4)];
     let chunk = head.utf8_chunks().next();
-    chunk.and_then(|c| c.valid().chars().next()).map_or(1, char::len_utf8)
+    chunk
+        .and_then(|c| c.valid().chars().next())
+        .map_or(1, char::len_utf8)
 }
 
 fn runes(bytes: &[u8]) -> Vec<char> {
@@ -38,19 +40,35 @@ static DIGIT: LazyLock<Regex> = LazyLock::new(|| class(r"^\p{Nd}"));
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| class(r"^\p{N}"));
 
 pub(super) fn is_upper(c: char) -> bool {
-    if c.is_ascii() { c.is_ascii_uppercase() } else { is(&UPPER, c) }
+    if c.is_ascii() {
+        c.is_ascii_uppercase()
+    } else {
+        is(&UPPER, c)
+    }
 }
 
 fn is_lower(c: char) -> bool {
-    if c.is_ascii() { c.is_ascii_lowercase() } else { is(&LOWER, c) }
+    if c.is_ascii() {
+        c.is_ascii_lowercase()
+    } else {
+        is(&LOWER, c)
+    }
 }
 
 pub(super) fn is_letter(c: char) -> bool {
-    if c.is_ascii() { c.is_ascii_alphabetic() } else { is(&LETTER, c) }
+    if c.is_ascii() {
+        c.is_ascii_alphabetic()
+    } else {
+        is(&LETTER, c)
+    }
 }
 
 pub(super) fn is_digit(c: char) -> bool {
-    if c.is_ascii() { c.is_ascii_digit() } else { is(&DIGIT, c) }
+    if c.is_ascii() {
+        c.is_ascii_digit()
+    } else {
+        is(&DIGIT, c)
+    }
 }
 
 fn is_punctuation(c: char) -> bool {
@@ -59,7 +77,8 @@ fn is_punctuation(c: char) -> bool {
 
 /// A letter of a script with words; Chinese, Japanese and Korean characters are none.
 fn is_alphabetic(c: char) -> bool {
-    is_letter(c) && !matches!(c, '\u{3400}'..='\u{4d85}' | '\u{4e00}'..='\u{9fcc}' | '\u{20000}'..='\u{2b81d}')
+    is_letter(c)
+        && !matches!(c, '\u{3400}'..='\u{4d85}' | '\u{4e00}'..='\u{9fcc}' | '\u{20000}'..='\u{2b81d}')
 }
 
 /// `unicode.ToTitle`, which differs from upper case for the letters that have two parts.
@@ -110,8 +129,16 @@ pub(super) fn initials(text: &[u8]) -> Vec<u8> {
 
 /// Without spaces; when there are any, every byte becomes a character of its own.
 pub(super) fn without_spaces(text: &[u8]) -> Vec<u8> {
-    let kept: Vec<char> = text.iter().map(|b| char::from(*b)).filter(|c| !c.is_whitespace()).collect();
-    if kept.len() == text.len() { text.to_vec() } else { bytes(kept) }
+    let kept: Vec<char> = text
+        .iter()
+        .map(|b| char::from(*b))
+        .filter(|c| !c.is_whitespace())
+        .collect();
+    if kept.len() == text.len() {
+        text.to_vec()
+    } else {
+        bytes(kept)
+    }
 }
 
 pub(super) fn swap_case(text: &[u8]) -> Vec<u8> {
@@ -212,9 +239,13 @@ impl Word {
 /// Cuts the next word off.
 fn next_word(rest: &mut &[char]) -> (Word, Vec<char>) {
     let text = *rest;
-    let Some(&first) = text.first() else { return (Word::None, Vec::new()) };
+    let Some(&first) = text.first() else {
+        return (Word::None, Vec::new());
+    };
     let kind = Word::of(first);
-    let run = |from: usize, holds: &dyn Fn(char) -> bool| from + text[from..].iter().take_while(|c| holds(**c)).count();
+    let run = |from: usize, holds: &dyn Fn(char) -> bool| {
+        from + text[from..].iter().take_while(|c| holds(**c)).count()
+    };
     let small = |c: char| is_alphabetic(c) && !is_upper(c);
     let end = match kind {
         Word::None => 1,
@@ -224,7 +255,9 @@ fn next_word(rest: &mut &[char]) -> (Word, Vec<char>) {
             end - usize::from(text.get(end).is_some_and(|c| is_alphabetic(*c)))
         }
         Word::Upper | Word::Letters => run(1, &small),
-        Word::Other => run(1, &|c| !(is_connector(c) || is_alphabetic(c) || is(&NUMBER, c) || is_punctuation(c))),
+        Word::Other => run(1, &|c| {
+            !(is_connector(c) || is_alphabetic(c) || is(&NUMBER, c) || is_punctuation(c))
+        }),
         _ => run(1, &|c| Word::of(c) == kind),
     };
     *rest = &text[end..];
@@ -290,7 +323,13 @@ pub(super) fn separated(text: &[u8], connector: char) -> Vec<u8> {
 }
 
 /// Writes the letters and numbers that belong together; what follows them.
-fn through_word(out: &mut String, mut kind: Word, mut word: Vec<char>, rest: &mut &[char], connector: char) -> (Word, Vec<char>) {
+fn through_word(
+    out: &mut String,
+    mut kind: Word,
+    mut word: Vec<char>,
+    rest: &mut &[char],
+    connector: char,
+) -> (Word, Vec<char>) {
     while kind.in_word() {
         write(out, kind, &word, connector);
         (kind, word) = next_word(rest);

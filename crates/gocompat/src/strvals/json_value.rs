@@ -11,12 +11,18 @@ pub(super) fn first(text: &str) -> Result<(Value, usize), String> {
     let (mut value, taken) = match body.as_bytes().first() {
         Some(b'"' | b'[' | b'{') => {
             let mut values = serde_json::Deserializer::from_str(body).into_iter::<Value>();
-            let value = values.next().unwrap_or(Ok(Value::Null)).map_err(|e| e.to_string())?;
+            let value = values
+                .next()
+                .unwrap_or(Ok(Value::Null))
+                .map_err(|e| e.to_string())?;
             (value, values.byte_offset())
         }
         _ => {
             let taken = scalar(body.as_bytes());
-            (serde_json::from_str(&body[..taken]).map_err(|e| e.to_string())?, taken)
+            (
+                serde_json::from_str(&body[..taken]).map_err(|e| e.to_string())?,
+                taken,
+            )
         }
     };
     floats(&mut value);
@@ -25,12 +31,24 @@ pub(super) fn first(text: &str) -> Result<(Value, usize), String> {
 
 /// Length of the number or word in front; anything may follow it.
 fn scalar(text: &[u8]) -> usize {
-    if let Some(word) = ["true", "false", "null"].into_iter().find(|word| text.starts_with(word.as_bytes())) {
+    if let Some(word) = ["true", "false", "null"]
+        .into_iter()
+        .find(|word| text.starts_with(word.as_bytes()))
+    {
         return word.len();
     }
-    let digits = |from: usize| text[from.min(text.len())..].iter().take_while(|b| b.is_ascii_digit()).count();
+    let digits = |from: usize| {
+        text[from.min(text.len())..]
+            .iter()
+            .take_while(|b| b.is_ascii_digit())
+            .count()
+    };
     let mut end = usize::from(text.first() == Some(&b'-'));
-    end += if text.get(end) == Some(&b'0') { 1 } else { digits(end) };
+    end += if text.get(end) == Some(&b'0') {
+        1
+    } else {
+        digits(end)
+    };
     if text.get(end) == Some(&b'.') {
         end += 1 + digits(end + 1);
     }

@@ -29,12 +29,20 @@ pub(super) struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     pub fn new(form: Form<'a>, line: &'a str, limits: Limits) -> Self {
-        Self { form, line: Scanner::new(line, !matches!(form, Form::Literal)), limits }
+        Self {
+            form,
+            line: Scanner::new(line, !matches!(form, Form::Literal)),
+            limits,
+        }
     }
 
     /// One name and its value.
     pub fn key(&mut self, data: &mut Map<String, Value>, dots: usize) -> Step<()> {
-        let stops: &[char] = if matches!(self.form, Form::Literal) { &['=', '[', '.'] } else { &['=', '[', '.', ','] };
+        let stops: &[char] = if matches!(self.form, Form::Literal) {
+            &['=', '[', '.']
+        } else {
+            &['=', '[', '.', ',']
+        };
         let (name, stop) = self.line.until(stops);
         match stop {
             None if name.is_empty() => Err(Stop::End),
@@ -42,14 +50,19 @@ impl<'a> Parser<'a> {
             Some('[') => self.indexed(data, &name, dots),
             Some('=') => self.assign(data, &name),
             Some('.') => self.nested(data, &name, dots + 1),
-            Some(_) => fail(format!("key {} has no value (cannot end with ,)", quote(&name))),
+            Some(_) => fail(format!(
+                "key {} has no value (cannot end with ,)",
+                quote(&name)
+            )),
         }
     }
 
     fn indexed(&mut self, data: &mut Map<String, Value>, name: &str, dots: usize) -> Step<()> {
         let index = self.index()?;
         let existed = data.get_mut(name);
-        let mut list = existed.map_or(Ok(Vec::new()), |value| take_list(value).ok_or_else(|| not_a(value, "[]interface {}")))?;
+        let mut list = existed.map_or(Ok(Vec::new()), |value| {
+            take_list(value).ok_or_else(|| not_a(value, "[]interface {}"))
+        })?;
         let outcome = self.item(&mut list, index, dots);
         set(data, name, Value::Array(list));
         outcome
@@ -57,7 +70,9 @@ impl<'a> Parser<'a> {
 
     fn nested(&mut self, data: &mut Map<String, Value>, name: &str, dots: usize) -> Step<()> {
         if dots > MAX_NESTED_NAME {
-            return fail(format!("value name nested level is greater than maximum supported nested level of {MAX_NESTED_NAME}"));
+            return fail(format!(
+                "value name nested level is greater than maximum supported nested level of {MAX_NESTED_NAME}"
+            ));
         }
         let mut fresh = Map::new();
         let inner = match data.get_mut(name) {
@@ -102,23 +117,33 @@ impl<'a> Parser<'a> {
 
     /// What stands between the brackets, behind the first.
     fn index(&mut self) -> Step<i64> {
-        let (text, Some(_)) = self.line.until(&[']']) else { return Err(Stop::End) };
+        let (text, Some(_)) = self.line.until(&[']']) else {
+            return Err(Stop::End);
+        };
         text.parse().or_else(|e: std::num::ParseIntError| {
             let why = match e.kind() {
                 IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
                 _ => "invalid syntax",
             };
-            fail(format!("error parsing index: strconv.Atoi: parsing {}: {why}", quote(&text)))
+            fail(format!(
+                "error parsing index: strconv.Atoi: parsing {}: {why}",
+                quote(&text)
+            ))
         })
     }
 
     /// What follows an index.
     fn item(&mut self, list: &mut Vec<Value>, index: i64, dots: usize) -> Step<()> {
-        let Ok(at) = usize::try_from(index) else { return fail(format!("negative {index} index not allowed")) };
+        let Ok(at) = usize::try_from(index) else {
+            return fail(format!("negative {index} index not allowed"));
+        };
         let (text, stop) = self.line.until(&['[', '.', '=']);
         if !text.is_empty() {
             let runes: Vec<String> = text.chars().map(quote_rune).collect();
-            return fail(format!("unexpected data at end of array index: [{}]", runes.join(" ")));
+            return fail(format!(
+                "unexpected data at end of array index: [{}]",
+                runes.join(" ")
+            ));
         }
         match stop {
             None => Err(Stop::End),
@@ -130,7 +155,9 @@ impl<'a> Parser<'a> {
                 let next = self.index()?;
                 let mut inner = match list.get_mut(at) {
                     None | Some(Value::Null) => Vec::new(),
-                    Some(value) => take_list(value).ok_or_else(|| not_a(value, "[]interface {}"))?,
+                    Some(value) => {
+                        take_list(value).ok_or_else(|| not_a(value, "[]interface {}"))?
+                    }
                 };
                 let outcome = self.deeper(|parser| parser.item(&mut inner, next, dots));
                 if outcome.is_ok() {
@@ -172,10 +199,14 @@ impl<'a> Parser<'a> {
     fn put(&mut self, list: &mut Vec<Value>, index: i64, value: Value) -> Step<()> {
         let at = usize::try_from(index).expect("negative ones are refused before");
         if index > MAX_INDEX {
-            return fail(format!("index of {index} is greater than maximum supported index of {MAX_INDEX}"));
+            return fail(format!(
+                "index of {index} is greater than maximum supported index of {MAX_INDEX}"
+            ));
         }
         let more = (at + 1).saturating_sub(list.len());
-        let Some(left) = self.limits.slots.checked_sub(more) else { return fail("the lists are too long") };
+        let Some(left) = self.limits.slots.checked_sub(more) else {
+            return fail("the lists are too long");
+        };
         self.limits.slots = left;
         list.resize(list.len() + more, Value::Null);
         list[at] = value;
@@ -241,7 +272,9 @@ impl<'a> Parser<'a> {
     }
 
     fn deeper(&mut self, step: impl FnOnce(&mut Self) -> Step<()>) -> Step<()> {
-        let Some(depth) = self.limits.depth.checked_sub(1) else { return fail("lists and maps are nested too deep") };
+        let Some(depth) = self.limits.depth.checked_sub(1) else {
+            return fail("lists and maps are nested too deep");
+        };
         self.limits.depth = depth;
         let outcome = step(self);
         self.limits.depth += 1;
@@ -270,12 +303,19 @@ fn not_a(value: &Value, wanted: &str) -> Stop {
         Value::Array(_) => "[]interface {}",
         Value::Object(_) => "map[string]interface {}",
     };
-    Stop::Failed(format!("unable to parse key: interface conversion: interface {{}} is {is}, not {wanted}"))
+    Stop::Failed(format!(
+        "unable to parse key: interface conversion: interface {{}} is {is}, not {wanted}"
+    ))
 }
 
 /// What `--set` takes a text for. Leading zeros make it text.
 fn typed(text: String) -> Value {
-    for (word, value) in [("true", Value::Bool(true)), ("false", Value::Bool(false)), ("null", Value::Null), ("0", Value::from(0))] {
+    for (word, value) in [
+        ("true", Value::Bool(true)),
+        ("false", Value::Bool(false)),
+        ("null", Value::Null),
+        ("0", Value::from(0)),
+    ] {
         if text.eq_ignore_ascii_case(word) {
             return value;
         }

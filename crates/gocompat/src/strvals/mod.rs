@@ -44,7 +44,10 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { depth: 400, slots: 1 << 20 }
+        Self {
+            depth: 400,
+            slots: 1 << 20,
+        }
     }
 }
 
@@ -54,7 +57,12 @@ impl Default for Limits {
 pub struct StrvalsError(pub String);
 
 /// Writes what the line says into `into`. After an error a part of the line may be there.
-pub fn apply(form: Form<'_>, line: &str, into: &mut Map<String, Value>, limits: &Limits) -> Result<(), StrvalsError> {
+pub fn apply(
+    form: Form<'_>,
+    line: &str,
+    into: &mut Map<String, Value>,
+    limits: &Limits,
+) -> Result<(), StrvalsError> {
     let mut parser = Parser::new(form, line, *limits);
     loop {
         match parser.key(into, 0) {

@@ -37,7 +37,11 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { steps: 200_000_000, output: 256 << 20, memory: 512 << 20 }
+        Self {
+            steps: 200_000_000,
+            output: 256 << 20,
+            memory: 512 << 20,
+        }
     }
 }
 
@@ -54,8 +58,19 @@ pub struct Budget {
 
 impl Budget {
     pub fn new(limits: Limits) -> Self {
-        let (steps, output, memory) = (Cell::new(limits.steps), Cell::new(limits.output), Cell::new(limits.memory));
-        Self { steps, output, memory, limits, deadline: None, until_look: Cell::new(0) }
+        let (steps, output, memory) = (
+            Cell::new(limits.steps),
+            Cell::new(limits.output),
+            Cell::new(limits.memory),
+        );
+        Self {
+            steps,
+            output,
+            memory,
+            limits,
+            deadline: None,
+            until_look: Cell::new(0),
+        }
     }
 
     /// The same, and it ends at this time.
@@ -65,12 +80,21 @@ impl Budget {
 
     /// Charges work.
     pub fn steps(&self, count: u64) -> Result<(), Error> {
-        take(&self.steps, count).ok_or_else(|| Error::limit(format!("rendering takes more than {} steps", self.limits.steps)))?;
+        take(&self.steps, count).ok_or_else(|| {
+            Error::limit(format!(
+                "rendering takes more than {} steps",
+                self.limits.steps
+            ))
+        })?;
         match (take(&self.until_look, count), &self.deadline) {
             (None, Some(deadline)) => {
                 self.until_look.set(LOOK);
                 match (deadline.passed)() {
-                    true => Err(Error::limit(format!("rendering takes more than {} seconds{}", deadline.limit.as_secs(), deadline.hint))),
+                    true => Err(Error::limit(format!(
+                        "rendering takes more than {} seconds{}",
+                        deadline.limit.as_secs(),
+                        deadline.hint
+                    ))),
                     false => Ok(()),
                 }
             }
@@ -80,7 +104,12 @@ impl Budget {
 
     /// Charges output.
     pub fn output(&self, bytes: usize) -> Result<(), Error> {
-        take(&self.output, bytes as u64).ok_or_else(|| Error::limit(format!("rendering writes more than {} bytes", self.limits.output)))
+        take(&self.output, bytes as u64).ok_or_else(|| {
+            Error::limit(format!(
+                "rendering writes more than {} bytes",
+                self.limits.output
+            ))
+        })
     }
 
     /// How much may still be written.
@@ -90,13 +119,18 @@ impl Budget {
 
     /// Charges memory, before it is taken.
     pub fn memory(&self, bytes: usize) -> Result<(), Error> {
-        take(&self.memory, bytes as u64)
-            .ok_or_else(|| Error::limit(format!("rendering takes more than {} bytes of memory", self.limits.memory)))
+        take(&self.memory, bytes as u64).ok_or_else(|| {
+            Error::limit(format!(
+                "rendering takes more than {} bytes of memory",
+                self.limits.memory
+            ))
+        })
     }
 
     /// Gives back what was charged for something that is gone for certain.
     pub(super) fn release(&self, bytes: usize) {
-        self.memory.set(self.memory.get().saturating_add(bytes as u64));
+        self.memory
+            .set(self.memory.get().saturating_add(bytes as u64));
     }
 }
 

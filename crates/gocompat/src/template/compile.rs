@@ -45,7 +45,16 @@ pub(super) struct Branch {
 impl Default for Builder {
     fn default() -> Self {
         let scope = vec![(b"$".to_vec(), ROOT)];
-        Self { blank: true, ops: Vec::new(), constants: Vec::new(), scope, free: ROOT + 1, slots: ROOT + 1, dot: DOT, loops: Vec::new() }
+        Self {
+            blank: true,
+            ops: Vec::new(),
+            constants: Vec::new(),
+            scope,
+            free: ROOT + 1,
+            slots: ROOT + 1,
+            dot: DOT,
+            loops: Vec::new(),
+        }
     }
 }
 
@@ -59,7 +68,14 @@ struct Input<'a> {
 impl Builder {
     pub fn template(mut self, name: String, nodes: Arc<Nodes>) -> Template {
         self.ops.push(Op::Return);
-        Template { name, nodes, ops: self.ops, constants: self.constants, slots: usize::from(self.slots), blank: self.blank }
+        Template {
+            name,
+            nodes,
+            ops: self.ops,
+            constants: self.constants,
+            slots: usize::from(self.slots),
+            blank: self.blank,
+        }
     }
 
     /// Text of the template.
@@ -71,13 +87,19 @@ impl Builder {
     /// A pipeline of which the value is written.
     pub fn action(&mut self, nodes: &Nodes, functions: &Functions, pipe: Id) {
         let declares = self.pipe(Input { nodes, functions }, pipe);
-        self.ops.push(if declares { Op::Pop } else { Op::Print { at: pipe } });
+        self.ops.push(if declares {
+            Op::Pop
+        } else {
+            Op::Print { at: pipe }
+        });
     }
 
     /// `break` or `continue`.
     pub fn leave(&mut self, breaks: bool) {
         let here = self.ops.len();
-        let Some(innermost) = self.loops.last_mut() else { return };
+        let Some(innermost) = self.loops.last_mut() else {
+            return;
+        };
         if breaks {
             innermost.breaks.push(here);
             self.ops.push(Op::Break(0));
@@ -104,7 +126,12 @@ impl Builder {
         let outside = (self.scope.len(), self.free, self.dot);
         self.pipe(input, pipe);
         let test = self.ops.len();
-        let mut branch = Branch { outside, inside: (self.scope.len(), self.free), test, exits: Vec::new() };
+        let mut branch = Branch {
+            outside,
+            inside: (self.scope.len(), self.free),
+            test,
+            exits: Vec::new(),
+        };
         match word {
             "range" => self.open_range(input, pipe, &mut branch),
             "with" => {
@@ -119,19 +146,33 @@ impl Builder {
 
     fn open_range(&mut self, input: Input<'_>, pipe: Id, branch: &mut Branch) {
         let slots: Vec<Option<u16>> = match input.nodes.get(pipe) {
-            Node::Pipe { declared, .. } => declared.iter().map(|variable| self.lookup(input, *variable)).collect(),
+            Node::Pipe { declared, .. } => declared
+                .iter()
+                .map(|variable| self.lookup(input, *variable))
+                .collect(),
             _ => Vec::new(),
         };
-        self.ops.push(Op::Range { variables: u8::try_from(slots.len()).unwrap_or(u8::MAX), otherwise: 0 });
+        self.ops.push(Op::Range {
+            variables: u8::try_from(slots.len()).unwrap_or(u8::MAX),
+            otherwise: 0,
+        });
         let dot = self.new_slot();
         let (index, element) = match slots[..] {
             [] => (None, None),
             [element] => (None, element),
             [index, element, ..] => (index, element),
         };
-        self.loops.push(Loop { start: self.ops.len(), breaks: Vec::new() });
+        self.loops.push(Loop {
+            start: self.ops.len(),
+            breaks: Vec::new(),
+        });
         branch.exits.push(self.ops.len());
-        self.ops.push(Op::Next { dot, index, element, end: 0 });
+        self.ops.push(Op::Next {
+            dot,
+            index,
+            element,
+            end: 0,
+        });
         self.dot = dot;
     }
 
@@ -184,7 +225,10 @@ impl Builder {
     }
 
     fn find(&self, name: &[u8]) -> Option<u16> {
-        self.scope.iter().rev().find_map(|(known, slot)| (known == name).then_some(*slot))
+        self.scope
+            .iter()
+            .rev()
+            .find_map(|(known, slot)| (known == name).then_some(*slot))
     }
 
     /// The slot of a variable node, where it has one.
@@ -196,22 +240,37 @@ impl Builder {
     }
 
     fn constant(&mut self, at: Id, constant: Constant) {
-        self.ops.push(Op::Constant { at, index: offset(self.constants.len()) });
+        self.ops.push(Op::Constant {
+            at,
+            index: offset(self.constants.len()),
+        });
         self.constants.push(constant);
     }
 
     fn fail(&mut self, at: Option<Id>, why: String) {
-        self.ops.push(Op::Fail { at, why: why.into() });
+        self.ops.push(Op::Fail {
+            at,
+            why: why.into(),
+        });
     }
 
     /// Leaves the value of a pipeline on the stack. Whether it declares variables or assigns them.
     fn pipe(&mut self, input: Input<'_>, pipe: Id) -> bool {
-        let Node::Pipe { declared, assign, commands } = input.nodes.get(pipe) else { return false };
+        let Node::Pipe {
+            declared,
+            assign,
+            commands,
+        } = input.nodes.get(pipe)
+        else {
+            return false;
+        };
         for (stage, command) in commands.iter().enumerate() {
             self.command(input, pipe, *command, stage > 0);
         }
         for variable in declared {
-            let Node::Variable(names) = input.nodes.get(*variable) else { continue };
+            let Node::Variable(names) = input.nodes.get(*variable) else {
+                continue;
+            };
             let name = input.nodes.slice(names[0]);
             if *assign {
                 self.assign(name);
@@ -232,11 +291,15 @@ impl Builder {
     }
 
     fn command(&mut self, input: Input<'_>, pipe: Id, command: Id, piped: bool) {
-        let Node::Command(args) = input.nodes.get(command) else { return };
+        let Node::Command(args) = input.nodes.get(command) else {
+            return;
+        };
         let (first, rest) = (args[0], &args[1..]);
         let given = piped || !rest.is_empty();
         match input.nodes.get(first) {
-            Node::Field(_) | Node::Variable(_) | Node::Chain { .. } => self.chain(input, first, rest, piped, true),
+            Node::Field(_) | Node::Variable(_) | Node::Chain { .. } => {
+                self.chain(input, first, rest, piped, true)
+            }
             Node::Identifier(name) => self.function(input, first, command, *name, rest, piped),
             Node::Pipe { .. } if given => {
                 let current = (!piped).then_some(pipe);
@@ -246,7 +309,11 @@ impl Builder {
                 self.pipe(input, first);
             }
             _ if given => self.fail(Some(first), not_a_function(input.nodes, first)),
-            Node::Dot => self.ops.push(Op::Slot { at: first, slot: self.dot, strip: true }),
+            Node::Dot => self.ops.push(Op::Slot {
+                at: first,
+                slot: self.dot,
+                strip: true,
+            }),
             Node::Nil => self.fail(Some(first), "nil is not a command".into()),
             _ => self.open_literal(input, first),
         }
@@ -265,7 +332,11 @@ impl Builder {
                     if given {
                         return self.fail(Some(node), not_a_function(input.nodes, node));
                     }
-                    return self.ops.push(Op::Slot { at: node, slot, strip });
+                    return self.ops.push(Op::Slot {
+                        at: node,
+                        slot,
+                        strip,
+                    });
                 }
                 (Some(node), Base::Slot(slot), 1, names)
             }
@@ -273,9 +344,17 @@ impl Builder {
                 self.ops.push(Op::At(node));
                 match input.nodes.get(*inner) {
                     Node::Nil => {
-                        return self.fail(None, format!("indirection through explicit nil in {}", input.nodes.write(node)));
+                        return self.fail(
+                            None,
+                            format!(
+                                "indirection through explicit nil in {}",
+                                input.nodes.write(node)
+                            ),
+                        );
                     }
-                    Node::Identifier(name) => self.function(input, *inner, *inner, *name, &[], false),
+                    Node::Identifier(name) => {
+                        self.function(input, *inner, *inner, *name, &[], false)
+                    }
                     _ => {
                         self.pipe(input, *inner);
                     }
@@ -286,9 +365,23 @@ impl Builder {
         };
         let count = u16::try_from(names.len()).unwrap_or(u16::MAX);
         if !given {
-            return self.ops.push(Op::Fields { at, node, base, from, to: count, strip });
+            return self.ops.push(Op::Fields {
+                at,
+                node,
+                base,
+                from,
+                to: count,
+                strip,
+            });
         }
-        self.ops.push(Op::Fields { at, node, base, from, to: count - 1, strip: false });
+        self.ops.push(Op::Fields {
+            at,
+            node,
+            base,
+            from,
+            to: count - 1,
+            strip: false,
+        });
         self.method(input, node, names[names.len() - 1], args, piped, strip);
     }
 }

@@ -27,7 +27,11 @@ pub struct Error {
 
 impl Error {
     pub(super) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), cause: None }
+        Self {
+            kind,
+            message: message.into(),
+            cause: None,
+        }
     }
 
     /// What a function answers when it refuses.
@@ -43,7 +47,11 @@ impl Error {
     /// Puts words in front of this error, as `%w` does.
     #[must_use]
     pub fn wrap(self, words: impl Into<String>) -> Self {
-        Self { kind: ErrorKind::Execute, message: words.into(), cause: Some(Box::new(self)) }
+        Self {
+            kind: ErrorKind::Execute,
+            message: words.into(),
+            cause: Some(Box::new(self)),
+        }
     }
 
     /// The words of this link alone; the cause's follow them.

@@ -46,7 +46,13 @@ pub struct Options<'a> {
 }
 
 /// Executes a template of a set with a value as its dot. What was written before an error stays in `out`.
-pub fn execute(set: &Arc<TemplateSet>, name: &str, data: Value, options: Options<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
+pub fn execute(
+    set: &Arc<TemplateSet>,
+    name: &str,
+    data: Value,
+    options: Options<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
     let template = find(set, name)?;
     let mut machine = Machine {
         missing_key: options.missing_key,
@@ -58,7 +64,16 @@ pub fn execute(set: &Arc<TemplateSet>, name: &str, data: Value, options: Options
         bound: Vec::new(),
         called: Vec::new(),
         frames: Vec::new(),
-        frame: Frame { template, set: set.clone(), next: 0, at: None, base: 0, marks: Marks::default(), depth: 0, entry: None },
+        frame: Frame {
+            template,
+            set: set.clone(),
+            next: 0,
+            at: None,
+            base: 0,
+            marks: Marks::default(),
+            depth: 0,
+            entry: None,
+        },
         switched: false,
         out: mem::take(out),
     };
@@ -70,7 +85,11 @@ pub fn execute(set: &Arc<TemplateSet>, name: &str, data: Value, options: Options
 
 fn find(set: &Arc<TemplateSet>, name: &str) -> Result<Arc<Template>, Error> {
     set.get(name).cloned().ok_or_else(|| {
-        let text = format!("template: no template {} associated with template {}", quoted(name), quoted(set.root()));
+        let text = format!(
+            "template: no template {} associated with template {}",
+            quoted(name),
+            quoted(set.root())
+        );
         Error::new(ErrorKind::Function, text)
     })
 }
@@ -162,9 +181,14 @@ impl Machine<'_> {
     fn prepare(&mut self, dot: Slot) {
         self.frame.base = self.slots.len();
         self.slots.extend([dot.clone(), dot]);
-        self.slots.resize_with(self.frame.base + self.frame.template.slots, Slot::default);
-        self.frame.marks =
-            Marks { stack: self.stack.len(), iterators: self.iterators.len(), bound: self.bound.len(), called: self.called.len() };
+        self.slots
+            .resize_with(self.frame.base + self.frame.template.slots, Slot::default);
+        self.frame.marks = Marks {
+            stack: self.stack.len(),
+            iterators: self.iterators.len(),
+            bound: self.bound.len(),
+            called: self.called.len(),
+        };
     }
 
     fn run(&mut self) -> Result<(), Error> {
@@ -218,7 +242,8 @@ impl Machine<'_> {
         self.bound.truncate(marks.bound);
         self.called.truncate(marks.called);
         self.slots.truncate(self.frame.base);
-        self.budget.release(FRAME + self.frame.template.slots * size_of::<Slot>());
+        self.budget
+            .release(FRAME + self.frame.template.slots * size_of::<Slot>());
         match self.frames.pop() {
             Some(frame) => {
                 self.frame = frame;
@@ -230,9 +255,26 @@ impl Machine<'_> {
     }
 
     /// Enters a template.
-    fn enter(&mut self, template: Arc<Template>, set: Arc<TemplateSet>, dot: Value, depth: u32, entry: Option<Box<Entry>>) -> Done {
-        self.budget.memory(FRAME + template.slots * size_of::<Slot>())?;
-        let frame = Frame { template, set, next: 0, at: None, base: 0, marks: Marks::default(), depth, entry };
+    fn enter(
+        &mut self,
+        template: Arc<Template>,
+        set: Arc<TemplateSet>,
+        dot: Value,
+        depth: u32,
+        entry: Option<Box<Entry>>,
+    ) -> Done {
+        self.budget
+            .memory(FRAME + template.slots * size_of::<Slot>())?;
+        let frame = Frame {
+            template,
+            set,
+            next: 0,
+            at: None,
+            base: 0,
+            marks: Marks::default(),
+            depth,
+            entry,
+        };
         let caller = mem::replace(&mut self.frame, frame);
         self.switched = true;
         self.frames.push(caller);
@@ -242,7 +284,13 @@ impl Machine<'_> {
 
     /// A function asked for a template: enters it, or tells the function that there is none.
     fn start(&mut self, run: Run, at: Id, name: Str, strip: bool) -> Done {
-        let entry = Entry { then: run.then, output: mem::take(&mut self.out), at, name, strip };
+        let entry = Entry {
+            then: run.then,
+            output: mem::take(&mut self.out),
+            at,
+            name,
+            strip,
+        };
         match find(&run.templates, &run.name.to_str()) {
             Ok(template) => self.enter(template, run.templates, run.data, 0, Some(Box::new(entry))),
             Err(error) => self.finish(entry, Err(error)),
@@ -254,10 +302,17 @@ impl Machine<'_> {
         let output = mem::replace(&mut self.out, entry.output);
         match (entry.then)(&mut *self.host, outcome.map(|()| output)) {
             Ok(value) => {
-                self.stack.push(Slot { boxed: !entry.strip, value });
+                self.stack.push(Slot {
+                    boxed: !entry.strip,
+                    value,
+                });
                 Ok(())
             }
-            Err(error) => Err(Fault::Call(entry.at, format!("error calling {}: ", entry.name.to_str()), error)),
+            Err(error) => Err(Fault::Call(
+                entry.at,
+                format!("error calling {}: ", entry.name.to_str()),
+                error,
+            )),
         }
     }
 
@@ -323,10 +378,18 @@ impl Machine<'_> {
             Op::EnterTemplate => {
                 let dot = self.pop().value;
                 if let Some(called) = self.called.pop() {
-                    self.enter(called, self.frame.set.clone(), dot, self.frame.depth + 1, None)?;
+                    self.enter(
+                        called,
+                        self.frame.set.clone(),
+                        dot,
+                        self.frame.depth + 1,
+                        None,
+                    )?;
                 }
             }
-            Op::With { .. } | Op::Range { .. } | Op::Next { .. } | Op::Break(_) => self.control(op)?,
+            Op::With { .. } | Op::Range { .. } | Op::Next { .. } | Op::Break(_) => {
+                self.control(op)?
+            }
             Op::Fields { .. }
             | Op::Bind { .. }
             | Op::BoundArg { .. }
@@ -345,7 +408,8 @@ impl Machine<'_> {
         match op {
             Op::Constant { at, index } => {
                 self.frame.at = Some(*at);
-                self.stack.push(Slot::new(template.constants[*index as usize].value()));
+                self.stack
+                    .push(Slot::new(template.constants[*index as usize].value()));
             }
             Op::Slot { at, slot, strip } => {
                 self.frame.at = Some(*at);
@@ -414,13 +478,20 @@ impl Machine<'_> {
 
     fn find_template(&mut self, node: Id) -> Done {
         self.frame.at = Some(node);
-        let super::node::Node::Template { name, .. } = self.frame.template.nodes.get(node) else { return Ok(()) };
+        let super::node::Node::Template { name, .. } = self.frame.template.nodes.get(node) else {
+            return Ok(());
+        };
         let name = name.to_str();
         let Some(template) = self.frame.set.get(&name).cloned() else {
-            return Err(Fault::Here(format!("template {} not defined", quoted(&name))));
+            return Err(Fault::Here(format!(
+                "template {} not defined",
+                quoted(&name)
+            )));
         };
         if self.frame.depth == DEEPEST {
-            return Err(Fault::Here(format!("exceeded maximum template depth ({DEEPEST})")));
+            return Err(Fault::Here(format!(
+                "exceeded maximum template depth ({DEEPEST})"
+            )));
         }
         self.called.push(template);
         Ok(())

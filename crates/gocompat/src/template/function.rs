@@ -32,18 +32,39 @@ pub(super) enum Body {
 
 impl Function {
     /// A function with these parameters.
-    pub const fn new(params: &'static [Type], body: fn(&mut Call<'_>) -> Result<Value, Error>) -> Self {
-        Self { params, variadic: false, body: Body::Plain(body) }
+    pub const fn new(
+        params: &'static [Type],
+        body: fn(&mut Call<'_>) -> Result<Value, Error>,
+    ) -> Self {
+        Self {
+            params,
+            variadic: false,
+            body: Body::Plain(body),
+        }
     }
 
     /// A function of which the last parameter may come any number of times.
-    pub const fn variadic(params: &'static [Type], body: fn(&mut Call<'_>) -> Result<Value, Error>) -> Self {
-        Self { params, variadic: true, body: Body::Plain(body) }
+    pub const fn variadic(
+        params: &'static [Type],
+        body: fn(&mut Call<'_>) -> Result<Value, Error>,
+    ) -> Self {
+        Self {
+            params,
+            variadic: true,
+            body: Body::Plain(body),
+        }
     }
 
     /// A function that has templates executed.
-    pub const fn running(params: &'static [Type], body: fn(&mut Call<'_>) -> Result<Run, Error>) -> Self {
-        Self { params, variadic: false, body: Body::Run(body) }
+    pub const fn running(
+        params: &'static [Type],
+        body: fn(&mut Call<'_>) -> Result<Run, Error>,
+    ) -> Self {
+        Self {
+            params,
+            variadic: false,
+            body: Body::Run(body),
+        }
     }
 
     /// Parameters that must be there.
@@ -53,17 +74,27 @@ impl Function {
 
     /// The type that argument `index` must have.
     pub(super) fn param(&self, index: usize) -> Type {
-        self.params.get(index).or(self.params.last()).copied().unwrap_or(Type::Any)
+        self.params
+            .get(index)
+            .or(self.params.last())
+            .copied()
+            .unwrap_or(Type::Any)
     }
 
     /// What Go says when the number of arguments is wrong. `written` leaves out the value that comes down the pipeline.
     pub(super) fn arity(&self, name: &str, written: usize, piped: bool) -> Result<(), String> {
         let count = written + usize::from(piped);
         if self.variadic && count < self.fixed() {
-            return Err(format!("wrong number of args for {name}: want at least {} got {written}", self.fixed()));
+            return Err(format!(
+                "wrong number of args for {name}: want at least {} got {written}",
+                self.fixed()
+            ));
         }
         if !self.variadic && count != self.params.len() {
-            return Err(format!("wrong number of args for {name}: want {} got {count}", self.params.len()));
+            return Err(format!(
+                "wrong number of args for {name}: want {} got {count}",
+                self.params.len()
+            ));
         }
         Ok(())
     }
@@ -89,12 +120,18 @@ pub(super) struct Slot {
 
 impl Slot {
     pub fn new(value: Value) -> Self {
-        Self { value, boxed: false }
+        Self {
+            value,
+            boxed: false,
+        }
     }
 
     /// As an element of a map, list or struct of this type.
     pub fn element(value: Value, of: Type) -> Self {
-        Self { value, boxed: of == Type::Any }
+        Self {
+            value,
+            boxed: of == Type::Any,
+        }
     }
 
     /// Whether it is Go's invalid value.
@@ -104,7 +141,11 @@ impl Slot {
 
     /// The type a reflection sees.
     pub fn static_type(&self) -> Type {
-        if self.boxed { Type::Any } else { self.value.go_type() }
+        if self.boxed {
+            Type::Any
+        } else {
+            self.value.go_type()
+        }
     }
 }
 
@@ -139,7 +180,10 @@ impl Call<'_> {
 
     /// Moves an argument out.
     pub fn take(&mut self, index: usize) -> Value {
-        self.args.get_mut(index).map(|slot| std::mem::take(&mut slot.value)).unwrap_or_default()
+        self.args
+            .get_mut(index)
+            .map(|slot| std::mem::take(&mut slot.value))
+            .unwrap_or_default()
     }
 
     /// An argument declared as a string.
@@ -202,7 +246,9 @@ impl Call<'_> {
 
     /// What the caller of the executor passed for its functions.
     pub fn host<T: 'static>(&mut self) -> Result<&mut T, Error> {
-        self.host.downcast_mut().ok_or_else(|| Error::function("this function is not available here"))
+        self.host
+            .downcast_mut()
+            .ok_or_else(|| Error::function("this function is not available here"))
     }
 
     pub fn budget(&self) -> &Budget {
@@ -216,7 +262,11 @@ impl Call<'_> {
 }
 
 fn mismatch(index: usize, found: &Value) -> Error {
-    Error::function(format!("argument {}: unexpected {}", index + 1, found.go_type()))
+    Error::function(format!(
+        "argument {}: unexpected {}",
+        index + 1,
+        found.go_type()
+    ))
 }
 
 /// The functions that templates know, by name. A later one of the same name replaces the earlier.
@@ -229,7 +279,10 @@ pub struct Functions {
 impl Functions {
     /// Those of text/template itself.
     pub fn builtins() -> Self {
-        let mut functions = Self { names: HashMap::new(), list: Vec::new() };
+        let mut functions = Self {
+            names: HashMap::new(),
+            list: Vec::new(),
+        };
         functions.extend(super::builtin::TABLE.iter().copied());
         functions
     }
@@ -256,6 +309,8 @@ impl Functions {
 
 impl<'a> Extend<(&'a str, Function)> for Functions {
     fn extend<I: IntoIterator<Item = (&'a str, Function)>>(&mut self, functions: I) {
-        functions.into_iter().for_each(|(name, function)| self.insert(name, function));
+        functions
+            .into_iter()
+            .for_each(|(name, function)| self.insert(name, function));
     }
 }

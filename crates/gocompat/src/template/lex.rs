@@ -93,7 +93,11 @@ impl<'t> Lexer<'t> {
     }
 
     pub fn next_token(&mut self) -> Token {
-        let step = if self.inside { self.inside_action() } else { self.text() };
+        let step = if self.inside {
+            self.inside_action()
+        } else {
+            self.text()
+        };
         step.unwrap_or_else(|error| {
             // Nothing follows an error.
             self.input = &[];
@@ -138,7 +142,12 @@ impl<'t> Lexer<'t> {
     }
 
     fn token(&mut self, kind: Kind) -> Token {
-        let token = Token { kind, pos: self.start, end: self.pos, line: self.start_line };
+        let token = Token {
+            kind,
+            pos: self.start,
+            end: self.pos,
+            line: self.start_line,
+        };
         self.start = self.pos;
         self.start_line = self.line;
         token
@@ -152,7 +161,12 @@ impl<'t> Lexer<'t> {
         if self.error.is_empty() {
             self.error = message.into();
         }
-        Err(Token { kind: Kind::Error, pos: self.start, end: self.start, line: self.start_line })
+        Err(Token {
+            kind: Kind::Error,
+            pos: self.start,
+            end: self.start,
+            line: self.start_line,
+        })
     }
 
     /// Skips what was passed without [`Lexer::next`].
@@ -175,7 +189,11 @@ impl<'t> Lexer<'t> {
             if found > 0 {
                 self.pos += found;
                 let before = &self.input[self.start..self.pos];
-                let trim = if left_trim(&self.input[self.pos + 2..]) { before.len() - trim_end(before).len() } else { 0 };
+                let trim = if left_trim(&self.input[self.pos + 2..]) {
+                    before.len() - trim_end(before).len()
+                } else {
+                    0
+                };
                 self.pos -= trim;
                 self.line += lines(&self.input[self.start..self.pos]);
                 let text = self.token(Kind::Text);
@@ -204,7 +222,9 @@ impl<'t> Lexer<'t> {
     /// Passes a comment.
     fn comment(&mut self) -> Result<(), Token> {
         self.pos += 2;
-        let Some(end) = find(self.rest(), b"*/") else { return self.fail("unclosed comment").map(drop) };
+        let Some(end) = find(self.rest(), b"*/") else {
+            return self.fail("unclosed comment").map(drop);
+        };
         self.pos += end + 2;
         let (delim, trim) = self.at_right_delim();
         if !delim {
@@ -250,9 +270,15 @@ impl<'t> Lexer<'t> {
 
     fn inside_action(&mut self) -> Step {
         if self.at_right_delim().0 {
-            return if self.parens == 0 { self.right_delim() } else { self.fail("unclosed left paren") };
+            return if self.parens == 0 {
+                self.right_delim()
+            } else {
+                self.fail("unclosed left paren")
+            };
         }
-        let Some(c) = self.peek() else { return self.fail("unclosed action") };
+        let Some(c) = self.peek() else {
+            return self.fail("unclosed action");
+        };
         match c {
             ' ' | '\t' | '\r' | '\n' => return self.space(),
             '.' | '+' | '-' | '0'..='9' => return self.dot_or_number(c),
@@ -278,7 +304,10 @@ impl<'t> Lexer<'t> {
             }
             c if is_alphanumeric(c) => self.identifier(),
             c if c.is_ascii() && is_print(c) => self.emit(Kind::Char),
-            c => self.fail(format!("unrecognized character in action: {}", unicode_name(Some(c)))),
+            c => self.fail(format!(
+                "unrecognized character in action: {}",
+                unicode_name(Some(c))
+            )),
         }
     }
 
@@ -346,7 +375,11 @@ impl<'t> Lexer<'t> {
 
     fn field_or_variable(&mut self, kind: Kind) -> Step {
         if self.at_terminator() {
-            return self.emit(if kind == Kind::Variable { Kind::Variable } else { Kind::Dot });
+            return self.emit(if kind == Kind::Variable {
+                Kind::Variable
+            } else {
+                Kind::Dot
+            });
         }
         self.alphanumerics();
         if !self.at_terminator() {
@@ -358,7 +391,11 @@ impl<'t> Lexer<'t> {
     fn at_terminator(&self) -> bool {
         match self.peek() {
             None => true,
-            Some(c) => is_space(c) || matches!(c, '.' | ',' | '|' | ':' | ')' | '(') || self.starts_with(b"}}"),
+            Some(c) => {
+                is_space(c)
+                    || matches!(c, '.' | ',' | '|' | ':' | ')' | '(')
+                    || self.starts_with(b"}}")
+            }
         }
     }
 
@@ -398,7 +435,10 @@ impl<'t> Lexer<'t> {
 
     fn bad_number(&mut self) -> Step {
         let text = quote(&self.input[self.start..self.pos], false);
-        self.fail(format!("bad number syntax: {}", String::from_utf8_lossy(&text)))
+        self.fail(format!(
+            "bad number syntax: {}",
+            String::from_utf8_lossy(&text)
+        ))
     }
 
     fn scan_number(&mut self) -> bool {
@@ -468,12 +508,18 @@ fn find(text: &[u8], what: &[u8; 2]) -> Option<usize> {
 }
 
 fn trim_end(text: &[u8]) -> &[u8] {
-    let kept = text.iter().rposition(|b| !b" \t\r\n".contains(b)).map_or(0, |i| i + 1);
+    let kept = text
+        .iter()
+        .rposition(|b| !b" \t\r\n".contains(b))
+        .map_or(0, |i| i + 1);
     &text[..kept]
 }
 
 fn trim_start(text: &[u8]) -> &[u8] {
-    let skipped = text.iter().position(|b| !b" \t\r\n".contains(b)).unwrap_or(text.len());
+    let skipped = text
+        .iter()
+        .position(|b| !b" \t\r\n".contains(b))
+        .unwrap_or(text.len());
     &text[skipped..]
 }
 

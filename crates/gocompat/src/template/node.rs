@@ -50,7 +50,11 @@ pub struct Nodes {
 
 impl Nodes {
     pub fn new(file: &str, text: &[u8]) -> Self {
-        Self { file: file.to_owned(), text: text.to_vec(), list: Vec::with_capacity(text.len() / 16) }
+        Self {
+            file: file.to_owned(),
+            text: text.to_vec(),
+            list: Vec::with_capacity(text.len() / 16),
+        }
     }
 
     pub fn add(&mut self, pos: usize, node: Node) -> Id {
@@ -78,13 +82,21 @@ impl Nodes {
     fn location(&self, id: Id) -> String {
         let before = &self.text[..self.pos(id)];
         let line = 1 + before.iter().filter(|b| **b == b'\n').count();
-        let column = before.iter().rposition(|b| *b == b'\n').map_or(before.len(), |newline| before.len() - newline - 1);
+        let column = before
+            .iter()
+            .rposition(|b| *b == b'\n')
+            .map_or(before.len(), |newline| before.len() - newline - 1);
         format!("{}:{line}:{column}", self.file)
     }
 
     /// What Go says in front of the reason of a failure at a node of a template.
     pub fn place(&self, template: &str, id: Id) -> String {
-        format!("template: {}: executing {} at <{}>: ", self.location(id), quoted(template), self.write(id))
+        format!(
+            "template: {}: executing {} at <{}>: ",
+            self.location(id),
+            quoted(template),
+            self.write(id)
+        )
     }
 
     /// The expression, as Go writes its nodes.
@@ -96,7 +108,11 @@ impl Nodes {
 
     fn write_to(&self, id: Id, out: &mut Vec<u8>) {
         match self.get(id) {
-            Node::Pipe { declared, assign, commands } => {
+            Node::Pipe {
+                declared,
+                assign,
+                commands,
+            } => {
                 for (i, variable) in declared.iter().enumerate() {
                     out.extend(if i > 0 { &b", "[..] } else { b"" });
                     self.write_to(*variable, out);
@@ -115,7 +131,9 @@ impl Nodes {
                     self.write_operand(*arg, out);
                 }
             }
-            Node::Identifier(name) | Node::Number(_, name) | Node::String(name, _) => out.extend(self.slice(*name)),
+            Node::Identifier(name) | Node::Number(_, name) | Node::String(name, _) => {
+                out.extend(self.slice(*name))
+            }
             Node::Field(names) => self.write_fields(names, out),
             Node::Variable(names) => {
                 out.extend(self.slice(names[0]));

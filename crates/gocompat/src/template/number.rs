@@ -20,16 +20,26 @@ impl Number {
     pub fn character(text: &[u8]) -> Result<Self, String> {
         let (code, tail) = unquote_char(&text[1..]).ok_or("invalid syntax")?;
         if tail != b"'" {
-            return Err(format!("malformed character constant: {}", String::from_utf8_lossy(text)));
+            return Err(format!(
+                "malformed character constant: {}",
+                String::from_utf8_lossy(text)
+            ));
         }
-        Ok(Self { int: Some(i64::from(code)), uint: Some(u64::from(code)), float: Some(f64::from(code)), ..Self::default() })
+        Ok(Self {
+            int: Some(i64::from(code)),
+            uint: Some(u64::from(code)),
+            float: Some(f64::from(code)),
+            ..Self::default()
+        })
     }
 
     /// A number with a real and an imaginary part.
     pub fn complex(text: &str) -> Result<Self, String> {
         let body = text.strip_suffix('i').unwrap_or(text);
         let bytes = body.as_bytes();
-        let sign = (1..bytes.len()).rev().find(|i| b"+-".contains(&bytes[*i]) && !b"eEpP".contains(&bytes[i - 1]));
+        let sign = (1..bytes.len())
+            .rev()
+            .find(|i| b"+-".contains(&bytes[*i]) && !b"eEpP".contains(&bytes[i - 1]));
         let (re, im) = body.split_at(sign.unwrap_or(0));
         match (parse_float(re), parse_float(im)) {
             (Some(re), Some(im)) => Ok(Self::of_complex(re, im)),
@@ -38,7 +48,10 @@ impl Number {
     }
 
     fn of_complex(re: f64, im: f64) -> Self {
-        let mut number = Self { complex: Some((re, im)), ..Self::default() };
+        let mut number = Self {
+            complex: Some((re, im)),
+            ..Self::default()
+        };
         if im == 0.0 {
             number.float = Some(re);
             number.int = whole(re);
@@ -52,11 +65,17 @@ impl Number {
         if let Some(im) = text.strip_suffix('i').and_then(parse_float) {
             return Ok(Self::of_complex(0.0, im));
         }
-        let mut number = Self { int: parse_int(text), uint: parse_uint(text), ..Self::default() };
+        let mut number = Self {
+            int: parse_int(text),
+            uint: parse_uint(text),
+            ..Self::default()
+        };
         if number.int == Some(0) {
             number.uint = Some(0);
         }
-        let hexadecimal = text.len() > 2 && matches!(text.as_bytes(), [b'0', b'x' | b'X', ..]) && !text.contains(['p', 'P']);
+        let hexadecimal = text.len() > 2
+            && matches!(text.as_bytes(), [b'0', b'x' | b'X', ..])
+            && !text.contains(['p', 'P']);
         number.fractional = !hexadecimal && text.contains(['.', 'e', 'E', 'p', 'P']);
         if let Some(int) = number.int {
             number.float = Some(int as f64);
@@ -98,7 +117,11 @@ fn parse_int(text: &str) -> Option<i64> {
         _ => (false, text),
     };
     let size = parse_uint(digits)?;
-    if negative { 0_i64.checked_sub_unsigned(size) } else { i64::try_from(size).ok() }
+    if negative {
+        0_i64.checked_sub_unsigned(size)
+    } else {
+        i64::try_from(size).ok()
+    }
 }
 
 /// `strconv.ParseUint` with base 0.

@@ -21,23 +21,41 @@ const DEPTH: usize = 200;
 const LONGEST: usize = 64 << 20;
 
 /// Parses a text into the template of its own name and those it defines.
-pub(super) fn parse(name: &str, text: &[u8], functions: &Functions) -> Result<Vec<Arc<Template>>, Error> {
+pub(super) fn parse(
+    name: &str,
+    text: &[u8],
+    functions: &Functions,
+) -> Result<Vec<Arc<Template>>, Error> {
     if text.len() > LONGEST {
-        return Err(Error::limit(format!("template: {name}: larger than {LONGEST} bytes")));
+        return Err(Error::limit(format!(
+            "template: {name}: larger than {LONGEST} bytes"
+        )));
     }
     let mut lexer = Lexer::new(text);
     lexer.break_word = !functions.contains("break");
     lexer.continue_word = !functions.contains("continue");
-    let mut parser =
-        Parser { lexer, functions, nodes: Nodes::new(name, text), unit: Unit::new(name.to_owned()), done: Vec::new(), depth: 0 };
+    let mut parser = Parser {
+        lexer,
+        functions,
+        nodes: Nodes::new(name, text),
+        unit: Unit::new(name.to_owned()),
+        done: Vec::new(),
+        depth: 0,
+    };
     parser.top()?;
     let top = mem::replace(&mut parser.unit, Unit::new(String::new()));
     parser.finish(top)?;
     if parser.done.iter().any(|unit| unit.builder.overflows()) {
-        return Err(Error::limit(format!("template: {name}: a template has too many variables")));
+        return Err(Error::limit(format!(
+            "template: {name}: a template has too many variables"
+        )));
     }
     let nodes = Arc::new(parser.nodes);
-    Ok(parser.done.into_iter().map(|unit| Arc::new(unit.builder.template(unit.name, nodes.clone()))).collect())
+    Ok(parser
+        .done
+        .into_iter()
+        .map(|unit| Arc::new(unit.builder.template(unit.name, nodes.clone())))
+        .collect())
 }
 
 /// The state of one template; those that define others inside them wait.
@@ -54,7 +72,12 @@ struct Unit {
 
 impl Unit {
     fn new(name: String) -> Self {
-        let none = || Token { kind: Kind::Eof, pos: 0, end: 0, line: 0 };
+        let none = || Token {
+            kind: Kind::Eof,
+            pos: 0,
+            end: 0,
+            line: 0,
+        };
         Self {
             name,
             builder: Builder::default(),
@@ -145,7 +168,12 @@ impl Parser<'_> {
     }
 
     fn error<T>(&self, why: impl AsRef<str>) -> Parsed<T> {
-        let text = format!("template: {}:{}: {}", self.nodes.file, self.unit.tokens[0].line, why.as_ref());
+        let text = format!(
+            "template: {}:{}: {}",
+            self.nodes.file,
+            self.unit.tokens[0].line,
+            why.as_ref()
+        );
         Err(Error::new(ErrorKind::Parse, text))
     }
 
@@ -155,8 +183,15 @@ impl Parser<'_> {
         }
         let mut extra = String::new();
         if self.unit.action_line != 0 && self.unit.action_line != token.line {
-            let words = if self.lexer.error.ends_with(" action") { "" } else { " in action" };
-            extra = format!("{words} started at {}:{}", self.nodes.file, self.unit.action_line);
+            let words = if self.lexer.error.ends_with(" action") {
+                ""
+            } else {
+                " in action"
+            };
+            extra = format!(
+                "{words} started at {}:{}",
+                self.nodes.file, self.unit.action_line
+            );
         }
         self.error(format!("{}{extra}", self.lexer.error))
     }
@@ -166,11 +201,19 @@ impl Parser<'_> {
         match token.kind {
             Kind::Eof => "EOF".into(),
             Kind::Error => self.lexer.error.clone(),
-            Kind::Keyword(_) | Kind::Dot | Kind::Nil => format!("<{}>", String::from_utf8_lossy(self.text(token))),
+            Kind::Keyword(_) | Kind::Dot | Kind::Nil => {
+                format!("<{}>", String::from_utf8_lossy(self.text(token)))
+            }
             _ => {
                 let text = self.text(token);
-                let cut: usize = super::unicode::runes(text).take(10).map(|(_, width)| width).sum();
-                let quoted = quote(&text[..if text.len() > 10 { cut } else { text.len() }], false);
+                let cut: usize = super::unicode::runes(text)
+                    .take(10)
+                    .map(|(_, width)| width)
+                    .sum();
+                let quoted = quote(
+                    &text[..if text.len() > 10 { cut } else { text.len() }],
+                    false,
+                );
                 let dots = if text.len() > 10 { "..." } else { "" };
                 format!("{}{dots}", String::from_utf8_lossy(&quoted))
             }
@@ -179,7 +222,11 @@ impl Parser<'_> {
 
     fn expect(&mut self, kind: Kind, context: &str) -> Parsed<Token> {
         let token = self.next_non_space();
-        if token.kind != kind { self.unexpected(&token, context) } else { Ok(token) }
+        if token.kind != kind {
+            self.unexpected(&token, context)
+        } else {
+            Ok(token)
+        }
     }
 
     /// Runs one more level of nesting.
@@ -240,7 +287,10 @@ impl Parser<'_> {
             Some(_) => {
                 let name = super::format::quote::quoted(&unit.name);
                 let line = unit.tokens[0].line;
-                let text = format!("template: {}:{line}: template: multiple definition of template {name}", self.nodes.file);
+                let text = format!(
+                    "template: {}:{line}: template: multiple definition of template {name}",
+                    self.nodes.file
+                );
                 return Err(Error::new(ErrorKind::Parse, text));
             }
         }
@@ -333,7 +383,10 @@ impl Parser<'_> {
         loop {
             let visible = self.unit.visible.len();
             let pipe = self.pipeline(word, Kind::RightDelim)?;
-            let mut branch = self.unit.builder.open(word, &self.nodes, self.functions, pipe);
+            let mut branch = self
+                .unit
+                .builder
+                .open(word, &self.nodes, self.functions, pipe);
             self.unit.range_depth += usize::from(word == "range");
             let end = self.items()?;
             self.unit.range_depth -= usize::from(word == "range");
@@ -341,7 +394,8 @@ impl Parser<'_> {
             let mut more = false;
             if matches!(end, End::Else) {
                 let next = self.peek().kind;
-                more = (word == "if" && next == Kind::Keyword(Keyword::If)) || (word == "with" && next == Kind::Keyword(Keyword::With));
+                more = (word == "if" && next == Kind::Keyword(Keyword::If))
+                    || (word == "with" && next == Kind::Keyword(Keyword::With));
                 if more {
                     self.next();
                 } else {
@@ -392,8 +446,16 @@ impl Parser<'_> {
     }
 
     fn call(&mut self, token: &Token, name: &str, pipe: Option<Id>) {
-        let node = self.nodes.add(token.pos, Node::Template { name: Str::from(name), pipe });
-        self.unit.builder.call(&self.nodes, self.functions, node, pipe);
+        let node = self.nodes.add(
+            token.pos,
+            Node::Template {
+                name: Str::from(name),
+                pipe,
+            },
+        );
+        self.unit
+            .builder
+            .call(&self.nodes, self.functions, node, pipe);
     }
 
     fn template_name(&mut self, token: &Token, context: &str) -> Parsed<String> {

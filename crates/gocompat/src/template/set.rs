@@ -31,12 +31,22 @@ impl Parsed {
 impl TemplateSet {
     /// An empty set. The name is that of Go's first template (`gotpl` in Helm), which error texts mention.
     pub fn new(root: &str, functions: Arc<Functions>) -> Self {
-        Self { root: root.to_owned(), functions, below: None, own: HashMap::new() }
+        Self {
+            root: root.to_owned(),
+            functions,
+            below: None,
+            own: HashMap::new(),
+        }
     }
 
     /// A set on top of another one.
     pub fn on(below: &Arc<TemplateSet>) -> Self {
-        Self { root: below.root.clone(), functions: below.functions.clone(), below: Some(below.clone()), own: HashMap::new() }
+        Self {
+            root: below.root.clone(),
+            functions: below.functions.clone(),
+            below: Some(below.clone()),
+            own: HashMap::new(),
+        }
     }
 
     /// Parses a text and adds its templates.

@@ -31,12 +31,26 @@ impl List {
     /// A slice of another type.
     pub fn of(kind: Type, items: Vec<Value>) -> Self {
         let len = items.len();
-        Self(Rc::new(Window { kind, nil: false, array: Rc::new(Array(RefCell::new(items))), start: 0, len, cap: len }))
+        Self(Rc::new(Window {
+            kind,
+            nil: false,
+            array: Rc::new(Array(RefCell::new(items))),
+            start: 0,
+            len,
+            cap: len,
+        }))
     }
 
     /// The nil slice of a type.
     pub fn nil(kind: Type) -> Self {
-        Self(Rc::new(Window { kind, nil: true, array: Rc::new(Array(RefCell::default())), start: 0, len: 0, cap: 0 }))
+        Self(Rc::new(Window {
+            kind,
+            nil: true,
+            array: Rc::new(Array(RefCell::default())),
+            start: 0,
+            len: 0,
+            cap: 0,
+        }))
     }
 
     pub fn go_type(&self) -> Type {
@@ -132,12 +146,20 @@ impl Map {
 
     /// A map of another type.
     pub fn of(kind: Type, entries: impl IntoIterator<Item = (Str, Value)>) -> Self {
-        Self(Rc::new(Table { kind, nil: false, entries: RefCell::new(entries.into_iter().collect()) }))
+        Self(Rc::new(Table {
+            kind,
+            nil: false,
+            entries: RefCell::new(entries.into_iter().collect()),
+        }))
     }
 
     /// The nil map of a type.
     pub fn nil(kind: Type) -> Self {
-        Self(Rc::new(Table { kind, nil: true, entries: RefCell::default() }))
+        Self(Rc::new(Table {
+            kind,
+            nil: true,
+            entries: RefCell::default(),
+        }))
     }
 
     pub fn go_type(&self) -> Type {
@@ -186,7 +208,12 @@ impl Map {
 
     /// The entries of now, sorted by key.
     pub fn entries(&self) -> Vec<(Str, Value)> {
-        self.0.entries.borrow().iter().map(|(k, v)| (k.clone(), v.clone())).collect()
+        self.0
+            .entries
+            .borrow()
+            .iter()
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect()
     }
 
     /// Whether both are the same map.

@@ -85,7 +85,11 @@ impl Type {
 
     /// Whether `nil` can be of this type.
     pub(super) fn can_be_nil(self) -> bool {
-        matches!(self, Type::Reflect) || matches!(self.underlying(), Some(Type::Any | Type::Slice(_) | Type::Map(_)))
+        matches!(self, Type::Reflect)
+            || matches!(
+                self.underlying(),
+                Some(Type::Any | Type::Slice(_) | Type::Map(_))
+            )
     }
 
     /// Whether a value of type `from` can be passed where this type is wanted.
@@ -95,7 +99,9 @@ impl Type {
             _ if self == from => true,
             // Composite types without a name are the same as a defined type over them.
             Type::Slice(_) | Type::Map(_) => from.underlying() == Some(self),
-            Type::Named(named) => named.underlying == Some(from) && matches!(from, Type::Slice(_) | Type::Map(_)),
+            Type::Named(named) => {
+                named.underlying == Some(from) && matches!(from, Type::Slice(_) | Type::Map(_))
+            }
             _ => false,
         }
     }

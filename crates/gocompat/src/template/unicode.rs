@@ -7,7 +7,9 @@ use std::sync::LazyLock;
 
 /// The first rune of a text and its width: U+FFFD and 1 for a byte that is not UTF-8, width 0 at the end.
 pub fn decode(bytes: &[u8]) -> (char, usize) {
-    let Some(&first) = bytes.first() else { return (char::REPLACEMENT_CHARACTER, 0) };
+    let Some(&first) = bytes.first() else {
+        return (char::REPLACEMENT_CHARACTER, 0);
+    };
     if first < 0x80 {
         return (char::from(first), 1);
     }
@@ -16,7 +18,10 @@ pub fn decode(bytes: &[u8]) -> (char, usize) {
         Ok(text) => text,
         Err(e) => std::str::from_utf8(&head[..e.valid_up_to()]).unwrap_or_default(),
     };
-    valid.chars().next().map_or((char::REPLACEMENT_CHARACTER, 1), |c| (c, c.len_utf8()))
+    valid
+        .chars()
+        .next()
+        .map_or((char::REPLACEMENT_CHARACTER, 1), |c| (c, c.len_utf8()))
 }
 
 /// The runes of a text with their widths.
@@ -30,19 +35,31 @@ pub fn runes(mut bytes: &[u8]) -> impl Iterator<Item = (char, usize)> {
 
 /// `utf8.RuneCount`
 pub fn count(bytes: &[u8]) -> usize {
-    if bytes.is_ascii() { bytes.len() } else { runes(bytes).count() }
+    if bytes.is_ascii() {
+        bytes.len()
+    } else {
+        runes(bytes).count()
+    }
 }
 
 /// `unicode.IsLetter`
 pub fn is_letter(c: char) -> bool {
     static LETTER: LazyLock<Regex> = LazyLock::new(|| class(r"^\p{L}"));
-    if c.is_ascii() { c.is_ascii_alphabetic() } else { matches(&LETTER, c) }
+    if c.is_ascii() {
+        c.is_ascii_alphabetic()
+    } else {
+        matches(&LETTER, c)
+    }
 }
 
 /// `unicode.IsDigit`
 pub fn is_digit(c: char) -> bool {
     static DIGIT: LazyLock<Regex> = LazyLock::new(|| class(r"^\p{Nd}"));
-    if c.is_ascii() { c.is_ascii_digit() } else { matches(&DIGIT, c) }
+    if c.is_ascii() {
+        c.is_ascii_digit()
+    } else {
+        matches(&DIGIT, c)
+    }
 }
 
 fn class(pattern: &str) -> Regex {

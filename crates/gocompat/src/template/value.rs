@@ -50,7 +50,9 @@ pub trait Object {
 
     /// One exported field of a struct.
     fn field(&self, name: &str) -> Option<Value> {
-        self.fields().into_iter().find_map(|(own, value)| (own == name).then_some(value))
+        self.fields()
+            .into_iter()
+            .find_map(|(own, value)| (own == name).then_some(value))
     }
 
     /// A method; its body finds this object with `Call::receiver`.
@@ -169,7 +171,10 @@ impl Value {
 
     /// A `[]string`.
     pub fn strings<S: Into<Str>>(items: impl IntoIterator<Item = S>) -> Self {
-        Value::List(List::of(STRINGS, items.into_iter().map(|s| Value::String(s.into())).collect()))
+        Value::List(List::of(
+            STRINGS,
+            items.into_iter().map(|s| Value::String(s.into())).collect(),
+        ))
     }
 
     /// The type; `interface {}` for nil.
@@ -220,7 +225,12 @@ impl Value {
 
     /// The value of data that was made in memory: a number that has no fraction is an int64.
     pub fn from_data(data: &serde_json::Value) -> Self {
-        from_json(data, &|n| n.as_i64().map_or_else(|| Value::Float(n.as_f64().unwrap_or(f64::NAN)), Value::int64))
+        from_json(data, &|n| {
+            n.as_i64().map_or_else(
+                || Value::Float(n.as_f64().unwrap_or(f64::NAN)),
+                Value::int64,
+            )
+        })
     }
 }
 
@@ -231,8 +241,16 @@ fn from_json(json: &serde_json::Value, number: &dyn Fn(&serde_json::Number) -> V
         Json::Bool(b) => Value::Bool(*b),
         Json::Number(n) => number(n),
         Json::String(s) => Value::from(s.as_str()),
-        Json::Array(items) => Value::List(List::of(LIST, items.iter().map(|item| from_json(item, number)).collect())),
-        Json::Object(members) => Value::Map(Map::of(MAP, members.iter().map(|(k, v)| (Str::from(k.as_str()), from_json(v, number))))),
+        Json::Array(items) => Value::List(List::of(
+            LIST,
+            items.iter().map(|item| from_json(item, number)).collect(),
+        )),
+        Json::Object(members) => Value::Map(Map::of(
+            MAP,
+            members
+                .iter()
+                .map(|(k, v)| (Str::from(k.as_str()), from_json(v, number))),
+        )),
     }
 }
 

@@ -15,7 +15,14 @@ const DEPTH: usize = 200;
 /// The table that a text describes; whole numbers are integers.
 pub fn parse(text: &str) -> Result<Map<String, Value>, TomlError> {
     let text = text.replace("\r\n", "\n");
-    let mut reader = Reader { text: &text, at: 0, root: Map::new(), table: Vec::new(), key: String::new(), closed: BTreeSet::new() };
+    let mut reader = Reader {
+        text: &text,
+        at: 0,
+        root: Map::new(),
+        table: Vec::new(),
+        key: String::new(),
+        closed: BTreeSet::new(),
+    };
     reader.document()?;
     Ok(reader.root)
 }
@@ -53,13 +60,18 @@ impl Reader<'_> {
         let line = 1 + self.text[..self.at].matches('\n').count();
         let mut path: Vec<&str> = self.table.iter().map(String::as_str).collect();
         path.extend((!self.key.is_empty()).then_some(self.key.as_str()));
-        let place = if path.is_empty() { String::new() } else { format!(" (last key {})", crate::text::quote(&path.join("."))) };
+        let place = if path.is_empty() {
+            String::new()
+        } else {
+            format!(" (last key {})", crate::text::quote(&path.join(".")))
+        };
         Err(TomlError(format!("toml: line {line}{place}: {why}")))
     }
 
     /// What stands here instead of what was wanted.
     fn found(&self) -> String {
-        self.peek().map_or_else(|| "end of file".to_owned(), quote_rune)
+        self.peek()
+            .map_or_else(|| "end of file".to_owned(), quote_rune)
     }
 
     fn blanks(&mut self) {
@@ -115,7 +127,11 @@ impl Reader<'_> {
         if !self.take(if list { "]]" } else { "]" }) {
             // The end of the text is a character here.
             let found = quote_rune(self.peek().unwrap_or_default());
-            let wanted = if list { "table array name delimiter ']'" } else { "table name" };
+            let wanted = if list {
+                "table array name delimiter ']'"
+            } else {
+                "table name"
+            };
             return self.refuse(match list {
                 true => format!("expected end of {wanted}, but got {found} instead"),
                 false => format!("expected '.' or ']' to end {wanted}, but got {found} instead"),
@@ -134,22 +150,32 @@ impl Reader<'_> {
     fn open(&mut self, path: &[String]) -> Result<(), TomlError> {
         let known = find(&mut self.root, path).is_some();
         if known && !self.closed.insert(path.to_vec()) {
-            return self.refuse(format!("Key '{}' has already been defined.", path.join(".")));
+            return self.refuse(format!(
+                "Key '{}' has already been defined.",
+                path.join(".")
+            ));
         }
         self.closed.insert(path.to_vec());
         match reach(&mut self.root, path) {
             Some(_) => Ok(()),
-            None => self.refuse(format!("Key '{}' has already been defined.", path.join("."))),
+            None => self.refuse(format!(
+                "Key '{}' has already been defined.",
+                path.join(".")
+            )),
         }
     }
 
     /// `[[a.b]]`
     fn open_list(&mut self, path: &[String]) -> Result<(), TomlError> {
-        let Some((last, above)) = path.split_last() else { return Ok(()) };
+        let Some((last, above)) = path.split_last() else {
+            return Ok(());
+        };
         // What an earlier element closed is open again in this one.
         self.closed.retain(|closed| !closed.starts_with(path));
         let fits = reach(&mut self.root, above).is_some_and(|table| {
-            let slot = table.entry(last.clone()).or_insert_with(|| Value::Array(Vec::new()));
+            let slot = table
+                .entry(last.clone())
+                .or_insert_with(|| Value::Array(Vec::new()));
             match slot {
                 Value::Array(items) if items.iter().all(Value::is_object) => {
                     items.push(Value::Object(Map::new()));
@@ -158,12 +184,23 @@ impl Reader<'_> {
                 _ => false,
             }
         });
-        if fits { Ok(()) } else { self.refuse(format!("Key '{}' was already created and cannot be used as an array.", path.join("."))) }
+        if fits {
+            Ok(())
+        } else {
+            self.refuse(format!(
+                "Key '{}' was already created and cannot be used as an array.",
+                path.join(".")
+            ))
+        }
     }
 
     fn pair(&mut self) -> Result<(), TomlError> {
         let path = self.key_and_sign()?;
-        let (last, above) = path.split_last().map_or((String::new(), Vec::new()), |(last, above)| (last.clone(), above.to_vec()));
+        let (last, above) = path
+            .split_last()
+            .map_or((String::new(), Vec::new()), |(last, above)| {
+                (last.clone(), above.to_vec())
+            });
         self.key.clone_from(&last);
         let value = self.value(self.table.len() + path.len())?;
         let full: Vec<String> = self.table.iter().chain(&above).cloned().collect();
@@ -172,7 +209,13 @@ impl Reader<'_> {
             Some(_) => false,
         });
         if !free {
-            let name = self.table.iter().chain(&path).cloned().collect::<Vec<_>>().join(".");
+            let name = self
+                .table
+                .iter()
+                .chain(&path)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(".");
             return self.refuse(format!("Key '{name}' has already been defined."));
         }
         self.key.clear();
@@ -209,8 +252,13 @@ impl Reader<'_> {
             path.push(match self.peek() {
                 Some('"') => self.basic_string()?,
                 Some('\'') => self.literal_string()?,
-                Some(']') | None if header => return self.refuse("unexpected end of table name (table names cannot be empty)"),
-                Some('.') if header => return self.refuse("unexpected table separator (table names cannot be empty)"),
+                Some(']') | None if header => {
+                    return self
+                        .refuse("unexpected end of table name (table names cannot be empty)");
+                }
+                Some('.') if header => {
+                    return self.refuse("unexpected table separator (table names cannot be empty)");
+                }
                 Some('=') => return self.refuse("unexpected '='"),
                 Some('.') => return self.refuse("unexpected '.'"),
                 _ => self.bare_key()?,
@@ -224,7 +272,9 @@ impl Reader<'_> {
 
     fn bare_key(&mut self) -> Result<String, TomlError> {
         let rest = &self.text[self.at..];
-        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))).unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-')))
+            .unwrap_or(rest.len());
         if end == 0 {
             let found = self.found();
             return self.refuse(format!("expected '.' or '=', but got {found} instead"));
@@ -262,7 +312,9 @@ impl Reader<'_> {
             self.gap();
             if !self.take(",") && self.peek() != Some(']') {
                 let found = self.found();
-                return self.refuse(format!("expected a comma (',') or array terminator (']'), but got {found}"));
+                return self.refuse(format!(
+                    "expected a comma (',') or array terminator (']'), but got {found}"
+                ));
             }
         }
         self.at += 1;
@@ -281,16 +333,24 @@ impl Reader<'_> {
             }
             let path = self.key_and_sign()?;
             let value = self.value(depth + path.len())?;
-            let Some((last, above)) = path.split_last() else { continue };
-            let free =
-                reach(&mut table, above).is_some_and(|table| !table.contains_key(last) && table.insert(last.clone(), value).is_none());
+            let Some((last, above)) = path.split_last() else {
+                continue;
+            };
+            let free = reach(&mut table, above).is_some_and(|table| {
+                !table.contains_key(last) && table.insert(last.clone(), value).is_none()
+            });
             if !free {
-                return self.refuse(format!("Key '{}' has already been defined.", path.join(".")));
+                return self.refuse(format!(
+                    "Key '{}' has already been defined.",
+                    path.join(".")
+                ));
             }
             self.gap();
             if !self.take(",") && self.peek() != Some('}') {
                 let found = self.found();
-                return self.refuse(format!("expected a comma or an inline table terminator '}}', but got {found} instead"));
+                return self.refuse(format!(
+                    "expected a comma or an inline table terminator '}}', but got {found} instead"
+                ));
             }
         }
         self.at += 1;
@@ -300,12 +360,18 @@ impl Reader<'_> {
     /// A boolean, a number or a date.
     fn plain(&mut self) -> Result<Value, TomlError> {
         let rest = &self.text[self.at..];
-        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '_' | '.' | ':'))).unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| {
+                !(c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '_' | '.' | ':'))
+            })
+            .unwrap_or(rest.len());
         let word = &rest[..end];
         let dated = word.len() == 10 && rest[end..].starts_with(' ') && scalar::is_date(word);
         let end = if dated && rest[end + 1..].starts_with(|c: char| c.is_ascii_digit()) {
             end + 1
-                + rest[end + 1..].find(|c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}' | '#')).unwrap_or(rest.len() - end - 1)
+                + rest[end + 1..]
+                    .find(|c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}' | '#'))
+                    .unwrap_or(rest.len() - end - 1)
         } else {
             end
         };
@@ -317,7 +383,11 @@ impl Reader<'_> {
             }
             Some(Err(why)) => self.refuse(why),
             None => {
-                let found = if word.is_empty() { self.found() } else { crate::text::quote(word) };
+                let found = if word.is_empty() {
+                    self.found()
+                } else {
+                    crate::text::quote(word)
+                };
                 self.refuse(format!("expected value but found {found} instead"))
             }
         }
@@ -325,22 +395,32 @@ impl Reader<'_> {
 }
 
 /// The table at a path, made on the way; the last element of a list of tables stands for the list.
-fn reach<'m>(root: &'m mut Map<String, Value>, path: &[String]) -> Option<&'m mut Map<String, Value>> {
-    path.iter().try_fold(root, |table, name| match table.entry(name.clone()).or_insert_with(|| Value::Object(Map::new())) {
-        Value::Object(inner) => Some(inner),
-        Value::Array(items) => items.last_mut().and_then(Value::as_object_mut),
-        _ => None,
+fn reach<'m>(
+    root: &'m mut Map<String, Value>,
+    path: &[String],
+) -> Option<&'m mut Map<String, Value>> {
+    path.iter().try_fold(root, |table, name| {
+        match table
+            .entry(name.clone())
+            .or_insert_with(|| Value::Object(Map::new()))
+        {
+            Value::Object(inner) => Some(inner),
+            Value::Array(items) => items.last_mut().and_then(Value::as_object_mut),
+            _ => None,
+        }
     })
 }
 
 /// What is at a path, if anything is.
 fn find<'m>(root: &'m mut Map<String, Value>, path: &[String]) -> Option<&'m mut Value> {
     let (last, above) = path.split_last()?;
-    let table = above.iter().try_fold(root, |table, name| match table.get_mut(name)? {
-        Value::Object(inner) => Some(inner),
-        Value::Array(items) => items.last_mut().and_then(Value::as_object_mut),
-        _ => None,
-    })?;
+    let table = above
+        .iter()
+        .try_fold(root, |table, name| match table.get_mut(name)? {
+            Value::Object(inner) => Some(inner),
+            Value::Array(items) => items.last_mut().and_then(Value::as_object_mut),
+            _ => None,
+        })?;
     table.get_mut(last)
 }
 

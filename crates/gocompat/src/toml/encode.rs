@@ -12,7 +12,9 @@ pub fn to_string(value: &Value) -> Result<String, TomlError> {
     match value {
         Value::Null => return fails("reflect: call of reflect.Value.Type on zero Value"),
         Value::Object(map) => members(map, &mut Vec::new(), &mut out)?,
-        Value::Array(_) if is_table_list(value)? => return fails("toml: top-level values must be Go maps or structs"),
+        Value::Array(_) if is_table_list(value)? => {
+            return fails("toml: top-level values must be Go maps or structs");
+        }
         other => element(other, &mut out)?,
     }
     Ok(out)
@@ -25,7 +27,9 @@ fn fails<T>(message: &str) -> Result<T, TomlError> {
 /// Whether it is a list of nothing but tables.
 fn is_table_list(value: &Value) -> Result<bool, TomlError> {
     match value {
-        Value::Array(items) if items.iter().any(Value::is_null) => fails("toml: cannot encode array with nil element"),
+        Value::Array(items) if items.iter().any(Value::is_null) => {
+            fails("toml: cannot encode array with nil element")
+        }
         Value::Array(items) => Ok(!items.is_empty() && items.iter().all(Value::is_object)),
         _ => Ok(false),
     }
@@ -36,7 +40,11 @@ fn is_table(value: &Value) -> Result<bool, TomlError> {
 }
 
 /// The members of a table whose path is `path`: those that are tables themselves come last.
-fn members<'v>(map: &'v Map<String, Value>, path: &mut Vec<&'v str>, out: &mut String) -> Result<(), TomlError> {
+fn members<'v>(
+    map: &'v Map<String, Value>,
+    path: &mut Vec<&'v str>,
+    out: &mut String,
+) -> Result<(), TomlError> {
     for tables in [false, true] {
         for (key, value) in sorted(map) {
             if value.is_null() || is_table(value)? != tables {
@@ -66,7 +74,11 @@ fn sorted(map: &Map<String, Value>) -> Vec<(&String, &Value)> {
     members
 }
 
-fn table<'v>(map: &'v Map<String, Value>, path: &mut Vec<&'v str>, out: &mut String) -> Result<(), TomlError> {
+fn table<'v>(
+    map: &'v Map<String, Value>,
+    path: &mut Vec<&'v str>,
+    out: &mut String,
+) -> Result<(), TomlError> {
     if path.len() == 1 && !out.is_empty() {
         out.push('\n');
     }
@@ -75,7 +87,11 @@ fn table<'v>(map: &'v Map<String, Value>, path: &mut Vec<&'v str>, out: &mut Str
     members(map, path, out)
 }
 
-fn table_list<'v>(items: &'v [Value], path: &mut Vec<&'v str>, out: &mut String) -> Result<(), TomlError> {
+fn table_list<'v>(
+    items: &'v [Value],
+    path: &mut Vec<&'v str>,
+    out: &mut String,
+) -> Result<(), TomlError> {
     for item in items.iter().filter_map(Value::as_object) {
         if !out.is_empty() {
             out.push('\n');
@@ -92,12 +108,19 @@ fn indent(path: &[&str], out: &mut String) {
 }
 
 fn dotted(path: &[&str]) -> String {
-    path.iter().map(|key| key_text(key)).collect::<Vec<_>>().join(".")
+    path.iter()
+        .map(|key| key_text(key))
+        .collect::<Vec<_>>()
+        .join(".")
 }
 
 fn key_text(key: &str) -> String {
     let bare = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
-    if !key.is_empty() && key.bytes().all(bare) { key.to_owned() } else { quoted(key) }
+    if !key.is_empty() && key.bytes().all(bare) {
+        key.to_owned()
+    } else {
+        quoted(key)
+    }
 }
 
 /// A value on one line.
@@ -123,13 +146,22 @@ fn element(value: &Value, out: &mut String) -> Result<(), TomlError> {
 fn inline(map: &Map<String, Value>, out: &mut String) -> Result<(), TomlError> {
     let (mut plain, mut tables) = (Vec::new(), Vec::new());
     for (key, value) in sorted(map) {
-        if is_table(value)? { &mut tables } else { &mut plain }.push((key, value));
+        if is_table(value)? {
+            &mut tables
+        } else {
+            &mut plain
+        }
+        .push((key, value));
     }
     // A comma follows by position, also where a null leaves a hole.
     let last = [plain.len(), tables.len()];
     out.push('{');
     for (group, members) in [plain, tables].into_iter().enumerate() {
-        for (i, (key, value)) in members.into_iter().enumerate().filter(|(_, (_, value))| !value.is_null()) {
+        for (i, (key, value)) in members
+            .into_iter()
+            .enumerate()
+            .filter(|(_, (_, value))| !value.is_null())
+        {
             out.push_str(&format!("{} = ", key_text(key)));
             element(value, out)?;
             if i + 1 != last[group] || (group == 0 && last[1] > 0) {
@@ -142,9 +174,15 @@ fn inline(map: &Map<String, Value>, out: &mut String) -> Result<(), TomlError> {
 }
 
 fn number(n: &Number) -> String {
-    let Some(float) = n.as_f64().filter(|_| n.is_f64()) else { return n.to_string() };
+    let Some(float) = n.as_f64().filter(|_| n.is_f64()) else {
+        return n.to_string();
+    };
     let text = shortest_float(float);
-    if text.contains(['e', '.']) { text } else { text + ".0" }
+    if text.contains(['e', '.']) {
+        text
+    } else {
+        text + ".0"
+    }
 }
 
 fn quoted(text: &str) -> String {

@@ -10,17 +10,32 @@ use serde_json::{Map, Number, Value};
 use std::collections::HashMap;
 
 /// Builds the first document of a chunk. Returns it with the line of the input where its content starts.
-pub(super) fn document(chunk: &Chunk<'_>, budget: &mut Limits, duplicates: Duplicates) -> Result<(Value, usize), YamlError> {
-    let Some(found) = everyday::read(&chunk.text, budget, duplicates) else { return scanned(chunk, budget, duplicates) };
+pub(super) fn document(
+    chunk: &Chunk<'_>,
+    budget: &mut Limits,
+    duplicates: Duplicates,
+) -> Result<(Value, usize), YamlError> {
+    let Some(found) = everyday::read(&chunk.text, budget, duplicates) else {
+        return scanned(chunk, budget, duplicates);
+    };
     budget.nodes = budget.nodes.saturating_sub(found.nodes);
     Ok((found.value, chunk.line.saturating_sub(1) + found.first_line))
 }
 
 /// The same by the whole grammar.
-pub(super) fn scanned(chunk: &Chunk<'_>, budget: &mut Limits, duplicates: Duplicates) -> Result<(Value, usize), YamlError> {
+pub(super) fn scanned(
+    chunk: &Chunk<'_>,
+    budget: &mut Limits,
+    duplicates: Duplicates,
+) -> Result<(Value, usize), YamlError> {
     let mut builder = Builder::new(chunk.line.saturating_sub(1), *budget, duplicates);
     grammar::first_document(&chunk.text, budget, &mut builder)?;
-    if let Some(error) = builder.error.take().or_else(|| builder.twice()).or(builder.not_json) {
+    if let Some(error) = builder
+        .error
+        .take()
+        .or_else(|| builder.twice())
+        .or(builder.not_json)
+    {
         return Err(error);
     }
     budget.nodes = budget.nodes.saturating_sub(builder.decoded);
@@ -37,7 +52,10 @@ struct Frame {
 
 enum FrameKind {
     List(Vec<Value>),
-    Map { entries: Map<String, Value>, key: Option<Key> },
+    Map {
+        entries: Map<String, Value>,
+        key: Option<Key>,
+    },
 }
 
 enum Key {
@@ -48,8 +66,15 @@ enum Key {
 /// A finished node with what is needed to repeat it through an alias.
 #[derive(Clone)]
 enum Anchored {
-    Scalar { text: String, tag: Option<String>, implicit: bool },
-    Collection { value: Value, nodes: usize },
+    Scalar {
+        text: String,
+        tag: Option<String>,
+        implicit: bool,
+    },
+    Collection {
+        value: Value,
+        nodes: usize,
+    },
 }
 
 struct Builder<'t> {
@@ -75,7 +100,9 @@ struct Builder<'t> {
 impl<'t> Handler<'t> for Builder<'t> {
     fn event(&mut self, event: Event<'t>, at: Mark) -> Result<(), YamlError> {
         let anchor = match &event {
-            Event::Scalar { properties, .. } | Event::List(properties) | Event::Map(properties) => properties.anchor,
+            Event::Scalar { properties, .. } | Event::List(properties) | Event::Map(properties) => {
+                properties.anchor
+            }
             Event::Alias(name) if !self.names.contains_key(name) => {
                 return Err(self.error(at, format!("unknown anchor '{name}' referenced")));
             }
@@ -94,7 +121,10 @@ impl<'t> Handler<'t> for Builder<'t> {
 
     fn located(&self, fault: &Fault) -> YamlError {
         // What is missing is better looked for where it should have begun.
-        let begins = matches!(fault.problem, "found unexpected end of stream" | "could not find expected ':'");
+        let begins = matches!(
+            fault.problem,
+            "found unexpected end of stream" | "could not find expected ':'"
+        );
         let mut error = self.error(if begins { fault.context } else { fault.at }, fault.problem);
         error.go_line = fault.at.line + usize::from(fault.of_scanner && fault.at.line > 0);
         error
@@ -124,32 +154,62 @@ impl Builder<'_> {
         YamlError::at(at.line + 1 + self.offset, at.column + 1, message)
     }
 
-    fn build(&mut self, event: Event<'_>, anchor: Option<usize>, at: Mark) -> Result<(), YamlError> {
+    fn build(
+        &mut self,
+        event: Event<'_>,
+        anchor: Option<usize>,
+        at: Mark,
+    ) -> Result<(), YamlError> {
         match event {
-            Event::Scalar { text, properties, implicit } => {
+            Event::Scalar {
+                text,
+                properties,
+                implicit,
+            } => {
                 self.start_node(at)?;
                 let tag = properties.tag;
                 if let Some(anchor) = anchor {
-                    self.anchors[anchor] = Some(Anchored::Scalar { text: text.clone().into_owned(), tag: tag.clone(), implicit });
+                    self.anchors[anchor] = Some(Anchored::Scalar {
+                        text: text.clone().into_owned(),
+                        tag: tag.clone(),
+                        implicit,
+                    });
                 }
                 if self.wants_key() {
                     let key = self.key(&text, tag.as_deref(), implicit, at)?;
                     return self.set_key(key, at);
                 }
-                let value = if self.wants_maps() { Value::Null } else { self.scalar(&text, tag.as_deref(), implicit, at)? };
+                let value = if self.wants_maps() {
+                    Value::Null
+                } else {
+                    self.scalar(&text, tag.as_deref(), implicit, at)?
+                };
                 self.finish(value, at)
             }
             Event::List(_) => self.open(anchor, FrameKind::List(Vec::new()), at),
-            Event::Map(_) => self.open(anchor, FrameKind::Map { entries: Map::new(), key: None }, at),
+            Event::Map(_) => self.open(
+                anchor,
+                FrameKind::Map {
+                    entries: Map::new(),
+                    key: None,
+                },
+                at,
+            ),
             Event::End => {
-                let frame = self.stack.pop().ok_or_else(|| self.error(at, "a collection ends that never began"))?;
+                let frame = self
+                    .stack
+                    .pop()
+                    .ok_or_else(|| self.error(at, "a collection ends that never began"))?;
                 let value = match frame.kind {
                     FrameKind::List(items) => Value::Array(items),
                     FrameKind::Map { entries, .. } => Value::Object(entries),
                 };
                 if let Some(anchor) = frame.anchor {
                     let nodes = self.decoded - frame.decoded_before;
-                    self.anchors[anchor] = Some(Anchored::Collection { value: value.clone(), nodes });
+                    self.anchors[anchor] = Some(Anchored::Collection {
+                        value: value.clone(),
+                        nodes,
+                    });
                 }
                 self.finish(value, at)
             }
@@ -161,24 +221,46 @@ impl Builder<'_> {
         self.first_line.get_or_insert(at.line + 1 + self.offset);
         self.decoded += 1;
         if self.decoded > self.limits.nodes {
-            return Err(self.error(at, format!("the input has more than {} values", self.limits.nodes)));
+            return Err(self.error(
+                at,
+                format!("the input has more than {} values", self.limits.nodes),
+            ));
         }
         Ok(())
     }
 
     fn open(&mut self, anchor: Option<usize>, kind: FrameKind, at: Mark) -> Result<(), YamlError> {
         self.start_node(at)?;
-        self.stack.push(Frame { anchor, decoded_before: self.decoded - 1, kind });
+        self.stack.push(Frame {
+            anchor,
+            decoded_before: self.decoded - 1,
+            kind,
+        });
         Ok(())
     }
 
     fn wants_key(&self) -> bool {
-        matches!(self.stack.last(), Some(Frame { kind: FrameKind::Map { key: None, .. }, .. }))
+        matches!(
+            self.stack.last(),
+            Some(Frame {
+                kind: FrameKind::Map { key: None, .. },
+                ..
+            })
+        )
     }
 
     /// Behind a merge key, where no scalar is even looked at.
     fn wants_maps(&self) -> bool {
-        matches!(self.stack.last(), Some(Frame { kind: FrameKind::Map { key: Some(Key::Merge), .. }, .. }))
+        matches!(
+            self.stack.last(),
+            Some(Frame {
+                kind: FrameKind::Map {
+                    key: Some(Key::Merge),
+                    ..
+                },
+                ..
+            })
+        )
     }
 
     /// Puts a finished value into the collection that is open; outside of all it is the root.
@@ -196,8 +278,12 @@ impl Builder<'_> {
             Some(FrameKind::Map { entries, key }) => (key.take(), entries),
         };
         let twice = match key {
-            None => return Err(self.error(at, format!("invalid map key: {}", words::go_syntax(&value)))),
-            Some(Key::Merge) => merge(entries, value, strict).map_err(|message| self.error(at, message))?,
+            None => {
+                return Err(self.error(at, format!("invalid map key: {}", words::go_syntax(&value))));
+            }
+            Some(Key::Merge) => {
+                merge(entries, value, strict).map_err(|message| self.error(at, message))?
+            }
             Some(Key::Name(name)) if strict && entries.contains_key(&name) => Some(name),
             Some(Key::Name(name)) => {
                 entries.insert(name, value);
@@ -215,7 +301,11 @@ impl Builder<'_> {
     fn twice(&mut self) -> Option<YamlError> {
         let mut all = self.twice.drain(..);
         let mut first = all.next()?;
-        all.for_each(|other| first.message.push_str(&format!("\n  line {}: {}", other.line, other.message)));
+        all.for_each(|other| {
+            first
+                .message
+                .push_str(&format!("\n  line {}: {}", other.line, other.message))
+        });
         Some(first)
     }
 
@@ -231,7 +321,11 @@ impl Builder<'_> {
 
     fn alias(&mut self, name: &str, at: Mark) -> Result<(), YamlError> {
         self.start_node(at)?;
-        let Some(anchored) = self.names.get(name).and_then(|id| self.anchors[*id].clone()) else {
+        let Some(anchored) = self
+            .names
+            .get(name)
+            .and_then(|id| self.anchors[*id].clone())
+        else {
             return Err(self.error(at, format!("anchor '{name}' value contains itself")));
         };
         let (nodes, depth) = match &anchored {
@@ -250,12 +344,20 @@ impl Builder<'_> {
             return Err(self.error(at, format!("exceeded max depth of {}", self.limits.depth)));
         }
         let (value, key) = match anchored {
-            Anchored::Scalar { text, tag, implicit } if self.wants_key() => match self.key(&text, tag.as_deref(), implicit, at)? {
+            Anchored::Scalar {
+                text,
+                tag,
+                implicit,
+            } if self.wants_key() => match self.key(&text, tag.as_deref(), implicit, at)? {
                 Key::Merge => (Value::Null, Some(Key::Name(text))), // only a literal `<<` merges
                 key => (Value::Null, Some(key)),
             },
             Anchored::Scalar { .. } if self.wants_maps() => (Value::Null, None),
-            Anchored::Scalar { text, tag, implicit } => (self.scalar(&text, tag.as_deref(), implicit, at)?, None),
+            Anchored::Scalar {
+                text,
+                tag,
+                implicit,
+            } => (self.scalar(&text, tag.as_deref(), implicit, at)?, None),
             Anchored::Collection { value, .. } => (value, None),
         };
         (self.decoded, self.aliased) = (decoded, aliased);
@@ -270,7 +372,13 @@ impl Builder<'_> {
         self.not_json.get_or_insert(error);
     }
 
-    fn scalar(&mut self, text: &str, tag: Option<&str>, implicit: bool, at: Mark) -> Result<Value, YamlError> {
+    fn scalar(
+        &mut self,
+        text: &str,
+        tag: Option<&str>,
+        implicit: bool,
+        at: Mark,
+    ) -> Result<Value, YamlError> {
         match self.resolve(text, tag, implicit, at)? {
             Resolved::Owned(text) => Ok(Value::String(text)),
             Resolved::Scalar(scalar) => match scalar {
@@ -287,7 +395,13 @@ impl Builder<'_> {
         }
     }
 
-    fn key(&mut self, text: &str, tag: Option<&str>, implicit: bool, at: Mark) -> Result<Key, YamlError> {
+    fn key(
+        &mut self,
+        text: &str,
+        tag: Option<&str>,
+        implicit: bool,
+        at: Mark,
+    ) -> Result<Key, YamlError> {
         if text == "<<" && (implicit || tag == Some("!!merge")) {
             return Ok(Key::Merge);
         }
@@ -299,7 +413,11 @@ impl Builder<'_> {
                 Scalar::Int(i) => i.to_string(),
                 Scalar::Float(f) => float_key(f),
                 Scalar::Null | Scalar::Uint(_) => {
-                    let kind = if scalar == Scalar::Null { "null" } else { "uint64" };
+                    let kind = if scalar == Scalar::Null {
+                        "null"
+                    } else {
+                        "uint64"
+                    };
                     self.not_json(at, format!("unsupported map key of type: {kind}"));
                     text.to_owned()
                 }
@@ -308,11 +426,22 @@ impl Builder<'_> {
     }
 
     /// go-yaml's `resolve` with an explicit tag.
-    fn resolve<'s>(&self, text: &'s str, tag: Option<&str>, implicit: bool, at: Mark) -> Result<Resolved<'s>, YamlError> {
+    fn resolve<'s>(
+        &self,
+        text: &'s str,
+        tag: Option<&str>,
+        implicit: bool,
+        at: Mark,
+    ) -> Result<Resolved<'s>, YamlError> {
         let Some(tag) = tag else {
-            return Ok(Resolved::Scalar(if implicit { resolve::plain(text) } else { Scalar::Str(text) }));
+            return Ok(Resolved::Scalar(if implicit {
+                resolve::plain(text)
+            } else {
+                Scalar::Str(text)
+            }));
         };
-        let fail = |found: &str| Err(self.error(at, format!("cannot decode {found} `{text}` as a {tag}")));
+        let fail =
+            |found: &str| Err(self.error(at, format!("cannot decode {found} `{text}` as a {tag}")));
         // Only what has no tag or that one may be a time.
         let scalar = match resolve::plain(text) {
             Scalar::Timestamp(text) if tag != "!!timestamp" => Scalar::Str(text),
@@ -321,7 +450,9 @@ impl Builder<'_> {
         match (tag, scalar) {
             ("!!str", _) => Ok(Resolved::Scalar(Scalar::Str(text))),
             ("!!binary", _) => match base64(text) {
-                Some(bytes) => Ok(Resolved::Owned(String::from_utf8_lossy(&bytes).into_owned())),
+                Some(bytes) => Ok(Resolved::Owned(
+                    String::from_utf8_lossy(&bytes).into_owned(),
+                )),
                 None => Err(self.error(at, "!!binary value contains invalid base64 data")),
             },
             ("!!float", Scalar::Int(i)) => {
@@ -329,8 +460,14 @@ impl Builder<'_> {
                 let float = i as f64;
                 Ok(Resolved::Scalar(Scalar::Float(float)))
             }
-            ("!!bool" | "!!int" | "!!float" | "!!null" | "!!timestamp", scalar) if scalar.tag() == tag => Ok(Resolved::Scalar(scalar)),
-            ("!!bool" | "!!int" | "!!float" | "!!null" | "!!timestamp", scalar) => fail(scalar.tag()),
+            ("!!bool" | "!!int" | "!!float" | "!!null" | "!!timestamp", scalar)
+                if scalar.tag() == tag =>
+            {
+                Ok(Resolved::Scalar(scalar))
+            }
+            ("!!bool" | "!!int" | "!!float" | "!!null" | "!!timestamp", scalar) => {
+                fail(scalar.tag())
+            }
             // Any other tag keeps the text.
             _ => Ok(Resolved::Scalar(Scalar::Str(text))),
         }
@@ -344,7 +481,11 @@ enum Resolved<'t> {
 
 /// Later keys win over merged ones and merged ones over earlier keys; in a list of maps the first map wins. Answers with a key that was
 /// there before where that matters.
-fn merge(entries: &mut Map<String, Value>, value: Value, strict: bool) -> Result<Option<String>, &'static str> {
+fn merge(
+    entries: &mut Map<String, Value>,
+    value: Value,
+    strict: bool,
+) -> Result<Option<String>, &'static str> {
     let maps = match value {
         Value::Array(items) => items.into_iter().rev().collect(),
         single => vec![single],
@@ -421,7 +562,10 @@ fn float_key(float: f64) -> String {
 }
 
 fn base64(text: &str) -> Option<Vec<u8>> {
-    let clean: Vec<u8> = text.bytes().filter(|b| !matches!(b, b'\n' | b'\r')).collect();
+    let clean: Vec<u8> = text
+        .bytes()
+        .filter(|b| !matches!(b, b'\n' | b'\r'))
+        .collect();
     if !clean.len().is_multiple_of(4) {
         return None;
     }

@@ -19,12 +19,20 @@ pub(super) struct Cursor<'t> {
 
 impl<'t> Cursor<'t> {
     pub fn new(text: &'t str) -> Self {
-        Self { text, byte: 0, mark: Mark::default() }
+        Self {
+            text,
+            byte: 0,
+            mark: Mark::default(),
+        }
     }
 
     /// The byte so many bytes ahead; 0 behind the end. The text has no character 0.
     pub fn ahead(&self, by: usize) -> u8 {
-        self.text.as_bytes().get(self.byte + by).copied().unwrap_or(0)
+        self.text
+            .as_bytes()
+            .get(self.byte + by)
+            .copied()
+            .unwrap_or(0)
     }
 
     pub fn peek(&self) -> u8 {
@@ -111,7 +119,11 @@ impl<'t> Cursor<'t> {
         }
         let found = &self.text[self.byte..self.byte + bytes];
         self.byte += bytes;
-        self.mark = Mark { line: self.mark.line + 1, column: 0, index: self.mark.index + found.chars().count() };
+        self.mark = Mark {
+            line: self.mark.line + 1,
+            column: 0,
+            index: self.mark.index + found.chars().count(),
+        };
         if bytes == 3 { found } else { "\n" }
     }
 

@@ -31,17 +31,23 @@ pub fn marshal(value: &Value) -> Result<String, YamlError> {
     if survives(value) {
         return Ok(to_string(value));
     }
-    let json = value.to_string().replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");
+    let json = value
+        .to_string()
+        .replace('\u{2028}', "\\u2028")
+        .replace('\u{2029}', "\\u2029");
     parse_document(json, &Limits::default(), Duplicates::LastWins).map(|read| to_string(&read))
 }
 
 /// Whether a value is the same when its JSON is read as YAML.
 fn survives(value: &Value) -> bool {
-    let is_text = |text: &str| !text.contains(|c| matches!(c, '\u{7F}'..='\u{9F}' | '\u{FFFE}' | '\u{FFFF}'));
+    let is_text =
+        |text: &str| !text.contains(|c| matches!(c, '\u{7F}'..='\u{9F}' | '\u{FFFE}' | '\u{FFFF}'));
     match value {
         Value::String(text) => is_text(text),
         Value::Array(items) => items.iter().all(survives),
-        Value::Object(entries) => entries.iter().all(|(key, value)| key.len() < LONG_KEY && is_text(key) && survives(value)),
+        Value::Object(entries) => entries
+            .iter()
+            .all(|(key, value)| key.len() < LONG_KEY && is_text(key) && survives(value)),
         _ => true,
     }
 }
@@ -52,7 +58,14 @@ pub fn to_string_v3(value: &Value) -> String {
 }
 
 fn written(value: &Value, form: Form) -> String {
-    let mut emitter = Emitter { form, out: String::new(), column: 0, indent: -1, whitespace: true, indention: true };
+    let mut emitter = Emitter {
+        form,
+        out: String::new(),
+        column: 0,
+        indent: -1,
+        whitespace: true,
+        indention: true,
+    };
     emitter.node(value, false);
     emitter.indent = -1;
     emitter.write_indent();
@@ -94,7 +107,13 @@ impl Emitter {
         self.indention = true;
     }
 
-    fn indicator(&mut self, text: &str, need_whitespace: bool, is_whitespace: bool, is_indention: bool) {
+    fn indicator(
+        &mut self,
+        text: &str,
+        need_whitespace: bool,
+        is_whitespace: bool,
+        is_indention: bool,
+    ) {
         if need_whitespace && !self.whitespace {
             self.put(' ');
         }
@@ -226,7 +245,12 @@ impl Emitter {
         let mut chars = text.chars().peekable();
         while let Some(c) = chars.next() {
             if c == ' ' {
-                if fold && !spaces && self.column > BEST_WIDTH && !first && chars.peek().is_some_and(|next| *next != ' ') {
+                if fold
+                    && !spaces
+                    && self.column > BEST_WIDTH
+                    && !first
+                    && chars.peek().is_some_and(|next| *next != ' ')
+                {
                     self.write_indent();
                 } else {
                     self.put(c);
@@ -358,18 +382,29 @@ struct Analysis {
 impl Analysis {
     fn of(text: &str, form: Form) -> Self {
         if text.is_empty() {
-            return Self { line_breaks: false, plain_allowed: true, single_quoted_allowed: true, block_allowed: false };
+            return Self {
+                line_breaks: false,
+                plain_allowed: true,
+                single_quoted_allowed: true,
+                block_allowed: false,
+            };
         }
         let mut indicators = text.starts_with("---") || text.starts_with("...");
         let tabs = form == Form::V3 && text.contains('\t');
-        let (mut line_breaks, mut special, mut break_space, mut space_break) = (false, false, false, false);
+        let (mut line_breaks, mut special, mut break_space, mut space_break) =
+            (false, false, false, false);
         let (mut previous_space, mut previous_break, mut preceded_by_blank) = (false, false, true);
         let mut chars = text.chars().peekable();
         let mut first = true;
         while let Some(c) = chars.next() {
             let followed_by_blank = chars.peek().is_none_or(|n| matches!(n, ' ' | '\t'));
             indicators |= match c {
-                '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`' if first => true,
+                '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"'
+                | '%' | '@' | '`'
+                    if first =>
+                {
+                    true
+                }
                 '?' | '-' if first => followed_by_blank,
                 ':' => followed_by_blank,
                 '#' => preceded_by_blank,
@@ -408,7 +443,9 @@ fn number(n: &Number, form: Form) -> String {
     if n.is_i64() || n.is_u64() {
         return n.to_string();
     }
-    let Some(float) = n.as_f64() else { return n.to_string() };
+    let Some(float) = n.as_f64() else {
+        return n.to_string();
+    };
     const TWO_64: f64 = 18_446_744_073_709_551_616.0;
     if form == Form::V2 && float.fract() == 0.0 && float.abs() < TWO_64 {
         let whole = format!("{float}");
@@ -428,7 +465,9 @@ pub(crate) fn shortest_float(float: f64) -> String {
 pub(super) fn go_shortest(scientific: &str) -> String {
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |m| ("-", m));
+    let (sign, mantissa) = mantissa
+        .strip_prefix('-')
+        .map_or(("", mantissa), |m| ("-", m));
     if !(-4..6).contains(&exponent) {
         let sign_of_exponent = if exponent < 0 { '-' } else { '+' };
         return format!("{sign}{mantissa}e{sign_of_exponent}{:02}", exponent.abs());
@@ -436,8 +475,13 @@ pub(super) fn go_shortest(scientific: &str) -> String {
     let digits: String = mantissa.chars().filter(|c| *c != '.').collect();
     let point = exponent + 1;
     match usize::try_from(point) {
-        Err(_) | Ok(0) => format!("{sign}0.{}{digits}", "0".repeat(point.unsigned_abs() as usize)),
-        Ok(point) if point >= digits.len() => format!("{sign}{digits}{}", "0".repeat(point - digits.len())),
+        Err(_) | Ok(0) => format!(
+            "{sign}0.{}{digits}",
+            "0".repeat(point.unsigned_abs() as usize)
+        ),
+        Ok(point) if point >= digits.len() => {
+            format!("{sign}{digits}{}", "0".repeat(point - digits.len()))
+        }
         Ok(point) => format!("{sign}{}.{}", &digits[..point], &digits[point..]),
     }
 }
@@ -448,10 +492,17 @@ fn sorted(mut keys: Vec<&String>, form: Form) -> Vec<&String> {
         return keys;
     }
     let right = sorted(keys.split_off(keys.len() / 2), form);
-    let (mut left, mut right) = (sorted(keys, form).into_iter().peekable(), right.into_iter().peekable());
+    let (mut left, mut right) = (
+        sorted(keys, form).into_iter().peekable(),
+        right.into_iter().peekable(),
+    );
     let mut out = Vec::with_capacity(left.len() + right.len());
     while let (Some(l), Some(r)) = (left.peek(), right.peek()) {
-        let next = if natural(l, r, form) == Ordering::Greater { right.next() } else { left.next() };
+        let next = if natural(l, r, form) == Ordering::Greater {
+            right.next()
+        } else {
+            left.next()
+        };
         out.extend(next);
     }
     out.extend(left);
@@ -462,7 +513,9 @@ fn sorted(mut keys: Vec<&String>, form: Form) -> Vec<&String> {
 /// go-yaml's order of map keys: runs of digits compare as numbers, letters come after everything else.
 fn natural(a: &str, b: &str, form: Form) -> Ordering {
     let (left, right): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let Some(at) = left.iter().zip(&right).position(|(l, r)| l != r) else { return left.len().cmp(&right.len()) };
+    let Some(at) = left.iter().zip(&right).position(|(l, r)| l != r) else {
+        return left.len().cmp(&right.len());
+    };
     let (l, r) = (left[at], right[at]);
     let after_digit = form == Form::V3 && at > 0 && left[at - 1].is_numeric();
     match (l.is_alphabetic(), r.is_alphabetic()) {
@@ -475,14 +528,20 @@ fn natural(a: &str, b: &str, form: Form) -> Ordering {
     }
     let mut start = 0i64;
     if l == '0' || r == '0' {
-        let digits_before = left.iter().take(at).rev().take_while(|c| c.is_ascii_digit());
+        let digits_before = left
+            .iter()
+            .take(at)
+            .rev()
+            .take_while(|c| c.is_ascii_digit());
         if digits_before.into_iter().any(|c| *c != '0') {
             start = 1;
         }
     }
     let run = |chars: &[char]| {
         let digits = chars.iter().skip(at).map_while(|c| c.to_digit(10));
-        digits.fold((start, 0usize), |(n, len), d| (n.wrapping_mul(10).wrapping_add(i64::from(d)), len + 1))
+        digits.fold((start, 0usize), |(n, len), d| {
+            (n.wrapping_mul(10).wrapping_add(i64::from(d)), len + 1)
+        })
     };
     run(&left).cmp(&run(&right)).then(l.cmp(&r))
 }

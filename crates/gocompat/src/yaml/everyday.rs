@@ -47,11 +47,27 @@ pub(super) fn read(text: &str, limits: &Limits, duplicates: Duplicates) -> Optio
     if !text.is_ascii() || text.bytes().any(|b| b < b' ' && b != b'\n') {
         return None;
     }
-    let mut reader = Reader { line: None, rest: text, number: 0, nodes: 0, finished: text.ends_with('\n'), limits: *limits, duplicates };
+    let mut reader = Reader {
+        line: None,
+        rest: text,
+        number: 0,
+        nodes: 0,
+        finished: text.ends_with('\n'),
+        limits: *limits,
+        duplicates,
+    };
     reader.advance();
     let (first_line, first) = (reader.number, reader.line?);
-    let value = if first.indent == 0 { reader.block(first, 0)? } else { return None };
-    reader.line.is_none().then_some(Everyday { value, first_line, nodes: reader.nodes })
+    let value = if first.indent == 0 {
+        reader.block(first, 0)?
+    } else {
+        return None;
+    };
+    reader.line.is_none().then_some(Everyday {
+        value,
+        first_line,
+        nodes: reader.nodes,
+    })
 }
 
 impl<'t> Reader<'t> {
@@ -70,7 +86,10 @@ impl<'t> Reader<'t> {
         while let Some(raw) = self.raw() {
             let text = raw.trim_start_matches(' ');
             if !text.is_empty() && !text.starts_with('#') {
-                self.line = Some(Line { indent: raw.len() - text.len(), text: text.trim_end_matches(' ') });
+                self.line = Some(Line {
+                    indent: raw.len() - text.len(),
+                    text: text.trim_end_matches(' '),
+                });
                 return;
             }
         }
@@ -88,14 +107,22 @@ impl<'t> Reader<'t> {
 
     /// The map or list that begins with a line.
     fn block(&mut self, first: Line<'t>, depth: usize) -> Option<Value> {
-        if item(first.text).is_some() { self.list(first.indent, depth) } else { self.map(first.indent, depth) }
+        if item(first.text).is_some() {
+            self.list(first.indent, depth)
+        } else {
+            self.map(first.indent, depth)
+        }
     }
 
     fn map(&mut self, indent: usize, depth: usize) -> Option<Value> {
         self.open(depth)?;
         let mut entries = Map::new();
         while let Some(line) = self.line.filter(|line| line.indent >= indent) {
-            let (key, rest) = if line.indent == indent { key(line.text)? } else { return None };
+            let (key, rest) = if line.indent == indent {
+                key(line.text)?
+            } else {
+                return None;
+            };
             self.node()?;
             let value = self.value(rest, indent, depth, true)?;
             let old = entries.insert(key.to_owned(), value);
@@ -117,7 +144,10 @@ impl<'t> Reader<'t> {
                 _ => return None,
             };
             if key(rest).is_some() {
-                let inner = Line { indent: indent + line.text.len() - rest.len(), text: rest };
+                let inner = Line {
+                    indent: indent + line.text.len() - rest.len(),
+                    text: rest,
+                };
                 self.line = Some(inner);
                 items.push(self.map(inner.indent, depth + 1)?);
             } else {
@@ -136,9 +166,16 @@ impl<'t> Reader<'t> {
         let below = self.line.filter(|line| line.indent > indent);
         if !rest.is_empty() && !rest.starts_with('#') {
             // A text that goes on is not for us.
-            return if below.is_none() { self.scalar(rest, depth + 1) } else { None };
+            return if below.is_none() {
+                self.scalar(rest, depth + 1)
+            } else {
+                None
+            };
         }
-        match below.or_else(|| self.line.filter(|line| of_map && line.indent == indent && item(line.text).is_some())) {
+        match below.or_else(|| {
+            self.line
+                .filter(|line| of_map && line.indent == indent && item(line.text).is_some())
+        }) {
             Some(line) => self.block(line, depth + 1),
             None => {
                 self.node()?;
@@ -150,14 +187,22 @@ impl<'t> Reader<'t> {
     fn scalar(&mut self, text: &str, depth: usize) -> Option<Value> {
         if let Some((inner, rest)) = quoted(text) {
             self.node()?;
-            return (rest.is_empty() || rest.starts_with(" #")).then(|| Value::String(inner.to_owned()));
+            return (rest.is_empty() || rest.starts_with(" #"))
+                .then(|| Value::String(inner.to_owned()));
         }
         if matches!(text, "{}" | "[]") {
             self.open(depth)?;
-            return Some(if text == "{}" { Value::Object(Map::new()) } else { Value::Array(Vec::new()) });
+            return Some(if text == "{}" {
+                Value::Object(Map::new())
+            } else {
+                Value::Array(Vec::new())
+            });
         }
         self.node()?;
-        let text = text.split_once(" #").map_or(text, |(text, _)| text).trim_end_matches(' ');
+        let text = text
+            .split_once(" #")
+            .map_or(text, |(text, _)| text)
+            .trim_end_matches(' ');
         let starts = match text.as_bytes() {
             [b'-', next, ..] => next.is_ascii_alphanumeric() || *next == b'-',
             [first, ..] => first.is_ascii_alphanumeric() || b"_/.+~$(".contains(first),
@@ -230,7 +275,8 @@ fn key(text: &str) -> Option<(&str, &str)> {
         None => {
             let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || "_./-".contains(c)))?;
             let (key, rest) = text.split_at(end);
-            let named = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && matches!(resolve::plain(key), Scalar::Str(_));
+            let named = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+                && matches!(resolve::plain(key), Scalar::Str(_));
             if !named {
                 return None;
             }
@@ -238,7 +284,8 @@ fn key(text: &str) -> Option<(&str, &str)> {
         }
     };
     let rest = rest.strip_prefix(':')?;
-    (key.len() < MAX_KEY && (rest.is_empty() || rest.starts_with(' '))).then(|| (key, rest.trim_start_matches(' ')))
+    (key.len() < MAX_KEY && (rest.is_empty() || rest.starts_with(' ')))
+        .then(|| (key, rest.trim_start_matches(' ')))
 }
 
 /// A text between quotes with nothing in it that has to be read in another way, and what follows it.
@@ -257,11 +304,28 @@ mod tests {
 
     /// The scanner and the quick reader agree wherever the latter answers. Whether it did.
     fn agree(text: &str, duplicates: Duplicates) -> bool {
-        let limits = Limits { depth: 20, nodes: 200, ..Limits::default() };
-        let Some(found) = read(text, &limits, duplicates) else { return false };
+        let limits = Limits {
+            depth: 20,
+            nodes: 200,
+            ..Limits::default()
+        };
+        let Some(found) = read(text, &limits, duplicates) else {
+            return false;
+        };
         let mut budget = limits;
-        let scanned = build::scanned(&Chunk { text: Cow::Borrowed(text), line: 1 }, &mut budget, duplicates);
-        let scanned = scanned.map(|(value, first_line)| Everyday { value, first_line, nodes: limits.nodes - budget.nodes });
+        let scanned = build::scanned(
+            &Chunk {
+                text: Cow::Borrowed(text),
+                line: 1,
+            },
+            &mut budget,
+            duplicates,
+        );
+        let scanned = scanned.map(|(value, first_line)| Everyday {
+            value,
+            first_line,
+            nodes: limits.nodes - budget.nodes,
+        });
         assert_eq!(scanned.as_ref(), Ok(&found), "{text:?}");
         true
     }
@@ -324,20 +388,29 @@ mod tests {
             "a: \"b\" c",
             "a: b:",
         ] {
-            assert_eq!(read(text, &Limits::default(), Duplicates::LastWins), None, "{text:?}");
+            assert_eq!(
+                read(text, &Limits::default(), Duplicates::LastWins),
+                None,
+                "{text:?}"
+            );
         }
-        assert_eq!(read("a: 1\na: 2\n", &Limits::default(), Duplicates::Refuse), None);
+        assert_eq!(
+            read("a: 1\na: 2\n", &Limits::default(), Duplicates::Refuse),
+            None
+        );
     }
 
     #[test]
     fn damaged_documents_are_read_as_the_scanner_does() {
         let pieces = [
-            "\n", " ", "  ", "- ", "-", ": ", ":", "|", "|-\n", "#", " # c\n", "'", "\"", "{}", "[]", "a", "a: b\n", "~", "1", ".", "+",
-            "|+\n", "---\n", "\n\n",
+            "\n", " ", "  ", "- ", "-", ": ", ":", "|", "|-\n", "#", " # c\n", "'", "\"", "{}",
+            "[]", "a", "a: b\n", "~", "1", ".", "+", "|+\n", "---\n", "\n\n",
         ];
         let mut state = 1_u64;
         let mut below = |limit: usize| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) as usize % limit.max(1)
         };
         let mut read = 0;
@@ -353,7 +426,14 @@ mod tests {
                     _ => text = text[at.min(text.len() / 2)..].to_owned(),
                 }
             }
-            read += usize::from(agree(&text, if below(2) == 0 { Duplicates::LastWins } else { Duplicates::Refuse }));
+            read += usize::from(agree(
+                &text,
+                if below(2) == 0 {
+                    Duplicates::LastWins
+                } else {
+                    Duplicates::Refuse
+                },
+            ));
         }
         assert!(read > rounds / 20, "{read}");
     }

@@ -50,8 +50,19 @@ struct Grammar<'t, 'h> {
     handler: &'h mut dyn Handler<'t>,
 }
 
-pub(super) fn first_document<'t>(text: &'t str, limits: &Limits, handler: &mut dyn Handler<'t>) -> Result<(), YamlError> {
-    Grammar { tokens: Scanner::new(text), tags: HashMap::new(), depth: 0, max_depth: limits.depth, handler }.document()
+pub(super) fn first_document<'t>(
+    text: &'t str,
+    limits: &Limits,
+    handler: &mut dyn Handler<'t>,
+) -> Result<(), YamlError> {
+    Grammar {
+        tokens: Scanner::new(text),
+        tags: HashMap::new(),
+        depth: 0,
+        max_depth: limits.depth,
+        handler,
+    }
+    .document()
 }
 
 impl<'t> Grammar<'t, '_> {
@@ -78,11 +89,23 @@ impl<'t> Grammar<'t, '_> {
 
     fn fail<T>(&mut self, context: Mark, problem: &'static str) -> Result<T, YamlError> {
         let at = self.peek()?.1;
-        self.located(Err(Fault { problem, at, context, of_scanner: false }))
+        self.located(Err(Fault {
+            problem,
+            at,
+            context,
+            of_scanner: false,
+        }))
     }
 
     fn empty(&mut self, at: Mark) -> Result<(), YamlError> {
-        self.handler.event(Event::Scalar { text: Cow::Borrowed(""), properties: Properties::default(), implicit: true }, at)
+        self.handler.event(
+            Event::Scalar {
+                text: Cow::Borrowed(""),
+                properties: Properties::default(),
+                implicit: true,
+            },
+            at,
+        )
     }
 
     fn document(&mut self) -> Result<(), YamlError> {
@@ -97,7 +120,10 @@ impl<'t> Grammar<'t, '_> {
                 self.take()?;
                 let ends = |token: &Token<'_>| {
                     use Token::{DocumentEnd, DocumentStart, StreamEnd, TagDirective, Version};
-                    matches!(token, Version(..) | TagDirective { .. } | DocumentStart | DocumentEnd | StreamEnd)
+                    matches!(
+                        token,
+                        Version(..) | TagDirective { .. } | DocumentStart | DocumentEnd | StreamEnd
+                    )
                 };
                 if self.next_is(ends)? {
                     let at = self.peek()?.1;
@@ -119,7 +145,9 @@ impl<'t> Grammar<'t, '_> {
         loop {
             let (token, at) = self.peek()?;
             match token {
-                Token::Version(..) if version => return self.fail(at, "found duplicate %YAML directive"),
+                Token::Version(..) if version => {
+                    return self.fail(at, "found duplicate %YAML directive");
+                }
                 Token::Version(1, 1) => version = true,
                 Token::Version(..) => return self.fail(at, "found incompatible YAML document"),
                 Token::TagDirective { handle, prefix } => {
@@ -133,7 +161,9 @@ impl<'t> Grammar<'t, '_> {
             self.take()?;
         }
         for (handle, prefix) in [(NO_TAG, NO_TAG), ("!!", YAML_TAGS)] {
-            self.tags.entry(handle.to_owned()).or_insert_with(|| prefix.to_owned());
+            self.tags
+                .entry(handle.to_owned())
+                .or_insert_with(|| prefix.to_owned());
         }
         Ok(())
     }
@@ -163,10 +193,20 @@ impl<'t> Grammar<'t, '_> {
         let full = if handle.is_empty() {
             suffix.to_owned()
         } else {
-            let known = self.tags.get(handle).map(|prefix| format!("{prefix}{suffix}"));
+            let known = self
+                .tags
+                .get(handle)
+                .map(|prefix| format!("{prefix}{suffix}"));
             match known {
                 Some(full) => full,
-                None => return self.located(Err(Fault { problem: "found undefined tag handle", at, context: at, of_scanner: false })),
+                None => {
+                    return self.located(Err(Fault {
+                        problem: "found undefined tag handle",
+                        at,
+                        context: at,
+                        of_scanner: false,
+                    }));
+                }
             }
         };
         Ok(match full.strip_prefix(YAML_TAGS) {
@@ -186,27 +226,59 @@ impl<'t> Grammar<'t, '_> {
         }
         let properties = self.properties()?;
         match self.peek()?.0 {
-            Token::BlockEntry if indentless => self.nested(Event::List(properties), start, Self::indentless_list),
+            Token::BlockEntry if indentless => {
+                self.nested(Event::List(properties), start, Self::indentless_list)
+            }
             Token::FlowList => self.nested(Event::List(properties), start, Self::flow_list),
             Token::FlowMap => self.nested(Event::Map(properties), start, Self::flow_map),
-            Token::BlockList if block => self.nested(Event::List(properties), start, Self::block_list),
+            Token::BlockList if block => {
+                self.nested(Event::List(properties), start, Self::block_list)
+            }
             Token::BlockMap if block => self.nested(Event::Map(properties), start, Self::block_map),
             Token::Scalar { .. } => {
-                let (Token::Scalar { text, plain }, _) = self.take()? else { return Ok(()) };
+                let (Token::Scalar { text, plain }, _) = self.take()? else {
+                    return Ok(());
+                };
                 let implicit = properties.tag.as_ref().map_or(plain, |tag| tag == NO_TAG);
-                self.handler.event(Event::Scalar { text, properties, implicit }, start)
+                self.handler.event(
+                    Event::Scalar {
+                        text,
+                        properties,
+                        implicit,
+                    },
+                    start,
+                )
             }
             _ if properties.anchor.is_some() || properties.tag.is_some() => {
                 let implicit = properties.tag.is_none();
-                self.handler.event(Event::Scalar { text: Cow::Borrowed(""), properties, implicit }, start)
+                self.handler.event(
+                    Event::Scalar {
+                        text: Cow::Borrowed(""),
+                        properties,
+                        implicit,
+                    },
+                    start,
+                )
             }
             _ => self.fail(start, NO_CONTENT),
         }
     }
 
-    fn nested(&mut self, event: Event<'t>, at: Mark, content: fn(&mut Self) -> Result<Mark, YamlError>) -> Result<(), YamlError> {
+    fn nested(
+        &mut self,
+        event: Event<'t>,
+        at: Mark,
+        content: fn(&mut Self) -> Result<Mark, YamlError>,
+    ) -> Result<(), YamlError> {
         if self.depth >= self.max_depth {
-            let mut error = self.located::<()>(Err(Fault { problem: "", at, context: at, of_scanner: false })).expect_err("it is one");
+            let mut error = self
+                .located::<()>(Err(Fault {
+                    problem: "",
+                    at,
+                    context: at,
+                    of_scanner: false,
+                }))
+                .expect_err("it is one");
             error.message = format!("exceeded max depth of {}", self.max_depth);
             return Err(error);
         }
@@ -239,7 +311,12 @@ impl<'t> Grammar<'t, '_> {
     fn indentless_list(&mut self) -> Result<Mark, YamlError> {
         while let (Token::BlockEntry, at) = self.peek()? {
             self.take()?;
-            if self.next_is(|token| matches!(token, Token::BlockEntry | Token::Key | Token::Value | Token::BlockEnd))? {
+            if self.next_is(|token| {
+                matches!(
+                    token,
+                    Token::BlockEntry | Token::Key | Token::Value | Token::BlockEnd
+                )
+            })? {
                 self.empty(at)?;
             } else {
                 self.node(true, false)?;

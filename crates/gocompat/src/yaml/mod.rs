@@ -41,7 +41,13 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { bytes: 64 << 20, depth: 200, nodes: 4_000_000, aliases: 400_000, documents: 20_000 }
+        Self {
+            bytes: 64 << 20,
+            depth: 200,
+            nodes: 4_000_000,
+            aliases: 400_000,
+            documents: 20_000,
+        }
     }
 }
 
@@ -68,12 +74,21 @@ pub struct YamlError {
 
 impl YamlError {
     pub(crate) fn at(line: usize, column: usize, message: impl Into<String>) -> Self {
-        Self { line, column, message: message.into(), go_line: 0 }
+        Self {
+            line,
+            column,
+            message: message.into(),
+            go_line: 0,
+        }
     }
 }
 
 fn place(line: usize, column: usize) -> String {
-    if line == 0 { String::new() } else { format!("line {line}, column {column}: ") }
+    if line == 0 {
+        String::new()
+    } else {
+        format!("line {line}, column {column}: ")
+    }
 }
 
 /// One document and the line of the input where its text begins.
@@ -86,26 +101,43 @@ pub struct Document {
 /// Parses every document of a stream; the first broken one ends it. An empty document is `null`.
 ///
 /// Documents are cut at lines that start with `---` before anything is parsed, as Kubernetes does.
-pub fn parse_documents(input: impl AsRef<[u8]>, limits: &Limits) -> Result<Vec<Document>, YamlError> {
+pub fn parse_documents(
+    input: impl AsRef<[u8]>,
+    limits: &Limits,
+) -> Result<Vec<Document>, YamlError> {
     let text = decode_text(input.as_ref(), limits)?;
     let mut budget = *limits;
     let mut documents = Vec::new();
     for chunk in split_documents(&text, limits)? {
         let value = parse_chunk(&chunk?, &mut budget, Duplicates::LastWins)?;
-        documents.push(Document { value: value.0, line: value.1 });
+        documents.push(Document {
+            value: value.0,
+            line: value.1,
+        });
     }
     Ok(documents)
 }
 
 /// Parses the first document of a text, as `yaml.Unmarshal` does.
-pub fn parse_document(input: impl AsRef<[u8]>, limits: &Limits, duplicates: Duplicates) -> Result<Value, YamlError> {
+pub fn parse_document(
+    input: impl AsRef<[u8]>,
+    limits: &Limits,
+    duplicates: Duplicates,
+) -> Result<Value, YamlError> {
     let text = decode_text(input.as_ref(), limits)?;
     let mut budget = *limits;
-    let chunk = Chunk { text: Cow::Borrowed(&text), line: 1 };
+    let chunk = Chunk {
+        text: Cow::Borrowed(&text),
+        line: 1,
+    };
     parse_chunk(&chunk, &mut budget, duplicates).map(|(value, _)| value)
 }
 
 /// Parses one chunk of [`split_documents`] and takes what it cost from `budget.nodes`. Returns the value and its first line.
-pub fn parse_chunk(chunk: &Chunk<'_>, budget: &mut Limits, duplicates: Duplicates) -> Result<(Value, usize), YamlError> {
+pub fn parse_chunk(
+    chunk: &Chunk<'_>,
+    budget: &mut Limits,
+    duplicates: Duplicates,
+) -> Result<(Value, usize), YamlError> {
     build::document(chunk, budget, duplicates)
 }

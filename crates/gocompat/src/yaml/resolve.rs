@@ -30,17 +30,27 @@ impl Scalar<'_> {
 pub fn plain(text: &str) -> Scalar<'_> {
     match text.as_bytes().first() {
         None => Scalar::Null,
-        Some(b'+' | b'-' | b'0'..=b'9') => named(text).or_else(|| number(text)).unwrap_or(Scalar::Str(text)),
-        Some(b'.') => named(text).or_else(|| float(text)).unwrap_or(Scalar::Str(text)),
-        Some(b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~') => named(text).unwrap_or(Scalar::Str(text)),
+        Some(b'+' | b'-' | b'0'..=b'9') => named(text)
+            .or_else(|| number(text))
+            .unwrap_or(Scalar::Str(text)),
+        Some(b'.') => named(text)
+            .or_else(|| float(text))
+            .unwrap_or(Scalar::Str(text)),
+        Some(b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~') => {
+            named(text).unwrap_or(Scalar::Str(text))
+        }
         Some(_) => Scalar::Str(text),
     }
 }
 
 fn named(text: &str) -> Option<Scalar<'static>> {
     Some(match text {
-        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => Scalar::Bool(true),
-        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => Scalar::Bool(false),
+        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
+            Scalar::Bool(true)
+        }
+        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
+            Scalar::Bool(false)
+        }
         "~" | "null" | "Null" | "NULL" => Scalar::Null,
         ".nan" | ".NaN" | ".NAN" => Scalar::Float(f64::NAN),
         ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => Scalar::Float(f64::INFINITY),
@@ -70,7 +80,9 @@ fn number(text: &str) -> Option<Scalar<'_>> {
 }
 
 fn float(text: &str) -> Option<Scalar<'static>> {
-    text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-')).then_some(())?;
+    text.bytes()
+        .all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'))
+        .then_some(())?;
     parse_float(text).map(Scalar::Float)
 }
 
@@ -108,7 +120,9 @@ fn integer(text: &str) -> Option<Scalar<'static>> {
 /// `^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`
 fn is_float_text(text: &str) -> bool {
     let text = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let (mantissa, exponent) = text.split_once(['e', 'E']).map_or((text, None), |(m, e)| (m, Some(e)));
+    let (mantissa, exponent) = text
+        .split_once(['e', 'E'])
+        .map_or((text, None), |(m, e)| (m, Some(e)));
     let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
     let mantissa_ok = match mantissa.split_once('.') {
         None => !mantissa.is_empty() && digits(mantissa),
@@ -125,7 +139,9 @@ fn is_float_text(text: &str) -> bool {
 /// `^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$`: never read as a number, but printed in quotes for other parsers.
 pub fn is_base60(text: &str) -> bool {
     let text = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let (body, fraction) = text.split_once('.').map_or((text, None), |(b, f)| (b, Some(f)));
+    let (body, fraction) = text
+        .split_once('.')
+        .map_or((text, None), |(b, f)| (b, Some(f)));
     let mut parts = body.split(':');
     let head = parts.next().unwrap_or_default();
     let loose = |s: &str| s.bytes().all(|b| b.is_ascii_digit() || b == b'_');
@@ -134,17 +150,25 @@ pub fn is_base60(text: &str) -> bool {
         count += 1;
         matches!(p.as_bytes(), [b'0'..=b'9'] | [b'0'..=b'5', b'0'..=b'9'])
     });
-    head.starts_with(|c: char| c.is_ascii_digit()) && loose(head) && sixties && count > 0 && fraction.is_none_or(loose)
+    head.starts_with(|c: char| c.is_ascii_digit())
+        && loose(head)
+        && sixties
+        && count > 0
+        && fraction.is_none_or(loose)
 }
 
 /// The four timestamp layouts of go-yaml v2, with Go's checks of months, days and hours.
 pub fn is_timestamp(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let (Some(year), Some(rest)) = (text.get(..4), text.get(4..)) else { return false };
+    let (Some(year), Some(rest)) = (text.get(..4), text.get(4..)) else {
+        return false;
+    };
     if !year.bytes().all(|b| b.is_ascii_digit()) || !rest.starts_with('-') || bytes.len() > 64 {
         return false;
     }
-    let Ok(year) = year.parse::<u32>() else { return false };
+    let Ok(year) = year.parse::<u32>() else {
+        return false;
+    };
     let date = small(&rest[1..]).and_then(|(month, rest)| {
         let (day, rest) = small(rest.strip_prefix('-')?)?;
         (in_month(year, month, day)).then_some(rest)
@@ -187,7 +211,11 @@ fn time(text: &str) -> Option<&str> {
     match rest.strip_prefix(['.', ',']) {
         Some(fraction) => {
             let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
-            if digits == 0 { Some(rest) } else { fraction.get(digits..) }
+            if digits == 0 {
+                Some(rest)
+            } else {
+                fraction.get(digits..)
+            }
         }
         None => Some(rest),
     }
@@ -197,7 +225,11 @@ fn is_zone(text: &str) -> bool {
     if text == "Z" {
         return true;
     }
-    let two = |s: &[u8]| s.iter().all(u8::is_ascii_digit).then(|| s.iter().fold(0u32, |n, b| n * 10 + u32::from(b - b'0')));
+    let two = |s: &[u8]| {
+        s.iter()
+            .all(u8::is_ascii_digit)
+            .then(|| s.iter().fold(0u32, |n, b| n * 10 + u32::from(b - b'0')))
+    };
     match text.as_bytes() {
         [b'+' | b'-', hour @ .., b':', m1, m2] if hour.len() == 2 => {
             two(hour).is_some_and(|h| h <= 24) && two(&[*m1, *m2]).is_some_and(|m| m < 60)

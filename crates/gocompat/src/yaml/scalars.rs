@@ -13,7 +13,11 @@ struct Text<'t> {
 
 impl<'t> Text<'t> {
     fn at(start: usize) -> Self {
-        Self { start, written: None, plain: "" }
+        Self {
+            start,
+            written: None,
+            plain: "",
+        }
     }
 
     /// The text to add to.
@@ -60,7 +64,10 @@ impl<'t> Scanner<'t> {
         let (start_mark, indent, in_flow) = (self.cursor.mark, self.indent + 1, self.in_flow());
         let mut text = Text::at(self.cursor.start());
         let (mut breaks, mut broken, mut blanks) = (Breaks::default(), false, "");
-        while !(self.cursor.at_document_mark(b'-') || self.cursor.at_document_mark(b'.') || self.cursor.peek() == b'#') {
+        while !(self.cursor.at_document_mark(b'-')
+            || self.cursor.at_document_mark(b'.')
+            || self.cursor.peek() == b'#')
+        {
             let run = self.cursor.run(|cursor| {
                 let ends = match cursor.peek() {
                     b':' => cursor.ends_ahead(1),
@@ -93,7 +100,10 @@ impl<'t> Scanner<'t> {
                     self.cursor.skip_blanks();
                     blanks = self.cursor.since(start);
                 } else if self.cursor.peek() == b'\t' && width(self.cursor.mark.column) < indent {
-                    return Err(self.fault(start_mark, "found a tab character that violates indentation"));
+                    return Err(self.fault(
+                        start_mark,
+                        "found a tab character that violates indentation",
+                    ));
                 } else {
                     self.cursor.skip();
                 }
@@ -105,7 +115,10 @@ impl<'t> Scanner<'t> {
         if broken {
             self.key_allowed = true;
         }
-        Ok(Token::Scalar { text: text.finish(), plain: true })
+        Ok(Token::Scalar {
+            text: text.finish(),
+            plain: true,
+        })
     }
 
     fn take_break(&mut self, breaks: &mut Breaks<'t>, broken: &mut bool) {
@@ -151,14 +164,20 @@ impl<'t> Scanner<'t> {
             }
         }
         self.cursor.skip();
-        Ok(Token::Scalar { text: text.finish(), plain: false })
+        Ok(Token::Scalar {
+            text: text.finish(),
+            plain: false,
+        })
     }
 
     /// The characters up to a blank or the closing quote. Whether they end with an escaped line break.
     fn quoted_word(&mut self, quote: u8, text: &mut Text<'t>, start: Mark) -> Result<bool, Fault> {
         while !self.cursor.ends_ahead(0) {
-            let run =
-                self.cursor.run(|cursor| !(cursor.peek() == quote || cursor.peek() == b'\\' && quote == b'"' || cursor.ends_ahead(0)));
+            let run = self.cursor.run(|cursor| {
+                !(cursor.peek() == quote
+                    || cursor.peek() == b'\\' && quote == b'"'
+                    || cursor.ends_ahead(0))
+            });
             if let Some(written) = &mut text.written {
                 written.push_str(run);
             } else {
@@ -216,10 +235,12 @@ impl<'t> Scanner<'t> {
         let mut code = 0_u32;
         for by in 0..digits {
             let digit = char::from(self.cursor.ahead(by)).to_digit(16);
-            let digit = digit.ok_or_else(|| self.fault(start, "did not find expected hexdecimal number"))?;
+            let digit = digit
+                .ok_or_else(|| self.fault(start, "did not find expected hexdecimal number"))?;
             code = code << 4 | digit;
         }
-        let escaped = char::from_u32(code).ok_or_else(|| self.fault(start, "found invalid Unicode character escape code"))?;
+        let escaped = char::from_u32(code)
+            .ok_or_else(|| self.fault(start, "found invalid Unicode character escape code"))?;
         self.cursor.skip_by(digits);
         Ok(escaped)
     }
@@ -254,7 +275,10 @@ impl<'t> Scanner<'t> {
         if chomp == Chomp::Keep {
             text.push_str(&more);
         }
-        Ok(Token::Scalar { text: Cow::Owned(text), plain: false })
+        Ok(Token::Scalar {
+            text: Cow::Owned(text),
+            plain: false,
+        })
     }
 
     /// What stands behind `|`: how it ends, and how much deeper it is if that is said.
@@ -262,8 +286,16 @@ impl<'t> Scanner<'t> {
         let (mut chomp, mut deeper) = (None, None);
         for _ in 0..2 {
             match self.cursor.peek() {
-                sign @ (b'+' | b'-') if chomp.is_none() => chomp = Some(if sign == b'+' { Chomp::Keep } else { Chomp::Strip }),
-                b'0' if deeper.is_none() => return Err(self.fault(start, "found an indentation indicator equal to 0")),
+                sign @ (b'+' | b'-') if chomp.is_none() => {
+                    chomp = Some(if sign == b'+' {
+                        Chomp::Keep
+                    } else {
+                        Chomp::Strip
+                    })
+                }
+                b'0' if deeper.is_none() => {
+                    return Err(self.fault(start, "found an indentation indicator equal to 0"));
+                }
                 digit @ b'1'..=b'9' if deeper.is_none() => deeper = Some(isize::from(digit - b'0')),
                 _ => break,
             }
@@ -279,7 +311,12 @@ impl<'t> Scanner<'t> {
     }
 
     /// Over indentation and empty lines; finds the indentation if it is not known.
-    fn block_breaks(&mut self, indent: &mut Option<isize>, breaks: &mut String, start: Mark) -> Result<(), Fault> {
+    fn block_breaks(
+        &mut self,
+        indent: &mut Option<isize>,
+        breaks: &mut String,
+        start: Mark,
+    ) -> Result<(), Fault> {
         let mut deepest = 0;
         loop {
             let inside = |column: usize| indent.is_none_or(|indent| width(column) < indent);
@@ -288,7 +325,10 @@ impl<'t> Scanner<'t> {
             }
             deepest = deepest.max(width(self.cursor.mark.column));
             if inside(self.cursor.mark.column) && self.cursor.peek() == b'\t' {
-                return Err(self.fault(start, "found a tab character where an indentation space is expected"));
+                return Err(self.fault(
+                    start,
+                    "found a tab character where an indentation space is expected",
+                ));
             }
             match self.cursor.take_break() {
                 "" => break,

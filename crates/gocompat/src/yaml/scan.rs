@@ -74,7 +74,12 @@ pub(super) fn width(column: usize) -> isize {
 
 impl<'t> Scanner<'t> {
     pub fn new(text: &'t str) -> Self {
-        let none = SimpleKey { possible: false, required: false, token: 0, mark: Mark::default() };
+        let none = SimpleKey {
+            possible: false,
+            required: false,
+            token: 0,
+            mark: Mark::default(),
+        };
         Self {
             cursor: Cursor::new(text),
             waiting: VecDeque::new(),
@@ -111,7 +116,12 @@ impl<'t> Scanner<'t> {
     }
 
     pub(super) fn fault(&self, context: Mark, problem: &'static str) -> Fault {
-        Fault { problem, at: self.cursor.mark, context, of_scanner: true }
+        Fault {
+            problem,
+            at: self.cursor.mark,
+            context,
+            of_scanner: true,
+        }
     }
 
     fn push(&mut self, token: Token<'t>, at: Mark) {
@@ -125,7 +135,10 @@ impl<'t> Scanner<'t> {
 
     /// Whether the first token that waits may still turn out to be a key.
     fn may_be_key(&mut self) -> Result<bool, Fault> {
-        self.by_token.get(&self.taken).copied().map_or(Ok(false), |level| self.still_possible(level))
+        self.by_token
+            .get(&self.taken)
+            .copied()
+            .map_or(Ok(false), |level| self.still_possible(level))
     }
 
     fn still_possible(&mut self, level: usize) -> Result<bool, Fault> {
@@ -139,7 +152,11 @@ impl<'t> Scanner<'t> {
         }
         key.possible = false;
         let (required, mark) = (key.required, key.mark);
-        if required { Err(self.fault(mark, "could not find expected ':'")) } else { Ok(false) }
+        if required {
+            Err(self.fault(mark, "could not find expected ':'"))
+        } else {
+            Ok(false)
+        }
     }
 
     /// What begins here may be a key.
@@ -149,7 +166,12 @@ impl<'t> Scanner<'t> {
         }
         let mark = self.cursor.mark;
         let required = !self.in_flow() && self.indent == width(mark.column);
-        let key = SimpleKey { possible: true, required, token: self.next_number(), mark };
+        let key = SimpleKey {
+            possible: true,
+            required,
+            token: self.next_number(),
+            mark,
+        };
         self.drop_key()?;
         let level = self.keys.len() - 1;
         self.by_token.insert(key.token, level);
@@ -183,7 +205,9 @@ impl<'t> Scanner<'t> {
 
     /// In front of a token with a number, unless that one was handed out.
     fn insert(&mut self, before: Option<usize>, token: Token<'t>, at: Mark) {
-        let index = before.and_then(|number| number.checked_sub(self.taken)).unwrap_or(self.waiting.len());
+        let index = before
+            .and_then(|number| number.checked_sub(self.taken))
+            .unwrap_or(self.waiting.len());
         self.waiting.insert(index, (token, at));
     }
 
@@ -232,7 +256,9 @@ impl<'t> Scanner<'t> {
             b'&' => self.maybe_key(|scanner| scanner.anchor().map(Token::Anchor)),
             b'!' => self.maybe_key(Self::tag),
             b'\'' | b'"' => self.maybe_key(Self::quoted),
-            b'%' | b'@' | b'`' | b'|' | b'>' | b'\t' => Err(self.fault(at, "found character that cannot start any token")),
+            b'%' | b'@' | b'`' | b'|' | b'>' | b'\t' => {
+                Err(self.fault(at, "found character that cannot start any token"))
+            }
             _ => self.maybe_key(Self::plain),
         }
     }
@@ -240,7 +266,9 @@ impl<'t> Scanner<'t> {
     /// Over blanks, comments and line breaks. No tab may stand where a key might begin.
     fn skip_to_token(&mut self) {
         loop {
-            while self.cursor.peek() == b' ' || (self.cursor.peek() == b'\t' && (self.in_flow() || !self.key_allowed)) {
+            while self.cursor.peek() == b' '
+                || (self.cursor.peek() == b'\t' && (self.in_flow() || !self.key_allowed))
+            {
                 self.cursor.skip();
             }
             self.cursor.skip_comment();
@@ -263,7 +291,10 @@ impl<'t> Scanner<'t> {
     }
 
     /// A token that may be a key, but that no key can follow.
-    fn maybe_key(&mut self, scan: impl FnOnce(&mut Self) -> Result<Token<'t>, Fault>) -> Result<(), Fault> {
+    fn maybe_key(
+        &mut self,
+        scan: impl FnOnce(&mut Self) -> Result<Token<'t>, Fault>,
+    ) -> Result<(), Fault> {
         self.save_key()?;
         self.key_allowed = false;
         let at = self.cursor.mark;
@@ -299,7 +330,12 @@ impl<'t> Scanner<'t> {
 
     fn flow_start(&mut self, token: Token<'t>) -> Result<(), Fault> {
         self.save_key()?;
-        self.keys.push(SimpleKey { possible: false, required: false, token: self.next_number(), mark: self.cursor.mark });
+        self.keys.push(SimpleKey {
+            possible: false,
+            required: false,
+            token: self.next_number(),
+            mark: self.cursor.mark,
+        });
         self.indicator(token, true)
     }
 

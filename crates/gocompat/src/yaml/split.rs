@@ -13,7 +13,15 @@ pub struct Chunk<'a> {
 /// Turns the input into text: UTF-8, or UTF-16 when a byte order mark says so. Control characters are refused as go-yaml does.
 pub fn decode_text<'a>(input: &'a [u8], limits: &Limits) -> Result<Cow<'a, str>, YamlError> {
     if input.len() > limits.bytes {
-        return Err(YamlError::at(0, 0, format!("the input has {} bytes, more than the {} allowed", input.len(), limits.bytes)));
+        return Err(YamlError::at(
+            0,
+            0,
+            format!(
+                "the input has {} bytes, more than the {} allowed",
+                input.len(),
+                limits.bytes
+            ),
+        ));
     }
     let text = match input {
         [0xFF, 0xFE, rest @ ..] => Cow::Owned(utf16(rest, u16::from_le_bytes)?),
@@ -25,7 +33,11 @@ pub fn decode_text<'a>(input: &'a [u8], limits: &Limits) -> Result<Cow<'a, str>,
         None => Ok(text),
         Some((at, _)) => {
             let (line, column) = position(text.as_bytes(), at);
-            Err(YamlError::at(line, column, "control characters are not allowed"))
+            Err(YamlError::at(
+                line,
+                column,
+                "control characters are not allowed",
+            ))
         }
     }
 }
@@ -42,7 +54,9 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<String, YamlError> {
         [a, b] => unit([*a, *b]),
         _ => 0xDC00, // half a unit at the end: an unpaired surrogate, refused below
     });
-    char::decode_utf16(units).collect::<Result<String, _>>().map_err(|_| YamlError::at(1, 1, "invalid UTF-16"))
+    char::decode_utf16(units)
+        .collect::<Result<String, _>>()
+        .map_err(|_| YamlError::at(1, 1, "invalid UTF-16"))
 }
 
 fn is_forbidden(c: char) -> bool {
@@ -53,8 +67,17 @@ fn is_forbidden(c: char) -> bool {
 fn position(bytes: &[u8], at: usize) -> (usize, usize) {
     let before = bytes.get(..at).unwrap_or(bytes);
     let line = before.iter().filter(|b| **b == b'\n').count() + 1;
-    let start = before.iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1);
-    (line, String::from_utf8_lossy(before.get(start..).unwrap_or_default()).chars().count() + 1)
+    let start = before
+        .iter()
+        .rposition(|b| *b == b'\n')
+        .map_or(0, |i| i + 1);
+    (
+        line,
+        String::from_utf8_lossy(before.get(start..).unwrap_or_default())
+            .chars()
+            .count()
+            + 1,
+    )
 }
 
 /// Cuts a stream at lines that start with `---`. Only blanks or a comment may follow the dashes: then an `Err` item ends the stream.
@@ -65,9 +88,21 @@ pub fn split_documents<'a>(
 ) -> Result<impl Iterator<Item = Result<Chunk<'a>, YamlError>> + use<'a>, YamlError> {
     let separators = text.as_bytes().windows(4).filter(|w| w == b"\n---").count();
     if separators >= limits.documents {
-        return Err(YamlError::at(0, 0, format!("the input has more than the {} documents allowed", limits.documents)));
+        return Err(YamlError::at(
+            0,
+            0,
+            format!(
+                "the input has more than the {} documents allowed",
+                limits.documents
+            ),
+        ));
     }
-    Ok(Splitter { text, at: 0, line: 1, failed: false })
+    Ok(Splitter {
+        text,
+        at: 0,
+        line: 1,
+        failed: false,
+    })
 }
 
 struct Splitter<'a> {
@@ -102,13 +137,20 @@ impl<'a> Iterator for Splitter<'a> {
             let after = after.trim();
             if !after.is_empty() && !after.starts_with('#') {
                 self.failed = true;
-                return Some(Err(YamlError::at(self.line, 4, format!("invalid Yaml document separator: {after}"))));
+                return Some(Err(YamlError::at(
+                    self.line,
+                    4,
+                    format!("invalid Yaml document separator: {after}"),
+                )));
             }
             let end = self.at;
             self.at += line.len();
             self.line += 1;
             if end > start {
-                return Some(Ok(chunk(self.text.get(start..end).unwrap_or_default(), start_line)));
+                return Some(Ok(chunk(
+                    self.text.get(start..end).unwrap_or_default(),
+                    start_line,
+                )));
             }
             (start, start_line) = (self.at, self.line);
         }
@@ -118,7 +160,11 @@ impl<'a> Iterator for Splitter<'a> {
 }
 
 fn chunk(text: &str, line: usize) -> Chunk<'_> {
-    let mut text = if text.contains("\r\n") { Cow::Owned(text.replace("\r\n", "\n")) } else { Cow::Borrowed(text) };
+    let mut text = if text.contains("\r\n") {
+        Cow::Owned(text.replace("\r\n", "\n"))
+    } else {
+        Cow::Borrowed(text)
+    };
     if !text.ends_with('\n') {
         text.to_mut().push('\n');
     }
@@ -131,7 +177,14 @@ mod tests {
 
     fn chunks(text: &str) -> Vec<(String, usize)> {
         let parts = split_documents(text, &Limits::default()).expect("within limits");
-        parts.map(|c| c.map_or_else(|e| (format!("ERR {e}"), e.line), |c| (c.text.into_owned(), c.line))).collect()
+        parts
+            .map(|c| {
+                c.map_or_else(
+                    |e| (format!("ERR {e}"), e.line),
+                    |c| (c.text.into_owned(), c.line),
+                )
+            })
+            .collect()
     }
 
     #[test]
@@ -144,7 +197,13 @@ mod tests {
             ("---\n---\n---\na: 1\n", &[("a: 1\n", 4)]),
             ("a: |\n  x\n  ---\n  y\n", &[("a: |\n  x\n  ---\n  y\n", 1)]),
             ("a: 1\r\n---\r\nb: 2\r\n", &[("a: 1\n", 1), ("b: 2\n", 3)]),
-            ("a: 1\n---b: 2\n", &[("ERR line 2, column 4: invalid Yaml document separator: b: 2", 2)]),
+            (
+                "a: 1\n---b: 2\n",
+                &[(
+                    "ERR line 2, column 4: invalid Yaml document separator: b: 2",
+                    2,
+                )],
+            ),
         ];
         for (input, want) in cases {
             let got = chunks(input);
@@ -156,10 +215,22 @@ mod tests {
     #[test]
     fn encodings() {
         let limits = Limits::default();
-        assert_eq!(decode_text(b"\xEF\xBB\xBFa: 1", &limits).expect("BOM"), "a: 1");
-        assert_eq!(decode_text(b"\xFF\xFEa\0:\0", &limits).expect("UTF-16LE"), "a:");
-        assert_eq!(decode_text(b"\xFE\xFF\0a\0:", &limits).expect("UTF-16BE"), "a:");
-        assert_eq!(decode_text(b"a: 1\nb: \xFF", &limits), Err(YamlError::at(2, 4, "invalid UTF-8")));
+        assert_eq!(
+            decode_text(b"\xEF\xBB\xBFa: 1", &limits).expect("BOM"),
+            "a: 1"
+        );
+        assert_eq!(
+            decode_text(b"\xFF\xFEa\0:\0", &limits).expect("UTF-16LE"),
+            "a:"
+        );
+        assert_eq!(
+            decode_text(b"\xFE\xFF\0a\0:", &limits).expect("UTF-16BE"),
+            "a:"
+        );
+        assert_eq!(
+            decode_text(b"a: 1\nb: \xFF", &limits),
+            Err(YamlError::at(2, 4, "invalid UTF-8"))
+        );
         assert!(decode_text(b"a: \x01", &limits).is_err());
         assert!(decode_text(b"abc", &Limits { bytes: 2, ..limits }).is_err());
     }

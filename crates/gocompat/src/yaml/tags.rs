@@ -15,7 +15,10 @@ impl<'t> Scanner<'t> {
         let name = self.cursor.run(|cursor| is_name(cursor.peek()));
         let ends = self.cursor.ends_ahead(0) || b"?:,]}%@`".contains(&self.cursor.peek());
         if name.is_empty() || !ends {
-            return Err(self.fault(start, "did not find expected alphabetic or numeric character"));
+            return Err(self.fault(
+                start,
+                "did not find expected alphabetic or numeric character",
+            ));
         }
         Ok(name)
     }
@@ -86,7 +89,11 @@ impl<'t> Scanner<'t> {
     fn uri_escape(&mut self, uri: &mut Vec<u8>, start: Mark) -> Result<(), Fault> {
         let mut wanted = None;
         while wanted != Some(0) {
-            let digit = |by| char::from(self.cursor.ahead(by)).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+            let digit = |by| {
+                char::from(self.cursor.ahead(by))
+                    .to_digit(16)
+                    .and_then(|digit| u8::try_from(digit).ok())
+            };
             let (b'%', Some(high), Some(low)) = (self.cursor.peek(), digit(1), digit(2)) else {
                 return Err(self.fault(start, "did not find URI escaped octet"));
             };
@@ -96,9 +103,13 @@ impl<'t> Scanner<'t> {
                 (None, 0xC0..0xE0) => Some(1),
                 (None, 0xE0..0xF0) => Some(2),
                 (None, 0xF0..0xF8) => Some(3),
-                (None, _) => return Err(self.fault(start, "found an incorrect leading UTF-8 octet")),
+                (None, _) => {
+                    return Err(self.fault(start, "found an incorrect leading UTF-8 octet"));
+                }
                 (Some(more), 0x80..0xC0) => Some(more - 1),
-                (Some(_), _) => return Err(self.fault(start, "found an incorrect trailing UTF-8 octet")),
+                (Some(_), _) => {
+                    return Err(self.fault(start, "found an incorrect trailing UTF-8 octet"));
+                }
             };
             uri.push(octet);
             self.cursor.skip_by(3);

@@ -8,13 +8,22 @@ use serde_json::Value;
 impl YamlError {
     /// The text as go-yaml v2 words it, with the line it tells.
     pub fn go_text(&self) -> String {
-        if self.go_line == 0 { self.message.clone() } else { format!("line {}: {}", self.go_line, self.message) }
+        if self.go_line == 0 {
+            self.message.clone()
+        } else {
+            format!("line {}: {}", self.go_line, self.message)
+        }
     }
 
     /// The text as sigs.k8s.io/yaml words it, which reads YAML as JSON. What only JSON does not have is not said by go-yaml.
     pub fn json_text(&self) -> String {
-        let by_go_yaml = !self.message.starts_with("json: ") && !self.message.starts_with("unsupported map key");
-        format!("error converting YAML to JSON: {}{}", if by_go_yaml { "yaml: " } else { "" }, self.go_text())
+        let by_go_yaml =
+            !self.message.starts_with("json: ") && !self.message.starts_with("unsupported map key");
+        format!(
+            "error converting YAML to JSON: {}{}",
+            if by_go_yaml { "yaml: " } else { "" },
+            self.go_text()
+        )
     }
 }
 
@@ -25,10 +34,18 @@ pub(super) fn go_syntax(value: &Value) -> String {
         Value::Null => "interface {}(nil)".to_owned(),
         Value::Bool(_) | Value::Number(_) => value.to_string(),
         Value::String(text) => crate::text::quote(text),
-        Value::Array(items) => format!("[]interface {{}}{{{}}}", listed(items.iter().map(go_syntax).collect())),
+        Value::Array(items) => format!(
+            "[]interface {{}}{{{}}}",
+            listed(items.iter().map(go_syntax).collect())
+        ),
         Value::Object(entries) => {
-            let entries = entries.iter().map(|(key, value)| format!("{}:{}", crate::text::quote(key), go_syntax(value)));
-            format!("map[interface {{}}]interface {{}}{{{}}}", listed(entries.collect()))
+            let entries = entries
+                .iter()
+                .map(|(key, value)| format!("{}:{}", crate::text::quote(key), go_syntax(value)));
+            format!(
+                "map[interface {{}}]interface {{}}{{{}}}",
+                listed(entries.collect())
+            )
         }
     }
 }
@@ -41,7 +58,10 @@ mod tests {
     fn errors_have_the_words_and_lines_of_go_yaml() {
         for (text, want) in [
             ("a: b: c", "mapping values are not allowed in this context"),
-            ("x: 1\na: b: c", "line 2: mapping values are not allowed in this context"),
+            (
+                "x: 1\na: b: c",
+                "line 2: mapping values are not allowed in this context",
+            ),
             ("a:\n  b: 1\n c: 2", "line 2: did not find expected key"),
             ("a: [1", "line 1: did not find expected ',' or ']'"),
             ("a: \"x\n", "line 2: found unexpected end of stream"),
@@ -49,16 +69,35 @@ mod tests {
             ("*x : 1", "unknown anchor 'x' referenced"),
             ("a: {b: *x}", "unknown anchor 'x' referenced"),
             ("a: *x% y", "unknown anchor 'x' referenced"),
-            ("a: *x.", "did not find expected alphabetic or numeric character"),
-            ("b: |\n  x\na: *x/y", "line 3: did not find expected alphabetic or numeric character"),
-            ("b: 1\na: {b: *x. }", "line 2: did not find expected alphabetic or numeric character"),
-            ("a: *", "did not find expected alphabetic or numeric character"),
-            ("a: **.log", "did not find expected alphabetic or numeric character"),
-            ("a: & 1", "did not find expected alphabetic or numeric character"),
+            (
+                "a: *x.",
+                "did not find expected alphabetic or numeric character",
+            ),
+            (
+                "b: |\n  x\na: *x/y",
+                "line 3: did not find expected alphabetic or numeric character",
+            ),
+            (
+                "b: 1\na: {b: *x. }",
+                "line 2: did not find expected alphabetic or numeric character",
+            ),
+            (
+                "a: *",
+                "did not find expected alphabetic or numeric character",
+            ),
+            (
+                "a: **.log",
+                "did not find expected alphabetic or numeric character",
+            ),
+            (
+                "a: & 1",
+                "did not find expected alphabetic or numeric character",
+            ),
             ("a: !<x", "did not find the expected '>'"),
             ("a: !a!b 1", "found undefined tag handle"),
         ] {
-            let error = parse_document(text, &Limits::default(), Duplicates::LastWins).expect_err(text);
+            let error =
+                parse_document(text, &Limits::default(), Duplicates::LastWins).expect_err(text);
             assert_eq!(error.go_text(), want);
         }
     }

@@ -19,29 +19,55 @@ fn end(source: &str) -> Result<usize, String> {
 fn regular_expressions_end() {
     assert_eq!(end(".text | test(\"(a+)+$\")"), Ok(1));
     assert_eq!(end(".text | test(\"(a|aa)+$\")"), Ok(1));
-    for source in
-        [".text | test(\"((a{100}){100}){100}\")", ".text | test(\"(((a{1,9}){1,9}){1,9}){1,99}\")", ".text | test(\"\\\\pL{999}\")"]
-    {
-        assert!(end(source).is_err_and(|e| e.starts_with("invalid regular expression")), "{source}");
+    for source in [
+        ".text | test(\"((a{100}){100}){100}\")",
+        ".text | test(\"(((a{1,9}){1,9}){1,9}){1,99}\")",
+        ".text | test(\"\\\\pL{999}\")",
+    ] {
+        assert!(
+            end(source).is_err_and(|e| e.starts_with("invalid regular expression")),
+            "{source}"
+        );
     }
-    assert!(end("(\"a\" * 1000000) as $t | [range(100) | $t | test(\"(a|b)*c\")] | length").is_err_and(|e| e.contains("steps")));
-    assert!(end("(\"a\" * 1000000) | [match(\"\"; \"g\")] | length").is_err_and(|e| e.contains("data")));
+    assert!(
+        end("(\"a\" * 1000000) as $t | [range(100) | $t | test(\"(a|b)*c\")] | length")
+            .is_err_and(|e| e.contains("steps"))
+    );
+    assert!(
+        end("(\"a\" * 1000000) | [match(\"\"; \"g\")] | length").is_err_and(|e| e.contains("data"))
+    );
 }
 
 #[test]
 fn long_and_deep_programs_are_refused() {
-    let refused = |source: &str, why: &str| assert_eq!(end(source), Err(why.to_owned()), "{}", &source[..20.min(source.len())]);
+    let refused = |source: &str, why: &str| {
+        assert_eq!(
+            end(source),
+            Err(why.to_owned()),
+            "{}",
+            &source[..20.min(source.len())]
+        )
+    };
     let deep = "the expression is nested too deeply";
     refused(&format!("{}.{}", "(".repeat(2000), ")".repeat(2000)), deep);
     refused(&format!("{}.{}", "[".repeat(2000), "]".repeat(2000)), deep);
     refused(&format!("{}1", "-".repeat(4000)), deep);
     refused(&"try ".repeat(1900), deep);
     refused(&"if 1 then ".repeat(500), deep);
-    refused(&format!("if 1 then 1 {} end", "elif 1 then 1 ".repeat(300)), deep);
+    refused(
+        &format!("if 1 then 1 {} end", "elif 1 then 1 ".repeat(300)),
+        deep,
+    );
     refused(&format!("1{}", " // 1".repeat(1000)), deep);
     refused(&"\"\\(".repeat(1000), "unterminated string literal");
-    refused(&format!("{}1{}", "\"\\(".repeat(1000), ")\"".repeat(1000)), deep);
-    refused(&format!(". as {}$x{} | 1", "[".repeat(1000), "]".repeat(1000)), deep);
+    refused(
+        &format!("{}1{}", "\"\\(".repeat(1000), ")\"".repeat(1000)),
+        deep,
+    );
+    refused(
+        &format!(". as {}$x{} | 1", "[".repeat(1000), "]".repeat(1000)),
+        deep,
+    );
     let parts = "the expression has too many parts";
     refused(&"|.".repeat(3000)[1..], parts);
     refused(&",.".repeat(3000)[1..], parts);

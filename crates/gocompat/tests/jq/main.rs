@@ -8,5 +8,10 @@ mod replay;
 fn as_gojq_runs_them() {
     let (count, wrong) = replay::replay(include_str!("../baseline/jq.jsonl"));
     assert!(count > 1000, "{count}");
-    assert!(wrong.is_empty(), "{} of {count} differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {count} differ:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }

@@ -24,12 +24,19 @@ fn text<'c>(case: &'c Value, key: &str) -> &'c str {
 fn differs(case: &Value) -> Option<String> {
     let source = text(case, "q");
     let refused = text(case, "c");
-    let told = |theirs: &str, ours: &str| Some(format!("{source}\n  on {}\n  gojq {theirs}\n  ours {ours}", case["i"]));
+    let told = |theirs: &str, ours: &str| {
+        Some(format!(
+            "{source}\n  on {}\n  gojq {theirs}\n  ours {ours}",
+            case["i"]
+        ))
+    };
     let program = match Program::parse(source) {
         Ok(_) if !refused.is_empty() => return told(&format!("refuses: {refused}"), "takes it"),
         Ok(program) => program,
         // What is wrong with the syntax is said in other words.
-        Err(ours) if refused.contains("not defined") && ours.to_string() != refused => return told(refused, &ours.to_string()),
+        Err(ours) if refused.contains("not defined") && ours.to_string() != refused => {
+            return told(refused, &ours.to_string());
+        }
         Err(_) if !refused.is_empty() => return None,
         Err(ours) => return told("takes it", &format!("refuses: {ours}")),
     };
@@ -41,12 +48,19 @@ fn differs(case: &Value) -> Option<String> {
             Err(e) => error = e.to_string(),
         }
     }
-    let expected: Vec<Value> = case["o"].as_array().into_iter().flatten().map(|text| parsed(text.as_str().unwrap_or_default())).collect();
-    let same = expected.len() == results.len() && expected.iter().zip(&results).all(|(a, b)| is_same(a, b));
+    let expected: Vec<Value> = case["o"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|text| parsed(text.as_str().unwrap_or_default()))
+        .collect();
+    let same = expected.len() == results.len()
+        && expected.iter().zip(&results).all(|(a, b)| is_same(a, b));
     if same && error == text(case, "e") {
         return None;
     }
-    let shown = |results: &[Value], error: &str| format!("{} {error}", Value::from(results.to_vec()));
+    let shown =
+        |results: &[Value], error: &str| format!("{} {error}", Value::from(results.to_vec()));
     told(&shown(&expected, text(case, "e")), &shown(&results, &error))
 }
 
@@ -58,8 +72,15 @@ fn parsed(text: &str) -> Value {
 fn is_same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b)),
-        (Value::Object(a), Value::Object(b)) => a.len() == b.len() && a.iter().zip(b).all(|((k, a), (l, b))| k == l && is_same(a, b)),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len()
+                && a.iter()
+                    .zip(b)
+                    .all(|((k, a), (l, b))| k == l && is_same(a, b))
+        }
         _ => a == b,
     }
 }

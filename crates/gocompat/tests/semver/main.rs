@@ -8,5 +8,10 @@ fn as_masterminds_reads_and_checks_them() {
     let (count, wrong) = replay::replay(include_str!("../baseline/semver.jsonl"));
     let wrong: Vec<&str> = wrong.iter().map(|(_, told)| told.as_str()).collect();
     assert!(count > 2500, "{count}");
-    assert!(wrong.is_empty(), "{} of {count} differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {count} differ:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }

@@ -9,5 +9,10 @@ mod world;
 fn as_go_executes_them() {
     let (count, classes) = replay::replay(include_str!("../baseline/template.jsonl"));
     let wrong: Vec<String> = classes.into_values().flatten().collect();
-    assert!(wrong.is_empty(), "{} of {count} differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {count} differ:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }

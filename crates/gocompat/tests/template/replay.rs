@@ -3,21 +3,29 @@
 use super::world::{Included, functions, universe};
 use serde_json::Value as Json;
 use std::{collections::BTreeMap, sync::Arc};
-use tiphys_gocompat::template::{Budget, Functions, Limits, MissingKey, Options, TemplateSet, execute};
+use tiphys_gocompat::template::{
+    Budget, Functions, Limits, MissingKey, Options, TemplateSet, execute,
+};
 
-const ALWAYS: &str = "{{- define \"always\" -}}<{{ with . }}{{ print . | upper }}{{ end }}>{{- end -}}";
+const ALWAYS: &str =
+    "{{- define \"always\" -}}<{{ with . }}{{ print . | upper }}{{ end }}>{{- end -}}";
 
 /// Output and error text.
 fn ours(text: &str, key: MissingKey, j: &Json, functions: &Arc<Functions>) -> (Vec<u8>, String) {
     let mut set = TemplateSet::new("root", functions.clone());
-    set.parse("always.tpl", ALWAYS.as_bytes()).expect("a fixed template");
+    set.parse("always.tpl", ALWAYS.as_bytes())
+        .expect("a fixed template");
     if let Err(e) = set.parse("dir/t.yaml", text.as_bytes()) {
         return (Vec::new(), e.to_string());
     }
     let budget = Budget::new(Limits::default());
     let mut included = Included::new();
     let mut out = Vec::new();
-    let options = Options { missing_key: key, budget: &budget, host: &mut included };
+    let options = Options {
+        missing_key: key,
+        budget: &budget,
+        host: &mut included,
+    };
     let done = execute(&Arc::new(set), "dir/t.yaml", universe(j), options, &mut out);
     (out, done.err().map(|e| e.to_string()).unwrap_or_default())
 }
@@ -33,7 +41,11 @@ fn differs(case: &Json, functions: &Arc<Functions>) -> Option<(&'static str, Str
     let (out, error) = ours(text, key, &case["j"], functions);
     let side = |name: &str| {
         let text = case[name].as_str().unwrap_or("");
-        if case["x"] == Json::Bool(true) { unhex(text) } else { text.as_bytes().to_vec() }
+        if case["x"] == Json::Bool(true) {
+            unhex(text)
+        } else {
+            text.as_bytes().to_vec()
+        }
     };
     // Our error texts are UTF-8.
     let (want_out, want_error) = (side("o"), String::from_utf8_lossy(&side("e")).into_owned());
@@ -44,12 +56,23 @@ fn differs(case: &Json, functions: &Arc<Functions>) -> Option<(&'static str, Str
         _ if out != want_out => "other output",
         _ => return None,
     };
-    let (shown, want_out) = (String::from_utf8_lossy(&out), String::from_utf8_lossy(&want_out));
-    Some((class, format!("{case}\n   got {shown:?}\n       {error:?}\n  want {want_out:?}\n       {want_error:?}")))
+    let (shown, want_out) = (
+        String::from_utf8_lossy(&out),
+        String::from_utf8_lossy(&want_out),
+    );
+    Some((
+        class,
+        format!(
+            "{case}\n   got {shown:?}\n       {error:?}\n  want {want_out:?}\n       {want_error:?}"
+        ),
+    ))
 }
 
 fn unhex(text: &str) -> Vec<u8> {
-    (0..text.len()).step_by(2).map(|i| u8::from_str_radix(&text[i..i + 2], 16).expect("a baseline writes hexadecimal")).collect()
+    (0..text.len())
+        .step_by(2)
+        .map(|i| u8::from_str_radix(&text[i..i + 2], 16).expect("a baseline writes hexadecimal"))
+        .collect()
 }
 
 /// Replays the lines of a baseline: how many there are, and what differs by class.

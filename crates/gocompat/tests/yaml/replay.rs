@@ -15,9 +15,15 @@ pub struct Difference {
 
 /// How many cases there are, and those that differ.
 pub fn replay(lines: &str) -> (usize, Vec<(Value, Difference)>) {
-    let cases = lines.lines().skip(1).map(|line| serde_json::from_str(line).expect("a baseline line is JSON"));
+    let cases = lines
+        .lines()
+        .skip(1)
+        .map(|line| serde_json::from_str(line).expect("a baseline line is JSON"));
     let cases: Vec<Value> = cases.collect();
-    let wrong = cases.iter().filter_map(|case| Some((case.clone(), differs(case)?))).collect();
+    let wrong = cases
+        .iter()
+        .filter_map(|case| Some((case.clone(), differs(case)?)))
+        .collect();
     (cases.len(), wrong)
 }
 
@@ -29,18 +35,30 @@ pub fn differs(case: &Value) -> Option<Difference> {
 }
 
 fn reads_differently(document: &str, case: &Value) -> Option<Difference> {
-    let duplicates = if case["s"] == Value::Bool(true) { Duplicates::Refuse } else { Duplicates::LastWins };
+    let duplicates = if case["s"] == Value::Bool(true) {
+        Duplicates::Refuse
+    } else {
+        Duplicates::LastWins
+    };
     let ours = yaml::parse_document(document, &Limits::default(), duplicates);
     let class = match (&ours, case.get("e")) {
         (Err(error), None) if is_unseen(&error.message) => return None,
         (Ok(_), Some(_)) => "we read it, Go does not",
         (Err(_), None) => "Go reads it, we do not",
         (Ok(value), None) if !is_same(value, &case["j"]) => "another value",
-        (Err(error), Some(theirs)) if !is_said(&error.go_text(), theirs.as_str().unwrap_or_default()) => "another error",
+        (Err(error), Some(theirs))
+            if !is_said(&error.go_text(), theirs.as_str().unwrap_or_default()) =>
+        {
+            "another error"
+        }
         _ => return None,
     };
     let theirs = case.get("e").unwrap_or(&case["j"]).to_string();
-    Some(Difference { class, theirs, ours: ours.map_or_else(|e| e.go_text(), |value| value.to_string()) })
+    Some(Difference {
+        class,
+        theirs,
+        ours: ours.map_or_else(|e| e.go_text(), |value| value.to_string()),
+    })
 }
 
 fn prints_differently(case: &Value) -> Option<Difference> {
@@ -52,29 +70,60 @@ fn prints_differently(case: &Value) -> Option<Difference> {
         (Ok(ours), Some(_)) => Err(("we print it, Go does not", text("e"), ours)),
         (Err(ours), None) => Err(("Go prints it, we do not", text("y"), ours.to_string())),
     };
-    let pretty = ("other text of toYamlPretty", text("p"), yaml::to_string_v3(value));
-    let found = [class.err(), Some(pretty)].into_iter().flatten().find(|(_, theirs, ours)| theirs != ours);
-    found.map(|(class, theirs, ours)| Difference { class, theirs, ours })
+    let pretty = (
+        "other text of toYamlPretty",
+        text("p"),
+        yaml::to_string_v3(value),
+    );
+    let found = [class.err(), Some(pretty)]
+        .into_iter()
+        .flatten()
+        .find(|(_, theirs, ours)| theirs != ours);
+    found.map(|(class, theirs, ours)| Difference {
+        class,
+        theirs,
+        ours,
+    })
 }
 
 /// Go lets what JSON does not have pass where a later key replaces it, and a control character in what it does not read.
 fn is_unseen(ours: &str) -> bool {
-    ["json: unsupported", "unsupported map key", "control characters"].iter().any(|start| ours.starts_with(start))
+    [
+        "json: unsupported",
+        "unsupported map key",
+        "control characters",
+    ]
+    .iter()
+    .any(|start| ours.starts_with(start))
 }
 
 /// Of keys that are there twice Go tells all, of other keys their types, and what is merged is looked at before what is in it.
 fn is_said(ours: &str, theirs: &str) -> bool {
     let theirs = theirs.trim_start_matches("yaml: ");
-    let other = ["unmarshal errors:", "unsupported map key of type", "invalid map key", "map merge requires map or sequence of maps"];
+    let other = [
+        "unmarshal errors:",
+        "unsupported map key of type",
+        "invalid map key",
+        "map merge requires map or sequence of maps",
+    ];
     ours == theirs || other.iter().any(|start| theirs.starts_with(start)) || is_unseen(ours)
 }
 
 /// Numbers by value: Go prints 1e20 as digits, serde_json reads those as a float.
 fn is_same(a: &Value, b: &Value) -> bool {
     match (a, b) {
-        (Value::Number(x), Value::Number(y)) => x == y || ((x.is_f64() || y.is_f64()) && x.as_f64() == y.as_f64()),
-        (Value::Array(x), Value::Array(y)) => x.len() == y.len() && x.iter().zip(y).all(|(x, y)| is_same(x, y)),
-        (Value::Object(x), Value::Object(y)) => x.len() == y.len() && x.iter().zip(y).all(|((k, x), (l, y))| k == l && is_same(x, y)),
+        (Value::Number(x), Value::Number(y)) => {
+            x == y || ((x.is_f64() || y.is_f64()) && x.as_f64() == y.as_f64())
+        }
+        (Value::Array(x), Value::Array(y)) => {
+            x.len() == y.len() && x.iter().zip(y).all(|(x, y)| is_same(x, y))
+        }
+        (Value::Object(x), Value::Object(y)) => {
+            x.len() == y.len()
+                && x.iter()
+                    .zip(y)
+                    .all(|((k, x), (l, y))| k == l && is_same(x, y))
+        }
         _ => a == b,
     }
 }

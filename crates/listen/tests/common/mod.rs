@@ -22,7 +22,17 @@ pub const HANGS: Duration = Duration::from_secs(60);
 /// Nothing is too slow.
 pub fn patient() -> Limits {
     let hour = Duration::from_secs(3600);
-    Limits { total: 20, per_peer: 20, handshake: hour, headers: hour, body: hour, idle: hour, stalled: hour, ping: hour, drain: hour }
+    Limits {
+        total: 20,
+        per_peer: 20,
+        handshake: hour,
+        headers: hour,
+        body: hour,
+        idle: hour,
+        stalled: hour,
+        ping: hour,
+        drain: hour,
+    }
 }
 
 /// A client soon is.
@@ -40,16 +50,33 @@ impl World {
         Self::serve(listener, Connections::new(limits), acceptor)
     }
 
-    pub fn serve(listener: TcpListener, connections: Connections, acceptor: Option<TlsAcceptor>) -> Self {
+    pub fn serve(
+        listener: TcpListener,
+        connections: Connections,
+        acceptor: Option<TlsAcceptor>,
+    ) -> Self {
         let address = listener.local_addr().expect("an address");
         let stop = CancellationToken::new();
         let builder = Builder::new(hyper_util::rt::TokioExecutor::new());
-        tokio::spawn(serve(listener, acceptor, builder, |request, _| answer(request), connections.clone(), stop.clone()));
-        Self { address, connections, stop: stop.drop_guard() }
+        tokio::spawn(serve(
+            listener,
+            acceptor,
+            builder,
+            |request, _| answer(request),
+            connections.clone(),
+            stop.clone(),
+        ));
+        Self {
+            address,
+            connections,
+            stop: stop.drop_guard(),
+        }
     }
 
     pub async fn connect(&self) -> TcpStream {
-        TcpStream::connect(self.address).await.expect("a connection")
+        TcpStream::connect(self.address)
+            .await
+            .expect("a connection")
     }
 
     pub async fn say(&self, text: &str) -> TcpStream {
@@ -63,12 +90,16 @@ impl World {
         let mut stream = self.say(text).await;
         let mut answer = Vec::new();
         // A connection that is reset ends the answer as well.
-        let _ = tokio::time::timeout(HANGS, stream.read_to_end(&mut answer)).await.expect("an answer, or an end");
+        let _ = tokio::time::timeout(HANGS, stream.read_to_end(&mut answer))
+            .await
+            .expect("an answer, or an end");
         String::from_utf8_lossy(&answer).into_owned()
     }
 
     pub async fn is_well(&self) {
-        let answer = self.ask("GET /small HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
+        let answer = self
+            .ask("GET /small HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+            .await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer:?}");
     }
 
@@ -80,7 +111,9 @@ impl World {
             }
         };
         let why = || format!("{} are open, not {count}", self.connections.open());
-        tokio::time::timeout(HANGS, reached).await.unwrap_or_else(|_| panic!("{}", why()));
+        tokio::time::timeout(HANGS, reached)
+            .await
+            .unwrap_or_else(|_| panic!("{}", why()));
     }
 }
 
@@ -89,7 +122,10 @@ type Answer = Response<BoxBody<Bytes, Infallible>>;
 async fn answer(request: Request<Received>) -> Answer {
     let path = request.uri().path().to_owned();
     let body = match path.as_str() {
-        "/endless" => StreamBody::new(stream::repeat_with(|| Ok(Frame::data(Bytes::from(vec![b'x'; 64 << 10]))))).boxed(),
+        "/endless" => StreamBody::new(stream::repeat_with(|| {
+            Ok(Frame::data(Bytes::from(vec![b'x'; 64 << 10])))
+        }))
+        .boxed(),
         // As a watch without news.
         "/quiet" => StreamBody::new(stream::pending()).boxed(),
         "/read" => match request.into_body().collect().await {
@@ -102,7 +138,8 @@ async fn answer(request: Request<Received>) -> Answer {
 }
 
 fn status(status: StatusCode, text: &str) -> Answer {
-    let mut response = Response::new(http_body_util::Full::new(Bytes::from(text.to_owned())).boxed());
+    let mut response =
+        Response::new(http_body_util::Full::new(Bytes::from(text.to_owned())).boxed());
     *response.status_mut() = status;
     response
 }

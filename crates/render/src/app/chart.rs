@@ -9,7 +9,8 @@ use super::{
 use crate::{
     Budget, RenderError, Rendered, SourceFiles, SourceKind,
     helm::{
-        Capabilities, Deadline, HelmError, KubeVersion, Limits, ParsedChart, PrintOptions, Release, RenderOptions,
+        Capabilities, Deadline, HelmError, KubeVersion, Limits, ParsedChart, PrintOptions, Release,
+        RenderOptions,
         chart::Chart,
         values::{Settings, Values, user_values},
     },
@@ -25,8 +26,15 @@ pub trait Charts {
     ///
     /// # Errors
     /// What Helm says of it.
-    fn chart(&self, files: &dyn SourceFiles, folder: &str, limits: &Limits) -> Result<Arc<ParsedChart>, HelmError> {
-        Ok(Arc::new(ParsedChart::new(Chart::from_folder(files, folder, limits)?.chart)))
+    fn chart(
+        &self,
+        files: &dyn SourceFiles,
+        folder: &str,
+        limits: &Limits,
+    ) -> Result<Arc<ParsedChart>, HelmError> {
+        Ok(Arc::new(ParsedChart::new(
+            Chart::from_folder(files, folder, limits)?.chart,
+        )))
     }
 
     /// Chance and time for one render.
@@ -60,7 +68,11 @@ pub struct HelmOptions {
 }
 
 /// The options of a source whose overrides have been merged.
-pub(super) fn options(sources: &SourceSet<'_>, source: &ApplicationSource, params: &RenderParams) -> Result<HelmOptions, RenderError> {
+pub(super) fn options(
+    sources: &SourceSet<'_>,
+    source: &ApplicationSource,
+    params: &RenderParams,
+) -> Result<HelmOptions, RenderError> {
     let helm = source.helm.clone().unwrap_or_default();
     if !matches!(helm.version.as_str(), "" | "v3" | "v4") {
         let version = &helm.version;
@@ -70,8 +82,18 @@ pub(super) fn options(sources: &SourceSet<'_>, source: &ApplicationSource, param
     }
     let environment = Environment::new(&params.app, &params.source);
     // The instance name of an Application elsewhere has its namespace in front, which is no part of a release's name.
-    let app = params.app.name.split_once('_').map_or(params.app.name.as_str(), |(_, name)| name);
-    let or = |own: &str, other: &str| if own.is_empty() { other.to_owned() } else { own.to_owned() };
+    let app = params
+        .app
+        .name
+        .split_once('_')
+        .map_or(params.app.name.as_str(), |(_, name)| name);
+    let or = |own: &str, other: &str| {
+        if own.is_empty() {
+            other.to_owned()
+        } else {
+            own.to_owned()
+        }
+    };
     let surroundings = &params.surroundings;
     let lines = |force_string: bool| parameters(&helm, force_string, &environment);
     let named = |raw: &String| Named::new(raw, &environment, sources);
@@ -79,13 +101,25 @@ pub(super) fn options(sources: &SourceSet<'_>, source: &ApplicationSource, param
         release: or(&helm.release_name, app),
         namespace: or(&helm.namespace, &params.app.namespace),
         kube_version: or(&helm.kube_version, &surroundings.kube_version),
-        api_versions: if helm.api_versions.is_empty() { surroundings.api_versions.clone() } else { helm.api_versions.clone().into() },
-        value_files: helm.value_files.iter().map(named).collect::<Result<_, _>>()?,
+        api_versions: if helm.api_versions.is_empty() {
+            surroundings.api_versions.clone()
+        } else {
+            helm.api_versions.clone().into()
+        },
+        value_files: helm
+            .value_files
+            .iter()
+            .map(named)
+            .collect::<Result<_, _>>()?,
         ignore_missing_value_files: helm.ignore_missing_value_files,
         values: values_text(&helm),
         set: lines(false),
         set_string: lines(true),
-        set_file: helm.file_parameters.iter().map(|p| Ok((p.name.clone(), named(&p.path)?))).collect::<Result<_, RenderError>>()?,
+        set_file: helm
+            .file_parameters
+            .iter()
+            .map(|p| Ok((p.name.clone(), named(&p.path)?)))
+            .collect::<Result<_, RenderError>>()?,
         skip_crds: helm.skip_crds,
         skip_tests: helm.skip_tests,
         skip_schema_validation: helm.skip_schema_validation,
@@ -102,10 +136,22 @@ fn values_text(helm: &ApplicationSourceHelm) -> String {
 }
 
 /// The parameters as `--set` takes them; of those with one name the last one counts.
-fn parameters(helm: &ApplicationSourceHelm, force_string: bool, environment: &Environment) -> Vec<String> {
+fn parameters(
+    helm: &ApplicationSourceHelm,
+    force_string: bool,
+    environment: &Environment,
+) -> Vec<String> {
     let mut lines: Vec<(&str, String)> = Vec::new();
-    for p in helm.parameters.iter().filter(|p| p.force_string == force_string) {
-        let line = format!("{}={}", p.name, without_commas(&environment.expand(&p.value)));
+    for p in helm
+        .parameters
+        .iter()
+        .filter(|p| p.force_string == force_string)
+    {
+        let line = format!(
+            "{}={}",
+            p.name,
+            without_commas(&environment.expand(&p.value))
+        );
         match lines.iter_mut().find(|(name, _)| *name == p.name) {
             Some((_, existing)) => *existing = line,
             None => lines.push((&p.name, line)),
@@ -132,14 +178,24 @@ fn without_commas(value: &str) -> String {
 }
 
 fn failed(e: HelmError) -> RenderError {
-    RenderError::Source(format!("failed to execute helm template command: Error: {}", e.to_string().trim_end()))
+    RenderError::Source(format!(
+        "failed to execute helm template command: Error: {}",
+        e.to_string().trim_end()
+    ))
 }
 
 /// What a file has in it, or Go's words for there being none.
-fn content(sources: &SourceSet<'_>, reference: Option<&String>, path: &str) -> Result<Vec<u8>, String> {
+fn content(
+    sources: &SourceSet<'_>,
+    reference: Option<&String>,
+    path: &str,
+) -> Result<Vec<u8>, String> {
     let files = match reference {
         None => sources.files,
-        Some(name) => *sources.refs.get(name).ok_or_else(|| format!("no source has the ref {name}"))?,
+        Some(name) => *sources
+            .refs
+            .get(name)
+            .ok_or_else(|| format!("no source has the ref {name}"))?,
     };
     match files.read(path) {
         Ok(Some(content)) => Ok(content),
@@ -149,17 +205,32 @@ fn content(sources: &SourceSet<'_>, reference: Option<&String>, path: &str) -> R
 }
 
 /// The user's values: files in order, then `values`, then parameters.
-fn values(sources: &SourceSet<'_>, folder: &str, options: &HelmOptions, limits: &Limits) -> Result<Values, RenderError> {
-    let places = value_files::resolve(sources, folder, &options.value_files, &options.schemes, options.ignore_missing_value_files)?;
+fn values(
+    sources: &SourceSet<'_>,
+    folder: &str,
+    options: &HelmOptions,
+    limits: &Limits,
+) -> Result<Values, RenderError> {
+    let places = value_files::resolve(
+        sources,
+        folder,
+        &options.value_files,
+        &options.schemes,
+        options.ignore_missing_value_files,
+    )?;
     let read = |place: Place| match content(sources, place.reference.as_ref(), &place.path) {
         Ok(content) => Ok((place.path, content)),
         Err(e) => Err(failed(HelmError::chart(e))),
     };
-    let mut settings = Settings { files: places.into_iter().map(read).collect::<Result<_, _>>()?, ..Settings::default() };
+    let mut settings = Settings {
+        files: places.into_iter().map(read).collect::<Result<_, _>>()?,
+        ..Settings::default()
+    };
     if !options.values.is_empty() {
-        settings
-            .files
-            .push(("<temp file with values from source.helm.values/valuesObject>".to_owned(), options.values.clone().into_bytes()));
+        settings.files.push((
+            "<temp file with values from source.helm.values/valuesObject>".to_owned(),
+            options.values.clone().into_bytes(),
+        ));
     }
     settings.set.clone_from(&options.set);
     settings.set_string.clone_from(&options.set_string);
@@ -174,11 +245,17 @@ fn values(sources: &SourceSet<'_>, folder: &str, options: &HelmOptions, limits: 
         };
         let path = named.place(folder, &options.schemes).map_err(unresolved)?;
         settings.set_file.push(format!("{name}={}", places.len()));
-        places.push(Place { reference: named.reference.clone(), path });
+        places.push(Place {
+            reference: named.reference.clone(),
+            path,
+        });
     }
     let read = |number: &str| {
-        let place =
-            number.parse().ok().and_then(|n: usize| places.get(n)).ok_or_else(|| format!("open {number}: no such file or directory"))?;
+        let place = number
+            .parse()
+            .ok()
+            .and_then(|n: usize| places.get(n))
+            .ok_or_else(|| format!("open {number}: no such file or directory"))?;
         let content = content(sources, place.reference.as_ref(), &place.path)?;
         String::from_utf8(content).map_err(|_| format!("{} is not UTF-8", place.path))
     };
@@ -196,34 +273,73 @@ pub(crate) fn render(
     let limits = Limits::default();
     let mut capabilities = Capabilities::default();
     if !options.kube_version.is_empty() {
-        let unreadable = |e| RenderError::Source(format!("could not parse kubernetes version {}: {e}", options.kube_version));
+        let unreadable = |e| {
+            RenderError::Source(format!(
+                "could not parse kubernetes version {}: {e}",
+                options.kube_version
+            ))
+        };
         let version = KubeVersion::parse(&options.kube_version).map_err(unreadable)?;
         // Without what vendors add to it, which charts do not expect.
-        capabilities.kube_version = KubeVersion { version: version.normalized.clone(), ..version };
+        capabilities.kube_version = KubeVersion {
+            version: version.normalized.clone(),
+            ..version
+        };
     }
-    capabilities.api_versions.extend(options.api_versions.iter().cloned());
+    capabilities
+        .api_versions
+        .extend(options.api_versions.iter().cloned());
     let user = values(sources, folder, options, &limits)?;
-    let chart = charts.chart(sources.files, folder, &limits).map_err(failed)?;
-    let namespace = if options.namespace.is_empty() { Release::default().namespace } else { options.namespace.clone() };
+    let chart = charts
+        .chart(sources.files, folder, &limits)
+        .map_err(failed)?;
+    let namespace = if options.namespace.is_empty() {
+        Release::default().namespace
+    } else {
+        options.namespace.clone()
+    };
     let render = RenderOptions {
-        release: Release { name: options.release.clone(), namespace, ..Release::default() },
+        release: Release {
+            name: options.release.clone(),
+            namespace,
+            ..Release::default()
+        },
         capabilities,
         skip_schema_validation: options.skip_schema_validation,
         deadline: charts.deadline(),
         ..RenderOptions::new(charts.sources())
     };
     let mut made = chart.render(&user, &render, &limits).map_err(failed)?;
-    let mut rendered = Rendered { kind: SourceKind::Helm, warnings: std::mem::take(&mut made.warnings), ..Rendered::default() };
-    let crds = made.crds.iter().filter(|_| !options.skip_crds).map(|(path, file)| (path, String::from_utf8_lossy(&file.data)));
-    let manifests = made.manifests.iter().map(|m| (&m.source, m.text.as_str().into()));
-    let wanted = PrintOptions { skip_tests: options.skip_tests, ..PrintOptions::default() };
-    let hooks = made.shown_hooks(&wanted).map(|h| (&h.source, h.text.as_str().into()));
+    let mut rendered = Rendered {
+        kind: SourceKind::Helm,
+        warnings: std::mem::take(&mut made.warnings),
+        ..Rendered::default()
+    };
+    let crds = made
+        .crds
+        .iter()
+        .filter(|_| !options.skip_crds)
+        .map(|(path, file)| (path, String::from_utf8_lossy(&file.data)));
+    let manifests = made
+        .manifests
+        .iter()
+        .map(|m| (&m.source, m.text.as_str().into()));
+    let wanted = PrintOptions {
+        skip_tests: options.skip_tests,
+        ..PrintOptions::default()
+    };
+    let hooks = made
+        .shown_hooks(&wanted)
+        .map(|h| (&h.source, h.text.as_str().into()));
     for (template, text) in crds.chain(manifests).chain(hooks) {
         let (objects, errors) = objects_of_template(template, text.as_bytes(), budget);
         rendered.objects.extend(objects);
         rendered.errors.extend(errors);
         if rendered.objects.len() > budget.objects {
-            return Err(RenderError::OverBudget { what: "the number of objects".to_owned(), limit: budget.objects as u64 });
+            return Err(RenderError::OverBudget {
+                what: "the number of objects".to_owned(),
+                limit: budget.objects as u64,
+            });
         }
     }
     Ok(rendered)

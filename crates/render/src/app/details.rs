@@ -33,53 +33,102 @@ pub struct HelmDetails {
 pub fn details(sources: &SourceSet<'_>, params: &RenderParams) -> Result<Details, RenderError> {
     let (folder, source, kind) = recognise(sources.files, params)?;
     let helm = match kind {
-        SourceKind::Helm => Some(helm(sources, &folder, &source, &params.surroundings.value_file_schemes)?),
+        SourceKind::Helm => Some(helm(
+            sources,
+            &folder,
+            &source,
+            &params.surroundings.value_file_schemes,
+        )?),
         _ => None,
     };
     Ok(Details { kind, helm })
 }
 
-fn helm(sources: &SourceSet<'_>, folder: &str, source: &ApplicationSource, schemes: &[String]) -> Result<HelmDetails, RenderError> {
+fn helm(
+    sources: &SourceSet<'_>,
+    folder: &str,
+    source: &ApplicationSource,
+    schemes: &[String],
+) -> Result<HelmDetails, RenderError> {
     let helm = source.helm.clone().unwrap_or_default();
     let mut value_files = Vec::new();
     look_for_values(sources.files, folder, "", 0, &mut value_files)?;
-    let values = sources.files.read(&join(folder, "values.yaml"))?.unwrap_or_default();
-    let named = helm.value_files.iter().map(|raw| value_files::Named::new(raw, &Environment::default(), sources));
+    let values = sources
+        .files
+        .read(&join(folder, "values.yaml"))?
+        .unwrap_or_default();
+    let named = helm
+        .value_files
+        .iter()
+        .map(|raw| value_files::Named::new(raw, &Environment::default(), sources));
     let named = named.collect::<Result<Vec<_>, _>>()?;
-    let places = value_files::resolve(sources, folder, &named, schemes, helm.ignore_missing_value_files);
-    let places = places.map_err(|e| RenderError::Source(format!("failed to resolve value files: {e}")))?;
+    let places = value_files::resolve(
+        sources,
+        folder,
+        &named,
+        schemes,
+        helm.ignore_missing_value_files,
+    );
+    let places =
+        places.map_err(|e| RenderError::Source(format!("failed to resolve value files: {e}")))?;
     let mut parameters = BTreeMap::new();
     let mut add = |content: &[u8]| -> Result<(), RenderError> {
         let unreadable = |e: String| RenderError::Source(format!("failed to parse values: {e}"));
-        let parsed = yaml::parse_document(content, &Limits::default().yaml, yaml::Duplicates::LastWins);
+        let parsed =
+            yaml::parse_document(content, &Limits::default().yaml, yaml::Duplicates::LastWins);
         match parsed.map_err(|e| unreadable(e.to_string()))? {
             Value::Null => {}
             values @ Value::Object(_) => flatten(&values, "", &mut parameters),
-            other => return Err(unreadable(format!("a map is wanted, not a {}", json::kind(&other)))),
+            other => {
+                return Err(unreadable(format!(
+                    "a map is wanted, not a {}",
+                    json::kind(&other)
+                )));
+            }
         }
         Ok(())
     };
     add(&values)?;
     for place in places {
-        let files = place.reference.as_ref().and_then(|name| sources.refs.get(name).copied()).unwrap_or(sources.files);
+        let files = place
+            .reference
+            .as_ref()
+            .and_then(|name| sources.refs.get(name).copied())
+            .unwrap_or(sources.files);
         // What is not there says nothing.
         add(&files.read(&place.path)?.unwrap_or_default())?;
     }
     let values = String::from_utf8_lossy(&values).into_owned();
-    Ok(HelmDetails { value_files, values, parameters })
+    Ok(HelmDetails {
+        value_files,
+        values,
+        parameters,
+    })
 }
 
 /// Files that have `values` in their name, in the order of their paths.
-fn look_for_values(files: &dyn SourceFiles, full: &str, relative: &str, depth: usize, found: &mut Vec<String>) -> Result<(), RenderError> {
+fn look_for_values(
+    files: &dyn SourceFiles,
+    full: &str,
+    relative: &str,
+    depth: usize,
+    found: &mut Vec<String>,
+) -> Result<(), RenderError> {
     if depth > MAX_DEPTH {
-        return Err(RenderError::OverBudget { what: format!("the folder depth at {full:?}"), limit: MAX_DEPTH as u64 });
+        return Err(RenderError::OverBudget {
+            what: format!("the folder depth at {full:?}"),
+            limit: MAX_DEPTH as u64,
+        });
     }
     for entry in files.list(full)?.unwrap_or_default() {
         let relative = join(relative, &entry.name);
         if entry.kind == FileKind::Dir {
             look_for_values(files, &join(full, &entry.name), &relative, depth + 1, found)?;
         } else {
-            let extension = entry.name.rsplit_once('.').map_or(String::new(), |(_, e)| e.to_ascii_lowercase());
+            let extension = entry
+                .name
+                .rsplit_once('.')
+                .map_or(String::new(), |(_, e)| e.to_ascii_lowercase());
             if entry.name.contains("values") && matches!(extension.as_str(), "yaml" | "yml") {
                 found.push(relative);
             }
@@ -93,14 +142,24 @@ fn flatten(value: &Value, name: &str, into: &mut BTreeMap<String, String>) {
     match value {
         Value::Object(map) => {
             for (key, value) in map {
-                let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+                let name = if name.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{name}.{key}")
+                };
                 flatten(value, &name, into);
             }
         }
-        Value::Array(items) => items.iter().enumerate().for_each(|(i, item)| flatten(item, &format!("{name}[{i}]"), into)),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .for_each(|(i, item)| flatten(item, &format!("{name}[{i}]"), into)),
         Value::Null => drop(into.insert(name.to_owned(), "<nil>".to_owned())),
         Value::Bool(b) => drop(into.insert(name.to_owned(), b.to_string())),
-        Value::Number(n) => drop(into.insert(name.to_owned(), n.as_f64().map_or_else(|| n.to_string(), text::float))),
+        Value::Number(n) => drop(into.insert(
+            name.to_owned(),
+            n.as_f64().map_or_else(|| n.to_string(), text::float),
+        )),
         Value::String(s) => drop(into.insert(name.to_owned(), s.clone())),
     }
 }
@@ -114,7 +173,10 @@ mod tests {
     #[test]
     fn what_can_be_set_is_told() {
         let files = MemoryFiles::new([
-            ("app/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+            (
+                "app/Chart.yaml",
+                "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+            ),
             (
                 "app/values.yaml",
                 "image:\n  tag: \"1\"\nports: [80, {name: x}]\nbig: 1000000000000000000000000\nempty: {}\nnone: null\nlast: yes\n",
@@ -123,19 +185,61 @@ mod tests {
             ("app/charts/sub/values.yml", "a: 1\n"),
             ("app/templates/values.txt", ""),
         ]);
-        let helm = ApplicationSourceHelm { value_files: vec!["values-prod.yaml".into(), "missing.yaml".into()], ..Default::default() };
-        let source = ApplicationSource { path: "app".into(), helm: Some(helm.into()), ..Default::default() };
-        let params = RenderParams { source, ..RenderParams::default() };
-        let found = details(&SourceSet::new(&files), &params).expect("details").helm.expect("a chart");
-        assert_eq!(found.value_files, ["charts/sub/values.yml", "values-prod.yaml", "values.yaml"]);
-        let parameters: Vec<String> = found.parameters.iter().map(|(k, v)| format!("{k}={v}")).collect();
-        assert_eq!(parameters, ["big=1e+24", "image.tag=2", "last=true", "none=<nil>", "ports[0]=80", "ports[1].name=x"]);
+        let helm = ApplicationSourceHelm {
+            value_files: vec!["values-prod.yaml".into(), "missing.yaml".into()],
+            ..Default::default()
+        };
+        let source = ApplicationSource {
+            path: "app".into(),
+            helm: Some(helm.into()),
+            ..Default::default()
+        };
+        let params = RenderParams {
+            source,
+            ..RenderParams::default()
+        };
+        let found = details(&SourceSet::new(&files), &params)
+            .expect("details")
+            .helm
+            .expect("a chart");
+        assert_eq!(
+            found.value_files,
+            ["charts/sub/values.yml", "values-prod.yaml", "values.yaml"]
+        );
+        let parameters: Vec<String> = found
+            .parameters
+            .iter()
+            .map(|(k, v)| format!("{k}={v}"))
+            .collect();
+        assert_eq!(
+            parameters,
+            [
+                "big=1e+24",
+                "image.tag=2",
+                "last=true",
+                "none=<nil>",
+                "ports[0]=80",
+                "ports[1].name=x"
+            ]
+        );
     }
 
     #[test]
     fn what_is_no_chart_has_only_a_type() {
         let files = MemoryFiles::new([("app/a.yaml", "")]);
-        let params = RenderParams { source: ApplicationSource { path: "app".into(), ..Default::default() }, ..RenderParams::default() };
-        assert_eq!(details(&SourceSet::new(&files), &params), Ok(Details { kind: SourceKind::Directory, helm: None }));
+        let params = RenderParams {
+            source: ApplicationSource {
+                path: "app".into(),
+                ..Default::default()
+            },
+            ..RenderParams::default()
+        };
+        assert_eq!(
+            details(&SourceSet::new(&files), &params),
+            Ok(Details {
+                kind: SourceKind::Directory,
+                helm: None
+            })
+        );
     }
 }

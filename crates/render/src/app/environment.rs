@@ -12,7 +12,12 @@ pub struct Environment(BTreeMap<&'static str, String>);
 
 impl Environment {
     pub fn new(app: &AppFacts, source: &ApplicationSource) -> Self {
-        let short = |length: usize| app.revision.get(..length).unwrap_or(&app.revision).to_owned();
+        let short = |length: usize| {
+            app.revision
+                .get(..length)
+                .unwrap_or(&app.revision)
+                .to_owned()
+        };
         Self(BTreeMap::from([
             ("ARGOCD_APP_NAME", app.name.clone()),
             ("ARGOCD_APP_NAMESPACE", app.namespace.clone()),
@@ -22,7 +27,10 @@ impl Environment {
             ("ARGOCD_APP_REVISION_SHORT_8", short(8)),
             ("ARGOCD_APP_SOURCE_REPO_URL", source.repo_url.clone()),
             ("ARGOCD_APP_SOURCE_PATH", source.path.clone()),
-            ("ARGOCD_APP_SOURCE_TARGET_REVISION", source.target_revision.clone()),
+            (
+                "ARGOCD_APP_SOURCE_TARGET_REVISION",
+                source.target_revision.clone(),
+            ),
         ]))
     }
 
@@ -59,7 +67,9 @@ fn variable(text: &str) -> (&str, usize) {
     match text.chars().next() {
         Some(c) if special(c) => (&text[..1], 1),
         _ => {
-            let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
+            let end = text
+                .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                .unwrap_or(text.len());
             (&text[..end], end)
         }
     }
@@ -72,12 +82,25 @@ mod tests {
     /// What `os.Expand` of Go 1.26 makes of them.
     #[test]
     fn texts_are_expanded_as_go_does() {
-        let app = AppFacts { name: "web".into(), revision: "0123456789abcdef".into(), ..AppFacts::default() };
-        let environment = Environment::new(&app, &ApplicationSource { path: "apps/web".into(), ..ApplicationSource::default() });
+        let app = AppFacts {
+            name: "web".into(),
+            revision: "0123456789abcdef".into(),
+            ..AppFacts::default()
+        };
+        let environment = Environment::new(
+            &app,
+            &ApplicationSource {
+                path: "apps/web".into(),
+                ..ApplicationSource::default()
+            },
+        );
         for (text, want) in [
             ("$ARGOCD_APP_NAME", "web"),
             ("a-${ARGOCD_APP_NAME}-b", "a-web-b"),
-            ("$ARGOCD_APP_REVISION_SHORT/$ARGOCD_APP_REVISION_SHORT_8", "0123456/01234567"),
+            (
+                "$ARGOCD_APP_REVISION_SHORT/$ARGOCD_APP_REVISION_SHORT_8",
+                "0123456/01234567",
+            ),
             ("${ARGOCD_APP_SOURCE_PATH}x", "apps/webx"),
             ("$ARGOCD_APP_NAMEx", ""),
             ("$$ARGOCD_APP_NAME", "$ARGOCD_APP_NAME"),

@@ -13,7 +13,10 @@ pub use chart::{Charts, HelmOptions};
 pub use details::{Details, HelmDetails, details};
 pub use environment::Environment;
 
-use crate::{DirectoryOptions, ExplicitKind, FileKind, RenderError, SourceFiles, SourceKind, detect, files::clean_app_path};
+use crate::{
+    DirectoryOptions, ExplicitKind, FileKind, RenderError, SourceFiles, SourceKind, detect,
+    files::clean_app_path,
+};
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::source::ApplicationSource;
 
@@ -29,7 +32,11 @@ pub struct SourceSet<'a> {
 
 impl<'a> SourceSet<'a> {
     pub fn new(files: &'a dyn SourceFiles) -> Self {
-        Self { files, refs: BTreeMap::new(), several: false }
+        Self {
+            files,
+            refs: BTreeMap::new(),
+            several: false,
+        }
     }
 }
 
@@ -100,15 +107,24 @@ pub fn prepare(sources: &SourceSet<'_>, params: &RenderParams) -> Result<Prepare
         SourceKind::Directory => Tool::Directory(directory_options(&source, &params.surroundings)),
         SourceKind::Helm => Tool::Helm(Box::new(chart::options(sources, &source, params)?)),
         kind => {
-            let shown = if source.path.is_empty() { "." } else { &source.path };
-            return Err(RenderError::Unsupported(format!("{shown}: {kind} sources are")));
+            let shown = if source.path.is_empty() {
+                "."
+            } else {
+                &source.path
+            };
+            return Err(RenderError::Unsupported(format!(
+                "{shown}: {kind} sources are"
+            )));
         }
     };
     Ok(Prepared { folder, tool })
 }
 
 /// The folder, the source with its overrides, and its type.
-fn recognise(files: &dyn SourceFiles, params: &RenderParams) -> Result<(String, ApplicationSource, SourceKind), RenderError> {
+fn recognise(
+    files: &dyn SourceFiles,
+    params: &RenderParams,
+) -> Result<(String, ApplicationSource, SourceKind), RenderError> {
     let path = params.folder.as_ref().unwrap_or(&params.source.path);
     let folder = clean_app_path(path)?;
     match files.kind(&folder)? {
@@ -125,12 +141,21 @@ fn recognise(files: &dyn SourceFiles, params: &RenderParams) -> Result<(String, 
     };
     let kind = detect(files, &folder, Some(explicit))?;
     let off = params.surroundings.switched_off.contains(&kind);
-    Ok((folder, source, if off { SourceKind::Directory } else { kind }))
+    Ok((
+        folder,
+        source,
+        if off { SourceKind::Directory } else { kind },
+    ))
 }
 
 fn directory_options(source: &ApplicationSource, surroundings: &Surroundings) -> DirectoryOptions {
     let skip_jsonnet = surroundings.switched_off.contains(&SourceKind::Directory);
-    let Some(d) = &source.directory else { return DirectoryOptions { skip_jsonnet, ..DirectoryOptions::default() } };
+    let Some(d) = &source.directory else {
+        return DirectoryOptions {
+            skip_jsonnet,
+            ..DirectoryOptions::default()
+        };
+    };
     DirectoryOptions {
         skip_jsonnet,
         recurse: d.recurse,

@@ -9,17 +9,27 @@ use tiphys_gocompat::yaml::{self, Duplicates};
 
 /// Such a file is a few lines.
 fn limits() -> yaml::Limits {
-    yaml::Limits { bytes: 1 << 20, ..Default::default() }
+    yaml::Limits {
+        bytes: 1 << 20,
+        ..Default::default()
+    }
 }
 
 /// The source with both files laid over it. Where it comes from stays as the Application says.
-pub fn merge(files: &dyn SourceFiles, folder: &str, source: &ApplicationSource, app: &str) -> Result<ApplicationSource, RenderError> {
+pub fn merge(
+    files: &dyn SourceFiles,
+    folder: &str,
+    source: &ApplicationSource,
+    app: &str,
+) -> Result<ApplicationSource, RenderError> {
     let mut merged = source.clone();
     let of_app = (!app.is_empty()).then(|| format!(".argocd-source-{app}.yaml"));
     for name in [".argocd-source.yaml".to_owned()].into_iter().chain(of_app) {
         if let Some(text) = files.read(&join(folder, &name))? {
             let failed = |why: String| {
-                RenderError::Source(format!("error getting app source type: error while parsing source parameters: {name}: {why}"))
+                RenderError::Source(format!(
+                    "error getting app source type: error while parsing source parameters: {name}: {why}"
+                ))
             };
             merged = overlay(&merged, &text).map_err(failed)?;
         }
@@ -32,10 +42,15 @@ pub fn merge(files: &dyn SourceFiles, folder: &str, source: &ApplicationSource, 
 }
 
 fn overlay(source: &ApplicationSource, text: &[u8]) -> Result<ApplicationSource, String> {
-    let patch = yaml::parse_document(text, &limits(), Duplicates::LastWins).map_err(|e| e.to_string())?;
+    let patch =
+        yaml::parse_document(text, &limits(), Duplicates::LastWins).map_err(|e| e.to_string())?;
     let base = serde_json::to_value(source).map_err(|e| e.to_string())?;
     // An empty file says nothing.
-    let merged = if patch.is_null() { base } else { json_merge::apply(&base, &patch).map_err(|e| e.to_string())? };
+    let merged = if patch.is_null() {
+        base
+    } else {
+        json_merge::apply(&base, &patch).map_err(|e| e.to_string())?
+    };
     serde_json::from_value(merged).map_err(|e| e.to_string())
 }
 
@@ -46,22 +61,54 @@ mod tests {
     use tiphys_api::source::{ApplicationSourceHelm, HelmParameter};
 
     fn merged(files: &[(&str, &str)]) -> Result<ApplicationSource, String> {
-        let parameter = |name: &str, value: &str| HelmParameter { name: name.into(), value: value.into(), force_string: false };
-        let helm = ApplicationSourceHelm { release_name: "r".into(), parameters: vec![parameter("a", "1")], ..Default::default() };
-        let source = ApplicationSource { path: "app".into(), repo_url: "u".into(), helm: Some(helm.into()), ..Default::default() };
-        merge(&MemoryFiles::new(files.iter().copied()), "app", &source, "web").map_err(|e| e.to_string())
+        let parameter = |name: &str, value: &str| HelmParameter {
+            name: name.into(),
+            value: value.into(),
+            force_string: false,
+        };
+        let helm = ApplicationSourceHelm {
+            release_name: "r".into(),
+            parameters: vec![parameter("a", "1")],
+            ..Default::default()
+        };
+        let source = ApplicationSource {
+            path: "app".into(),
+            repo_url: "u".into(),
+            helm: Some(helm.into()),
+            ..Default::default()
+        };
+        merge(
+            &MemoryFiles::new(files.iter().copied()),
+            "app",
+            &source,
+            "web",
+        )
+        .map_err(|e| e.to_string())
     }
 
     #[test]
     fn the_applications_own_file_comes_last() {
         let general = "helm:\n  parameters:\n  - {name: a, value: \"2\"}\n  releaseName: general\npath: elsewhere\nrepoURL: evil\n";
         let own = "helm:\n  releaseName: own\n";
-        let found =
-            merged(&[("app/.argocd-source.yaml", general), ("app/.argocd-source-web.yaml", own), ("app/.argocd-source-x.yaml", "a: [")])
-                .expect("merged");
+        let found = merged(&[
+            ("app/.argocd-source.yaml", general),
+            ("app/.argocd-source-web.yaml", own),
+            ("app/.argocd-source-x.yaml", "a: ["),
+        ])
+        .expect("merged");
         let helm = found.helm.expect("still there");
-        assert_eq!((helm.release_name.as_str(), helm.parameters[0].value.as_str()), ("own", "2"));
-        assert_eq!((found.path.as_str(), found.repo_url.as_str()), ("app", "u"), "where it comes from is not theirs to say");
+        assert_eq!(
+            (
+                helm.release_name.as_str(),
+                helm.parameters[0].value.as_str()
+            ),
+            ("own", "2")
+        );
+        assert_eq!(
+            (found.path.as_str(), found.repo_url.as_str()),
+            ("app", "u"),
+            "where it comes from is not theirs to say"
+        );
     }
 
     #[test]

@@ -25,25 +25,43 @@ pub struct Named {
 
 impl Named {
     /// `$name/path` is a file of another source if there is one of that name. With several sources a name that nobody has is an error.
-    pub fn new(raw: &str, environment: &Environment, sources: &SourceSet<'_>) -> Result<Self, RenderError> {
-        let name = raw.strip_prefix('$').map(|rest| rest.split('/').next().unwrap_or(rest));
+    pub fn new(
+        raw: &str,
+        environment: &Environment,
+        sources: &SourceSet<'_>,
+    ) -> Result<Self, RenderError> {
+        let name = raw
+            .strip_prefix('$')
+            .map(|rest| rest.split('/').next().unwrap_or(rest));
         if let Some(name) = name {
             if sources.refs.contains_key(name) {
                 let path = environment.expand(&raw[1 + name.len()..]);
-                return Ok(Self { raw: raw.to_owned(), reference: Some(name.to_owned()), path });
+                return Ok(Self {
+                    raw: raw.to_owned(),
+                    reference: Some(name.to_owned()),
+                    path,
+                });
             }
             if sources.several {
                 return Err(unknown(name, sources));
             }
         }
-        Ok(Self { raw: raw.to_owned(), reference: None, path: environment.expand(raw) })
+        Ok(Self {
+            raw: raw.to_owned(),
+            reference: None,
+            path: environment.expand(raw),
+        })
     }
 
     /// The files it is in.
     pub fn files<'a>(&self, sources: &SourceSet<'a>) -> Result<&'a dyn SourceFiles, RenderError> {
         match &self.reference {
             None => Ok(sources.files),
-            Some(name) => sources.refs.get(name).copied().ok_or_else(|| unknown(name, sources)),
+            Some(name) => sources
+                .refs
+                .get(name)
+                .copied()
+                .ok_or_else(|| unknown(name, sources)),
         }
     }
 
@@ -51,11 +69,18 @@ impl Named {
     pub fn place(&self, folder: &str, schemes: &[String]) -> Result<String, String> {
         if let Some(scheme) = scheme(&self.path) {
             if schemes.iter().any(|s| s.eq_ignore_ascii_case(&scheme)) {
-                return Err(format!("{}: values files from URLs are not supported yet; put the file into the repository", self.path));
+                return Err(format!(
+                    "{}: values files from URLs are not supported yet; put the file into the repository",
+                    self.path
+                ));
             }
             return Err(format!("the URL scheme '{scheme}' is not allowed"));
         }
-        let from = if self.reference.is_none() && !self.path.starts_with('/') { folder } else { "" };
+        let from = if self.reference.is_none() && !self.path.starts_with('/') {
+            folder
+        } else {
+            ""
+        };
         let outside = || format!("file '{}' resolved to outside repository root", self.path);
         let mut parts: Vec<&str> = from.split('/').filter(|p| !p.is_empty()).collect();
         for part in self.path.split('/') {
@@ -68,7 +93,10 @@ impl Named {
             }
         }
         if parts.is_empty() {
-            return Err(format!("file '{}' is the root of the repository", self.path));
+            return Err(format!(
+                "file '{}' is the root of the repository",
+                self.path
+            ));
         }
         Ok(parts.join("/"))
     }
@@ -76,10 +104,15 @@ impl Named {
 
 fn unknown(name: &str, sources: &SourceSet<'_>) -> RenderError {
     if sources.refs.is_empty() {
-        return RenderError::Source(format!("source referenced \"${name}\", but no source has a 'ref' field defined"));
+        return RenderError::Source(format!(
+            "source referenced \"${name}\", but no source has a 'ref' field defined"
+        ));
     }
     let names: Vec<String> = sources.refs.keys().map(|n| format!("${n}")).collect();
-    RenderError::Source(format!("source referenced \"${name}\", which is not one of the available sources ({})", names.join(", ")))
+    RenderError::Source(format!(
+        "source referenced \"${name}\", which is not one of the available sources ({})",
+        names.join(", ")
+    ))
 }
 
 /// The scheme of a URL, as Go finds it; empty means none.
@@ -87,7 +120,8 @@ fn scheme(text: &str) -> Option<String> {
     let (scheme, _) = text.split_once(':')?;
     let mut chars = scheme.chars();
     let begins = chars.next().is_some_and(|c| c.is_ascii_alphabetic());
-    (begins && chars.all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))).then(|| scheme.to_ascii_lowercase())
+    (begins && chars.all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.')))
+        .then(|| scheme.to_ascii_lowercase())
 }
 
 /// A values file that is to be read.
@@ -105,20 +139,34 @@ pub fn resolve(
     schemes: &[String],
     ignore_missing: bool,
 ) -> Result<Vec<Place>, RenderError> {
-    let failed = |why: String| RenderError::Source(format!("error resolving helm value files: {why}"));
-    let place = |file: &Named| file.place(folder, schemes).map(|path| Place { reference: file.reference.clone(), path });
+    let failed =
+        |why: String| RenderError::Source(format!("error resolving helm value files: {why}"));
+    let place = |file: &Named| {
+        file.place(folder, schemes).map(|path| Place {
+            reference: file.reference.clone(),
+            path,
+        })
+    };
     // A file that is named stays where it is named, even when a pattern finds it earlier.
-    let explicit: BTreeSet<Place> = named.iter().filter_map(|f| place(f).ok()).filter(|p| !is_pattern(&p.path)).collect();
+    let explicit: BTreeSet<Place> = named
+        .iter()
+        .filter_map(|f| place(f).ok())
+        .filter(|p| !is_pattern(&p.path))
+        .collect();
     let mut found: Vec<Place> = Vec::new();
     for file in named {
-        let place = place(file).map_err(|e| failed(format!("error resolving value file path: {e}")))?;
+        let place =
+            place(file).map_err(|e| failed(format!("error resolving value file path: {e}")))?;
         let files = file.files(sources)?;
         let places = if is_pattern(&place.path) {
             let matches = expand(files, &place.path, &file.raw).map_err(failed)?;
             if matches.is_empty() && !ignore_missing {
                 return Err(RenderError::NoValuesFile(file.raw.clone()));
             }
-            let matches = matches.into_iter().map(|path| Place { reference: place.reference.clone(), path });
+            let matches = matches.into_iter().map(|path| Place {
+                reference: place.reference.clone(),
+                path,
+            });
             matches.filter(|p| !explicit.contains(p)).collect()
         } else {
             match files.kind(&place.path) {
@@ -140,7 +188,10 @@ pub fn resolve(
             }
         }
         if found.len() > MAX_FILES {
-            return Err(RenderError::OverBudget { what: "the number of values files".to_owned(), limit: MAX_FILES as u64 });
+            return Err(RenderError::OverBudget {
+                what: "the number of values files".to_owned(),
+                limit: MAX_FILES as u64,
+            });
         }
     }
     Ok(found)
@@ -159,14 +210,22 @@ fn expand(files: &dyn SourceFiles, pattern: &str, raw: &str) -> Result<Vec<Strin
             return Err(format!("it looks into more than {MAX_FOLDERS} folders"));
         }
         let entries = files.list(folder).map_err(|e| e.to_string())?;
-        let Some(entries) = entries else { return Ok(None) };
+        let Some(entries) = entries else {
+            return Ok(None);
+        };
         let entry = |e: crate::FileEntry| {
             let is_dir = match e.kind {
                 crate::FileKind::Dir => true,
-                crate::FileKind::Symlink => matches!(files.kind(&join(folder, &e.name)), Ok(Some(crate::FileKind::Dir))),
+                crate::FileKind::Symlink => matches!(
+                    files.kind(&join(folder, &e.name)),
+                    Ok(Some(crate::FileKind::Dir))
+                ),
                 _ => false,
             };
-            Entry { name: e.name, is_dir }
+            Entry {
+                name: e.name,
+                is_dir,
+            }
         };
         Ok(Some(entries.into_iter().map(entry).collect()))
     };
@@ -178,10 +237,14 @@ fn expand(files: &dyn SourceFiles, pattern: &str, raw: &str) -> Result<Vec<Strin
         match files.kind(path) {
             Ok(Some(_)) => {}
             Ok(None) => {
-                return Err(format!("glob pattern {raw:?}: error resolving symlink for glob match {path:?}: no such file or directory"));
+                return Err(format!(
+                    "glob pattern {raw:?}: error resolving symlink for glob match {path:?}: no such file or directory"
+                ));
             }
             Err(FileError::OutsideLink(_)) => {
-                return Err(format!("glob pattern {raw:?}: glob match {path:?} resolved to outside repository root"));
+                return Err(format!(
+                    "glob pattern {raw:?}: glob match {path:?} resolved to outside repository root"
+                ));
             }
             Err(e) => return Err(format!("glob pattern {raw:?}: {e}")),
         }
@@ -206,30 +269,78 @@ mod tests {
         let mut sources = SourceSet::new(&own);
         sources.refs.insert("vals".to_owned(), &other);
         sources.several = true;
-        let app = super::super::AppFacts { name: "prod".into(), ..Default::default() };
+        let app = super::super::AppFacts {
+            name: "prod".into(),
+            ..Default::default()
+        };
         let environment = Environment::new(&app, &Default::default());
         let schemes = ["https".to_owned()];
-        let named: Result<Vec<Named>, RenderError> = named.iter().map(|raw| Named::new(raw, &environment, &sources)).collect();
-        let places = named.and_then(|named| resolve(&sources, "apps/web", &named, &schemes, ignore_missing));
-        let shown = |p: &Place| format!("{}{}", p.reference.as_ref().map_or(String::new(), |r| format!("${r}:")), p.path);
-        places.map(|places| places.iter().map(shown).collect::<Vec<_>>().join(" ")).map_err(|e| e.to_string())
+        let named: Result<Vec<Named>, RenderError> = named
+            .iter()
+            .map(|raw| Named::new(raw, &environment, &sources))
+            .collect();
+        let places =
+            named.and_then(|named| resolve(&sources, "apps/web", &named, &schemes, ignore_missing));
+        let shown = |p: &Place| {
+            format!(
+                "{}{}",
+                p.reference
+                    .as_ref()
+                    .map_or(String::new(), |r| format!("${r}:")),
+                p.path
+            )
+        };
+        places
+            .map(|places| places.iter().map(shown).collect::<Vec<_>>().join(" "))
+            .map_err(|e| e.to_string())
     }
 
     #[test]
     fn files_are_found_in_their_order() {
         for (named, want) in [
-            (&["values-b.yaml", "values-a.yaml", "values-b.yaml"][..], "apps/web/values-b.yaml apps/web/values-a.yaml"),
-            (&["../../shared/all.yaml", "/shared/all.yaml", "env/$ARGOCD_APP_NAME.yaml"], "shared/all.yaml apps/web/env/prod.yaml"),
-            (&["values-*.yaml", "values-a.yaml"], "apps/web/values-b.yaml apps/web/values-a.yaml"),
-            (&["values-a.yaml", "values-*.yaml"], "apps/web/values-a.yaml apps/web/values-b.yaml"),
-            (&["$vals/web/prod.yaml", "$vals/web/../web/*.yaml"], "$vals:web/prod.yaml $vals:web/test.yaml"),
-            (&["$vals/web/${ARGOCD_APP_NAME}.yaml"], "$vals:web/prod.yaml"),
+            (
+                &["values-b.yaml", "values-a.yaml", "values-b.yaml"][..],
+                "apps/web/values-b.yaml apps/web/values-a.yaml",
+            ),
+            (
+                &[
+                    "../../shared/all.yaml",
+                    "/shared/all.yaml",
+                    "env/$ARGOCD_APP_NAME.yaml",
+                ],
+                "shared/all.yaml apps/web/env/prod.yaml",
+            ),
+            (
+                &["values-*.yaml", "values-a.yaml"],
+                "apps/web/values-b.yaml apps/web/values-a.yaml",
+            ),
+            (
+                &["values-a.yaml", "values-*.yaml"],
+                "apps/web/values-a.yaml apps/web/values-b.yaml",
+            ),
+            (
+                &["$vals/web/prod.yaml", "$vals/web/../web/*.yaml"],
+                "$vals:web/prod.yaml $vals:web/test.yaml",
+            ),
+            (
+                &["$vals/web/${ARGOCD_APP_NAME}.yaml"],
+                "$vals:web/prod.yaml",
+            ),
             (&["missing.yaml"], "apps/web/missing.yaml"),
         ] {
             assert_eq!(found(named, false).as_deref(), Ok(want), "{named:?}");
         }
         assert_eq!(
-            found(&["missing.yaml", "no/*.yaml", "$vals/none.yaml", "values-a.yaml"], true).as_deref(),
+            found(
+                &[
+                    "missing.yaml",
+                    "no/*.yaml",
+                    "$vals/none.yaml",
+                    "values-a.yaml"
+                ],
+                true
+            )
+            .as_deref(),
             Ok("apps/web/values-a.yaml")
         );
     }

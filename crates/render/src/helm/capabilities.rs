@@ -27,7 +27,9 @@ impl KubeVersion {
     pub fn parse(text: &str) -> Result<Self, String> {
         let body = text.trim_start();
         let body = body.strip_prefix('v').unwrap_or(body);
-        let end = body.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(body.len());
+        let end = body
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(body.len());
         let mut components = Vec::new();
         for part in body[..end].split('.') {
             // A point without a number behind it does not belong to the numbers.
@@ -46,7 +48,11 @@ impl KubeVersion {
         for (i, component) in components.into_iter().enumerate() {
             // Those behind the first may begin with one.
             if i == 0 && component.len() > 1 && component.starts_with('0') {
-                return Err(format!("illegal zero-prefixed version component {} in {}", quote(component), quote(text)));
+                return Err(format!(
+                    "illegal zero-prefixed version component {} in {}",
+                    quote(component),
+                    quote(text)
+                ));
             }
             let number: u64 = component.parse().map_err(|_| {
                 let (component, text) = (quote(component), quote(text));
@@ -55,7 +61,11 @@ impl KubeVersion {
             numbers.push(number.to_string());
         }
         Ok(Self {
-            version: if text.starts_with('v') { text.to_owned() } else { format!("v{text}") },
+            version: if text.starts_with('v') {
+                text.to_owned()
+            } else {
+                format!("v{text}")
+            },
             normalized: format!("v{}", numbers.join(".")),
             major: numbers[0].clone(),
             minor: numbers[1].clone(),
@@ -72,8 +82,16 @@ pub struct Capabilities {
 
 impl Default for Capabilities {
     fn default() -> Self {
-        let kube_version = KubeVersion { version: "v1.36.0".into(), normalized: "v1.36.0".into(), major: "1".into(), minor: "36".into() };
-        Self { kube_version, api_versions: API_VERSIONS.iter().map(|v| (*v).to_owned()).collect() }
+        let kube_version = KubeVersion {
+            version: "v1.36.0".into(),
+            normalized: "v1.36.0".into(),
+            major: "1".into(),
+            minor: "36".into(),
+        };
+        Self {
+            kube_version,
+            api_versions: API_VERSIONS.iter().map(|v| (*v).to_owned()).collect(),
+        }
     }
 }
 

@@ -20,24 +20,37 @@ const WARNINGS: [&str; 9] = [
 /// A schema that is not looked at.
 pub(super) const UNRESOLVED_URN: &str = "unresolved URN reference ignored; using permissive schema";
 /// Helm says nothing of it.
-pub(super) const FORGOTTEN_NULL: &str = "null in a chart's values does not remove the default of its subchart";
-const BOOLEAN_DRY_RUN: &str = "boolean '--dry-run=true' flag is deprecated and must be replaced with '--dry-run=client'";
+pub(super) const FORGOTTEN_NULL: &str =
+    "null in a chart's values does not remove the default of its subchart";
+const BOOLEAN_DRY_RUN: &str =
+    "boolean '--dry-run=true' flag is deprecated and must be replaced with '--dry-run=client'";
 const DRY_RUN: &str = "--dry-run is deprecated and should be replaced with '--dry-run=client'";
 
 /// What is mentioned with fields.
 const NOTES: [&str; 3] = [UNKNOWN_HOOKS, LINKED, FAILED];
 /// A link that was followed.
-pub(super) const LINKED: &str = "found symbolic link in path. Contents of linked file included and used";
+pub(super) const LINKED: &str =
+    "found symbolic link in path. Contents of linked file included and used";
 /// What `fail` says where it does not fail.
 pub(super) const FAILED: &str = "funcMap fail";
 
 /// Failures that Helm logs before it tells them as its error.
-const LOGGED: [&str; 2] = ["release name check failed", "chart dependencies processing failed"];
+const LOGGED: [&str; 2] = [
+    "release name check failed",
+    "chart dependencies processing failed",
+];
 
 /// The line that Helm's log has for a warning.
 pub fn line(warning: &str) -> String {
-    let fields = |known: &str| warning.strip_prefix(known).filter(|rest| rest.is_empty() || rest.starts_with(' '));
-    let known = |list: &'static [&'static str]| list.iter().find_map(|known| Some((quote(known), fields(known)?)));
+    let fields = |known: &str| {
+        warning
+            .strip_prefix(known)
+            .filter(|rest| rest.is_empty() || rest.starts_with(' '))
+    };
+    let known = |list: &'static [&'static str]| {
+        list.iter()
+            .find_map(|known| Some((quote(known), fields(known)?)))
+    };
     match (known(&WARNINGS), known(&NOTES)) {
         (Some((message, fields)), _) => format!("level=WARN msg={message}{fields}"),
         (None, Some((message, fields))) => format!("level=INFO msg={message}{fields}"),
@@ -47,14 +60,24 @@ pub fn line(warning: &str) -> String {
 
 /// The line that Helm's log has for what it also tells as its error, if there is one.
 pub fn failure(error: &str) -> Option<String> {
-    let (message, why) = LOGGED.iter().find_map(|known| Some((known, error.strip_prefix(*known)?.strip_prefix(": ")?)))?;
-    Some(format!("level=ERROR msg={} error={}", quote(message), text(why)))
+    let (message, why) = LOGGED
+        .iter()
+        .find_map(|known| Some((known, error.strip_prefix(*known)?.strip_prefix(": ")?)))?;
+    Some(format!(
+        "level=ERROR msg={} error={}",
+        quote(message),
+        text(why)
+    ))
 }
 
 /// A text, in quotes where Go's log would use them.
 pub(super) fn text(text: &str) -> String {
     let odd = |c: char| c.is_whitespace() || c == '"' || c == '=' || !is_print(c);
-    if text.is_empty() || text.contains(odd) { quote(text) } else { text.to_owned() }
+    if text.is_empty() || text.contains(odd) {
+        quote(text)
+    } else {
+        text.to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -63,16 +86,36 @@ mod tests {
 
     #[test]
     fn warnings_look_as_in_helms_log() {
-        assert_eq!(line("this chart is deprecated"), "level=WARN msg=\"this chart is deprecated\"");
-        assert_eq!(line("returned non-bool value path=b chart=s"), "level=WARN msg=\"returned non-bool value\" path=b chart=s");
-        assert_eq!(line("warning: skipped \"x\""), "level=INFO msg=\"warning: skipped \\\"x\\\"\"");
-        assert_eq!(line("skipping unknown hooks hookTypes=a,b"), "level=INFO msg=\"skipping unknown hooks\" hookTypes=a,b");
+        assert_eq!(
+            line("this chart is deprecated"),
+            "level=WARN msg=\"this chart is deprecated\""
+        );
+        assert_eq!(
+            line("returned non-bool value path=b chart=s"),
+            "level=WARN msg=\"returned non-bool value\" path=b chart=s"
+        );
+        assert_eq!(
+            line("warning: skipped \"x\""),
+            "level=INFO msg=\"warning: skipped \\\"x\\\"\""
+        );
+        assert_eq!(
+            line("skipping unknown hooks hookTypes=a,b"),
+            "level=INFO msg=\"skipping unknown hooks\" hookTypes=a,b"
+        );
         let link = "found symbolic link in path. Contents of linked file included and used path=/a resolved=\"/b c\"";
         let told = "level=INFO msg=\"found symbolic link in path. Contents of linked file included and used\" path=/a resolved=\"/b c\"";
         assert_eq!(line(link), told);
-        assert_eq!(line("funcMap fail message=no"), "level=INFO msg=\"funcMap fail\" message=no");
+        assert_eq!(
+            line("funcMap fail message=no"),
+            "level=INFO msg=\"funcMap fail\" message=no"
+        );
         let error = "release name check failed: release name \"A\": no";
-        assert_eq!(failure(error).as_deref(), Some("level=ERROR msg=\"release name check failed\" error=\"release name \\\"A\\\": no\""));
+        assert_eq!(
+            failure(error).as_deref(),
+            Some(
+                "level=ERROR msg=\"release name check failed\" error=\"release name \\\"A\\\": no\""
+            )
+        );
         assert_eq!(failure("library charts are not installable"), None);
     }
 }

@@ -71,8 +71,17 @@ const INSTALL_ORDER: &[&str] = &[
     "ValidatingWebhookConfiguration",
 ];
 
-const EVENTS: &[&str] =
-    &["pre-install", "post-install", "pre-delete", "post-delete", "pre-upgrade", "post-upgrade", "pre-rollback", "post-rollback", "test"];
+const EVENTS: &[&str] = &[
+    "pre-install",
+    "post-install",
+    "pre-delete",
+    "post-delete",
+    "pre-upgrade",
+    "post-upgrade",
+    "pre-rollback",
+    "post-rollback",
+    "test",
+];
 
 /// The Go type of what Helm looks at below `metadata`, which errors show.
 const METADATA: &str = "struct { Name string \"json:\\\"name\\\"\"; Annotations map[string]string \"json:\\\"annotations\\\"\" }";
@@ -90,9 +99,16 @@ impl Head {
         let said = |why: String| format!("YAML parse error on {source}: {why}");
         let unreadable = |e: yaml::YamlError| HelmError::Manifest {
             message: said(e.json_text()),
-            place: Box::new(Place { source: source.to_owned(), text: text.to_owned(), made: true, line: e.line, column: e.column }),
+            place: Box::new(Place {
+                source: source.to_owned(),
+                text: text.to_owned(),
+                made: true,
+                line: e.line,
+                column: e.column,
+            }),
         };
-        let document = yaml::parse_document(text, limits, Duplicates::LastWins).map_err(unreadable)?;
+        let document =
+            yaml::parse_document(text, limits, Duplicates::LastWins).map_err(unreadable)?;
         let mut head = Self::default();
         Decoder::run("util.SimpleHead", &document, |d, key, value| match key {
             "apiversion" => d.text("apiVersion", value, &mut String::new()),
@@ -114,7 +130,12 @@ impl Head {
 
     fn listed(&self, annotation: &str) -> Vec<String> {
         let words = self.annotations.get(annotation);
-        words.map_or_else(Vec::new, |words| words.split(',').map(|word| word.trim().to_lowercase()).collect())
+        words.map_or_else(Vec::new, |words| {
+            words
+                .split(',')
+                .map(|word| word.trim().to_lowercase())
+                .collect()
+        })
     }
 }
 
@@ -129,7 +150,11 @@ pub(super) fn sort(
 ) -> Result<(Vec<Manifest>, Vec<Hook>), HelmError> {
     let (mut manifests, mut hooks) = (Vec::new(), Vec::new());
     for (source, content) in files {
-        if source.rsplit('/').next().is_some_and(|base| base.starts_with('_')) {
+        if source
+            .rsplit('/')
+            .next()
+            .is_some_and(|base| base.starts_with('_'))
+        {
             continue;
         }
         for text in split(content) {
@@ -142,7 +167,11 @@ pub(super) fn sort(
                     None => warnings.push(unknown),
                 }
             } else {
-                manifests.push(Manifest { source, text, kind: head.kind });
+                manifests.push(Manifest {
+                    source,
+                    text,
+                    kind: head.kind,
+                });
             }
         }
     }
@@ -154,13 +183,30 @@ pub(super) fn sort(
 /// A hook; nothing when it is for an event that nobody knows.
 fn hook(source: String, text: String, head: Head) -> Option<Hook> {
     let event = |word: String| {
-        let word = if word == "test-success" { "test" } else { word.as_str() };
+        let word = if word == "test-success" {
+            "test"
+        } else {
+            word.as_str()
+        };
         EVENTS.iter().find(|event| **event == word).copied()
     };
-    let events: Option<Vec<&'static str>> = head.listed("helm.sh/hook").into_iter().map(event).collect();
-    let weight = head.annotations.get("helm.sh/hook-weight").and_then(|w| w.parse().ok()).unwrap_or_default();
+    let events: Option<Vec<&'static str>> =
+        head.listed("helm.sh/hook").into_iter().map(event).collect();
+    let weight = head
+        .annotations
+        .get("helm.sh/hook-weight")
+        .and_then(|w| w.parse().ok())
+        .unwrap_or_default();
     let delete_policies = head.listed("helm.sh/hook-delete-policy");
-    Some(Hook { source, text, events: events?, weight, delete_policies, kind: head.kind, name: head.name })
+    Some(Hook {
+        source,
+        text,
+        events: events?,
+        weight,
+        delete_policies,
+        kind: head.kind,
+        name: head.name,
+    })
 }
 
 fn rank(kind: &str) -> (usize, &str) {
@@ -177,10 +223,16 @@ pub(super) fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut line_start = true;
     let documents = std::iter::from_fn(move || {
         let text = rest?;
-        let at = if line_start && text.starts_with("---") { Some(0) } else { text.find("\n---").map(|at| at + 1) };
+        let at = if line_start && text.starts_with("---") {
+            Some(0)
+        } else {
+            text.find("\n---").map(|at| at + 1)
+        };
         rest = at.map(|at| text[at + 3..].trim_start_matches([' ', '\t']));
         line_start = false;
         Some(at.map_or(text, |at| &text[..at]))
     });
-    documents.filter(|document| !document.trim().is_empty()).map(str::trim_start)
+    documents
+        .filter(|document| !document.trim().is_empty())
+        .map(str::trim_start)
 }

@@ -17,7 +17,10 @@ pub use capabilities::{Capabilities, HELM_VERSION, KubeVersion};
 pub use engine::{LooseTemplate, render_templates};
 pub use manifests::{Hook, Manifest};
 pub use release::{Release, check_name, release_name};
-pub use render::{ParsedChart, PrintOptions, RenderOptions, RenderedChart, check_installable, document, render_chart};
+pub use render::{
+    ParsedChart, PrintOptions, RenderOptions, RenderedChart, check_installable, document,
+    render_chart,
+};
 pub use tiphys_gocompat::{sprig::Sources, template::Deadline};
 
 use crate::FileError;
@@ -44,10 +47,25 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        let yaml = yaml::Limits { bytes: 5 << 20, ..Default::default() };
+        let yaml = yaml::Limits {
+            bytes: 5 << 20,
+            ..Default::default()
+        };
         // The largest charts that are known take a million steps and a tenth of the rest, besides two million for each RSA key.
-        let templates = tiphys_gocompat::template::Limits { steps: 100_000_000, output: 64 << 20, memory: 128 << 20 };
-        Self { bytes: 100 << 20, file_bytes: 5 << 20, files: 20_000, depth: 50, nodes: 20_000_000, yaml, templates }
+        let templates = tiphys_gocompat::template::Limits {
+            steps: 100_000_000,
+            output: 64 << 20,
+            memory: 128 << 20,
+        };
+        Self {
+            bytes: 100 << 20,
+            file_bytes: 5 << 20,
+            files: 20_000,
+            depth: 50,
+            nodes: 20_000_000,
+            yaml,
+            templates,
+        }
     }
 }
 
@@ -69,8 +87,17 @@ impl Place {
     pub fn broken(source: &str, text: &[u8], made: bool, limits: &Limits) -> Option<Box<Self>> {
         let first = yaml::parse_document(text, &limits.yaml, Duplicates::LastWins).err();
         let error = first.or_else(|| yaml::parse_documents(text, &limits.yaml).err())?;
-        let (source, text) = (source.to_owned(), String::from_utf8_lossy(text).into_owned());
-        Some(Box::new(Self { source, text, made, line: error.line, column: error.column }))
+        let (source, text) = (
+            source.to_owned(),
+            String::from_utf8_lossy(text).into_owned(),
+        );
+        Some(Box::new(Self {
+            source,
+            text,
+            made,
+            line: error.line,
+            column: error.column,
+        }))
     }
 }
 
@@ -104,12 +131,18 @@ impl HelmError {
     }
 
     pub(crate) fn over(what: impl Into<String>, limit: impl TryInto<u64>) -> Self {
-        Self::OverBudget { what: what.into(), limit: limit.try_into().unwrap_or(u64::MAX) }
+        Self::OverBudget {
+            what: what.into(),
+            limit: limit.try_into().unwrap_or(u64::MAX),
+        }
     }
 
     /// Whether Helm had begun to render when it failed; then its messages say how to see what there is.
     pub fn while_rendering(&self) -> bool {
-        matches!(self, Self::Template(_) | Self::Manifest { .. } | Self::Limit(_))
+        matches!(
+            self,
+            Self::Template(_) | Self::Manifest { .. } | Self::Limit(_)
+        )
     }
 
     /// The same with what was done in front.
@@ -117,9 +150,15 @@ impl HelmError {
         match self {
             Self::Chart(message) => Self::Chart(format!("{prefix}: {message}")),
             Self::Template(message) => Self::Template(format!("{prefix}: {message}")),
-            Self::Manifest { message, place } => Self::Manifest { message: format!("{prefix}: {message}"), place },
+            Self::Manifest { message, place } => Self::Manifest {
+                message: format!("{prefix}: {message}"),
+                place,
+            },
             Self::Limit(message) => Self::Limit(format!("{prefix}: {message}")),
-            Self::OverBudget { what, limit } => Self::OverBudget { what: format!("{prefix}: {what}"), limit },
+            Self::OverBudget { what, limit } => Self::OverBudget {
+                what: format!("{prefix}: {what}"),
+                limit,
+            },
             Self::File(e) => Self::File(e),
         }
     }

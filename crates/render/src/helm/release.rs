@@ -5,7 +5,9 @@
 use super::HelmError;
 use std::sync::Arc;
 use tiphys_gocompat::sprig::{self, Sources};
-use tiphys_gocompat::template::{Budget, Functions, MissingKey, Options, TemplateSet, Value, execute};
+use tiphys_gocompat::template::{
+    Budget, Functions, MissingKey, Options, TemplateSet, Value, execute,
+};
 use tiphys_gocompat::text::quote;
 
 const LONGEST_NAME: usize = 53;
@@ -21,7 +23,12 @@ pub struct Release {
 
 impl Default for Release {
     fn default() -> Self {
-        Self { name: "release-name".into(), namespace: "default".into(), is_upgrade: false, revision: 1 }
+        Self {
+            name: "release-name".into(),
+            namespace: "default".into(),
+            is_upgrade: false,
+            revision: 1,
+        }
     }
 }
 
@@ -31,7 +38,10 @@ impl Release {
             Ok(()) => return Ok(()),
             Err(why) => why,
         };
-        Err(HelmError::chart(format!("release name check failed: release name {}: {why}", quote(&self.name))))
+        Err(HelmError::chart(format!(
+            "release name check failed: release name {}: {why}",
+            quote(&self.name)
+        )))
     }
 }
 
@@ -43,7 +53,9 @@ pub fn check_name(name: &str) -> Result<(), &'static str> {
     let label = |label: &str| {
         let edge = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
         let bytes = label.as_bytes();
-        bytes.first().copied().is_some_and(edge) && bytes.last().copied().is_some_and(edge) && bytes.iter().all(|b| edge(*b) || *b == b'-')
+        bytes.first().copied().is_some_and(edge)
+            && bytes.last().copied().is_some_and(edge)
+            && bytes.iter().all(|b| edge(*b) || *b == b'-')
     };
     if name.len() <= LONGEST_NAME && name.split('.').all(label) {
         return Ok(());
@@ -62,7 +74,11 @@ pub fn release_name(template: &str, mut sources: Sources) -> Result<String, Helm
     let mut set = TemplateSet::new(NAME, Arc::new(functions));
     set.parse(NAME, template.as_bytes()).map_err(failed)?;
     let budget = Budget::new(Default::default());
-    let options = Options { missing_key: MissingKey::Invalid, budget: &budget, host: &mut sources };
+    let options = Options {
+        missing_key: MissingKey::Invalid,
+        budget: &budget,
+        host: &mut sources,
+    };
     let mut out = Vec::new();
     execute(&Arc::new(set), NAME, Value::Nil, options, &mut out).map_err(failed)?;
     Ok(String::from_utf8_lossy(&out).into_owned())

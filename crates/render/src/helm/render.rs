@@ -95,7 +95,12 @@ pub struct PrintOptions {
 }
 
 /// Renders a chart once.
-pub fn render_chart(chart: Chart, user: &Values, options: &RenderOptions, limits: &Limits) -> Result<RenderedChart, HelmError> {
+pub fn render_chart(
+    chart: Chart,
+    user: &Values,
+    options: &RenderOptions,
+    limits: &Limits,
+) -> Result<RenderedChart, HelmError> {
     ParsedChart::new(chart).render(user, options, limits)
 }
 
@@ -108,9 +113,15 @@ pub fn check_installable(chart: &Chart) -> Result<(), HelmError> {
         _ => return Err(HelmError::chart("unsupported chart version")),
     }
     if !matches!(chart.metadata.kind.as_str(), "" | "application") {
-        return Err(HelmError::chart(format!("{} charts are not installable", chart.metadata.kind)));
+        return Err(HelmError::chart(format!(
+            "{} charts are not installable",
+            chart.metadata.kind
+        )));
     }
-    let missing: Vec<String> = values::missing_dependencies(chart).into_iter().map(|d| d.name).collect();
+    let missing: Vec<String> = values::missing_dependencies(chart)
+        .into_iter()
+        .map(|d| d.name)
+        .collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -123,7 +134,11 @@ pub fn check_installable(chart: &Chart) -> Result<(), HelmError> {
 
 impl ParsedChart {
     pub fn new(chart: Chart) -> Self {
-        Self { chart, templates: ParsedTemplates::default(), prepared: Mutex::default() }
+        Self {
+            chart,
+            templates: ParsedTemplates::default(),
+            prepared: Mutex::default(),
+        }
     }
 
     pub fn chart(&self) -> &Chart {
@@ -131,10 +146,18 @@ impl ParsedChart {
     }
 
     /// Renders the chart with the user's values.
-    pub fn render(&self, user: &Values, options: &RenderOptions, limits: &Limits) -> Result<RenderedChart, HelmError> {
+    pub fn render(
+        &self,
+        user: &Values,
+        options: &RenderOptions,
+        limits: &Limits,
+    ) -> Result<RenderedChart, HelmError> {
         let mut warnings = Vec::new();
         let rendered = self.render_telling(user, options, limits, &mut warnings)?;
-        Ok(RenderedChart { warnings, ..rendered })
+        Ok(RenderedChart {
+            warnings,
+            ..rendered
+        })
     }
 
     /// The same; what Helm warns of is in `warnings`, also when it fails in the end.
@@ -158,19 +181,40 @@ impl ParsedChart {
             warnings.extend_from_slice(prepared.agreed.get_or_init(|| told));
         }
         check_kube_version(chart, options)?;
-        let (mut files, more) = self.templates.render(chart, values, options, &limits.templates)?;
+        let (mut files, more) = self
+            .templates
+            .render(chart, values, options, &limits.templates)?;
         warnings.extend(more);
         let notes = notes(chart, &mut files);
         let (manifests, hooks) = manifests::sort(&files, &limits.yaml, warnings)?;
-        let crds = chart.crds().into_iter().map(|(path, file)| (path, file.clone())).collect();
-        Ok(RenderedChart { manifests, hooks, crds, notes, warnings: Vec::new() })
+        let crds = chart
+            .crds()
+            .into_iter()
+            .map(|(path, file)| (path, file.clone()))
+            .collect();
+        Ok(RenderedChart {
+            manifests,
+            hooks,
+            crds,
+            notes,
+            warnings: Vec::new(),
+        })
     }
 }
 
 impl ParsedChart {
-    fn prepared(&self, user: &Values, limits: &Limits, warnings: &mut Vec<String>) -> Result<Arc<Prepared>, HelmError> {
+    fn prepared(
+        &self,
+        user: &Values,
+        limits: &Limits,
+        warnings: &mut Vec<String>,
+    ) -> Result<Arc<Prepared>, HelmError> {
         let text = serde_json::to_string(user).expect("values have text for keys");
-        let known = self.prepared.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = self
+            .prepared
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         if let Some(known) = known.filter(|known| known.user == text && known.limits == *limits) {
             warnings.extend_from_slice(&known.warnings);
             return Ok(known);
@@ -183,27 +227,45 @@ impl ParsedChart {
         warnings.extend(more);
         warnings.extend(values::forgotten_nulls(&chart, user));
         let warnings = warnings[before..].to_vec();
-        let made = Arc::new(Prepared { user: text, limits: *limits, chart, values, warnings, agreed: OnceLock::new() });
+        let made = Arc::new(Prepared {
+            user: text,
+            limits: *limits,
+            chart,
+            values,
+            warnings,
+            agreed: OnceLock::new(),
+        });
         *self.prepared.lock().unwrap_or_else(PoisonError::into_inner) = Some(made.clone());
         Ok(made)
     }
 }
 
 fn check_kube_version(chart: &Chart, options: &RenderOptions) -> Result<(), HelmError> {
-    let (wanted, there) = (&chart.metadata.kube_version, &options.capabilities.kube_version);
-    let fits = || match (Version::parse(&there.normalized), Constraints::parse(wanted)) {
+    let (wanted, there) = (
+        &chart.metadata.kube_version,
+        &options.capabilities.kube_version,
+    );
+    let fits = || match (
+        Version::parse(&there.normalized),
+        Constraints::parse(wanted),
+    ) {
         (Ok(version), Ok(constraints)) => constraints.check(&version),
         _ => false,
     };
     if wanted.is_empty() || fits() {
         return Ok(());
     }
-    Err(HelmError::template(format!("chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {}", there.version)))
+    Err(HelmError::template(format!(
+        "chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {}",
+        there.version
+    )))
 }
 
 /// Takes every NOTES.txt away and returns the chart's own.
 fn notes(chart: &Chart, files: &mut BTreeMap<String, String>) -> Option<String> {
-    let own = files.get(&format!("{}/templates/{NOTES}", chart.name())).cloned();
+    let own = files
+        .get(&format!("{}/templates/{NOTES}", chart.name()))
+        .cloned();
     files.retain(|name, _| !name.ends_with(NOTES));
     own
 }
@@ -212,19 +274,30 @@ impl RenderedChart {
     /// The hooks that are wanted: all, all but tests, or none.
     pub fn shown_hooks(&self, options: &PrintOptions) -> impl Iterator<Item = &Hook> {
         let (no_hooks, skip_tests) = (options.no_hooks, options.skip_tests);
-        self.hooks.iter().filter(move |hook| !(no_hooks || (skip_tests && hook.events.contains(&"test"))))
+        self.hooks
+            .iter()
+            .filter(move |hook| !(no_hooks || (skip_tests && hook.events.contains(&"test"))))
     }
 
     /// The text that `helm template` prints.
     pub fn print(&self, options: &PrintOptions) -> Result<String, HelmError> {
         let mut text = String::new();
         if options.include_crds {
-            self.crds.iter().for_each(|(path, file)| text.push_str(&document(path, &String::from_utf8_lossy(&file.data))));
+            self.crds.iter().for_each(|(path, file)| {
+                text.push_str(&document(path, &String::from_utf8_lossy(&file.data)))
+            });
         }
-        self.manifests.iter().for_each(|m| text.push_str(&document(&m.source, &m.text)));
+        self.manifests
+            .iter()
+            .for_each(|m| text.push_str(&document(&m.source, &m.text)));
         let mut text = format!("{}\n", text.trim());
-        self.shown_hooks(options).for_each(|hook| text.push_str(&document(&hook.source, &hook.text)));
-        if options.show_only.is_empty() { Ok(text) } else { only(&text, &options.show_only) }
+        self.shown_hooks(options)
+            .for_each(|hook| text.push_str(&document(&hook.source, &hook.text)));
+        if options.show_only.is_empty() {
+            Ok(text)
+        } else {
+            only(&text, &options.show_only)
+        }
     }
 }
 
@@ -238,10 +311,15 @@ fn only(text: &str, patterns: &[String]) -> Result<String, HelmError> {
     let mut out = String::new();
     for pattern in patterns {
         let mut found = manifests::split(text)
-            .filter(|document| template_of(document).is_some_and(|name| path_match::matches(pattern, name).unwrap_or(false)))
+            .filter(|document| {
+                template_of(document)
+                    .is_some_and(|name| path_match::matches(pattern, name).unwrap_or(false))
+            })
             .peekable();
         if found.peek().is_none() {
-            return Err(HelmError::chart(format!("could not find template {pattern} in chart")));
+            return Err(HelmError::chart(format!(
+                "could not find template {pattern} in chart"
+            )));
         }
         found.for_each(|document| out.push_str(&format!("---\n{document}\n")));
     }

@@ -54,10 +54,17 @@ enum Want<'a> {
 
 impl Remote<'_> {
     /// The refs of the remote. `copy` is the folder of the bare copy, made when it is missing.
-    pub fn list_refs(&self, copy: &Path, stop: &Arc<AtomicBool>) -> Result<Vec<Reference>, RepoError> {
+    pub fn list_refs(
+        &self,
+        copy: &Path,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Vec<Reference>, RepoError> {
         let store = open_or_init(copy, &self.location.shown(), self.limits)?;
         let refs = self.connected(&store, &[], stop, |connection, _| {
-            let options = ref_map::Options { prefix_from_spec_as_filter_on_remote: false, ..Default::default() };
+            let options = ref_map::Options {
+                prefix_from_spec_as_filter_on_remote: false,
+                ..Default::default()
+            };
             Ok(connection.ref_map(Discard, options)?.0.remote_refs)
         })?;
         if refs.len() as u64 > self.limits.refs {
@@ -67,7 +74,13 @@ impl Remote<'_> {
     }
 
     /// Brings a commit into the copy: by its SHA, else by a ref that points to it, else with everything there is.
-    pub fn fetch(&self, copy: &Path, sha: &str, refs: &[Reference], stop: &Arc<AtomicBool>) -> Result<(), RepoError> {
+    pub fn fetch(
+        &self,
+        copy: &Path,
+        sha: &str,
+        refs: &[Reference],
+        stop: &Arc<AtomicBool>,
+    ) -> Result<(), RepoError> {
         let store = open_or_init(copy, &self.location.shown(), self.limits)?;
         let full = sha.len() == 40;
         let sha = sha.to_ascii_lowercase();
@@ -83,7 +96,10 @@ impl Remote<'_> {
                 ) => return Err(e),
                 _ => {}
             }
-            if let Some(named) = refs.iter().find(|r| r.sha == sha && r.name.starts_with("refs/")) {
+            if let Some(named) = refs
+                .iter()
+                .find(|r| r.sha == sha && r.name.starts_with("refs/"))
+            {
                 self.fetch_want(&store, &Want::Ref(&named.name), stop)?;
                 if store.commit(&sha)?.is_some() {
                     return Ok(());
@@ -93,19 +109,34 @@ impl Remote<'_> {
         self.fetch_want(&store, &Want::Everything, stop)
     }
 
-    fn fetch_want(&self, store: &Store, want: &Want<'_>, stop: &Arc<AtomicBool>) -> Result<(), RepoError> {
+    fn fetch_want(
+        &self,
+        store: &Store,
+        want: &Want<'_>,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<(), RepoError> {
         let (specs, shallow) = match want {
-            Want::Commit(sha) => (vec![format!("+{sha}:refs/tiphys/{sha}")], Shallow::DepthAtRemote(NonZeroU32::MIN)),
-            Want::Ref(name) => (vec![format!("+{name}:refs/tiphys/by-ref")], Shallow::DepthAtRemote(NonZeroU32::MIN)),
+            Want::Commit(sha) => (
+                vec![format!("+{sha}:refs/tiphys/{sha}")],
+                Shallow::DepthAtRemote(NonZeroU32::MIN),
+            ),
+            Want::Ref(name) => (
+                vec![format!("+{name}:refs/tiphys/by-ref")],
+                Shallow::DepthAtRemote(NonZeroU32::MIN),
+            ),
             Want::Everything => {
-                let specs = ["heads", "tags"].map(|kind| format!("+refs/{kind}/*:refs/tiphys/{kind}/*"));
+                let specs =
+                    ["heads", "tags"].map(|kind| format!("+refs/{kind}/*:refs/tiphys/{kind}/*"));
                 (specs.to_vec(), Shallow::undo())
             }
         };
         self.connected(store, &specs, stop, |connection, guard| {
             let fetch = connection.prepare_fetch(Discard, ref_map::Options::default())?;
             guard.expect_pack();
-            fetch.with_shallow(shallow).receive(Watch::new(guard), guard.stop()).map(|_| ())
+            fetch
+                .with_shallow(shallow)
+                .receive(Watch::new(guard), guard.stop())
+                .map(|_| ())
         })
     }
 
@@ -115,7 +146,10 @@ impl Remote<'_> {
         store: &Store,
         specs: &[String],
         stop: &Arc<AtomicBool>,
-        work: impl FnOnce(gix::remote::Connection<'_, '_, '_, Box<dyn Transport + Send>>, &Arc<Guard>) -> gix::Result<T>,
+        work: impl FnOnce(
+            gix::remote::Connection<'_, '_, '_, Box<dyn Transport + Send>>,
+            &Arc<Guard>,
+        ) -> gix::Result<T>,
     ) -> Result<T, RepoError> {
         let repo = store.local();
         let shown = self.location.shown();
@@ -126,19 +160,43 @@ impl Remote<'_> {
         let guard = Guard::new(self.limits, stop);
         let outcome = (|| {
             let url = gix::url::parse(shown.as_str())?;
-            let remote = repo.remote_at_without_url_rewrite(url.clone())?.with_fetch_tags(Tags::None);
-            let remote = remote.with_refspecs(specs.iter().map(String::as_str), Direction::Fetch)?;
-            let ssh = ssh.as_ref().map(|files| files.options(self.ssh_program)).unwrap_or_default();
+            let remote = repo
+                .remote_at_without_url_rewrite(url.clone())?
+                .with_fetch_tags(Tags::None);
+            let remote =
+                remote.with_refspecs(specs.iter().map(String::as_str), Direction::Fetch)?;
+            let ssh = ssh
+                .as_ref()
+                .map(|files| files.options(self.ssh_program))
+                .unwrap_or_default();
             let transport: Box<dyn Transport + Send> = match self.location {
-                Location::Http { .. } => Box::new(connect_http(CountedHttp::new(&guard), url, Protocol::V2, false)),
+                Location::Http { .. } => Box::new(connect_http(
+                    CountedHttp::new(&guard),
+                    url,
+                    Protocol::V2,
+                    false,
+                )),
                 _ => {
-                    let inner = connect::connect(url, connect::Options { version: Protocol::V2, ssh, trace: false })?;
-                    Box::new(CountedTransport { inner, guard: Arc::clone(&guard) })
+                    let inner = connect::connect(
+                        url,
+                        connect::Options {
+                            version: Protocol::V2,
+                            ssh,
+                            trace: false,
+                        },
+                    )?;
+                    Box::new(CountedTransport {
+                        inner,
+                        guard: Arc::clone(&guard),
+                    })
                 }
             };
-            let connection = remote.to_connection_with_transport(transport).with_credentials(|action| Ok(self.credentials(action)));
+            let connection = remote
+                .to_connection_with_transport(transport)
+                .with_credentials(|action| Ok(self.credentials(action)));
             let connection = match self.location {
-                Location::Http { .. } => connection.with_transport_options(Box::new(http::options(self.access, self.timeout))),
+                Location::Http { .. } => connection
+                    .with_transport_options(Box::new(http::options(self.access, self.timeout))),
                 _ => connection,
             };
             work(connection, &guard)
@@ -152,10 +210,20 @@ impl Remote<'_> {
 
     /// Username and password for the host they belong to, and for no other: a redirect gets none.
     fn credentials(&self, action: Action) -> Option<Outcome> {
-        let Action::Get(context) = action else { return None };
-        let Location::Http { origin, .. } = self.location else { return None };
-        let asked = context.url.as_ref().map(ToString::to_string).unwrap_or_default();
-        let same_host = asked.strip_prefix(origin.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let Action::Get(context) = action else {
+            return None;
+        };
+        let Location::Http { origin, .. } = self.location else {
+            return None;
+        };
+        let asked = context
+            .url
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let same_host = asked
+            .strip_prefix(origin.as_str())
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         if !same_host || (self.access.username.is_empty() && self.access.password.is_empty()) {
             return None;
         }
@@ -164,12 +232,18 @@ impl Remote<'_> {
             password: self.access.password.expose().to_owned(),
             oauth_refresh_token: None,
         };
-        Some(Outcome { identity, next: context.into() })
+        Some(Outcome {
+            identity,
+            next: context.into(),
+        })
     }
 
     fn has_credentials(&self) -> bool {
         let a = self.access;
-        !a.username.is_empty() || !a.password.is_empty() || !a.bearer_token.is_empty() || !a.ssh_private_key.is_empty()
+        !a.username.is_empty()
+            || !a.password.is_empty()
+            || !a.bearer_token.is_empty()
+            || !a.ssh_private_key.is_empty()
     }
 
     /// Sorts an error by what the user has to do.
@@ -177,44 +251,96 @@ impl Remote<'_> {
         let url = self.location.shown();
         let message = text(e);
         let has = |words: &[&str]| words.iter().any(|w| message.contains(w));
-        let io = |kind| e.iter_errors().any(|c| c.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == kind));
-        let network = || e.iter_errors().filter_map(|c| c.downcast_ref::<reqwest::Error>());
+        let io = |kind| {
+            e.iter_errors().any(|c| {
+                c.downcast_ref::<std::io::Error>()
+                    .is_some_and(|e| e.kind() == kind)
+            })
+        };
+        let network = || {
+            e.iter_errors()
+                .filter_map(|c| c.downcast_ref::<reqwest::Error>())
+        };
         if network().any(reqwest::Error::is_timeout) || io(std::io::ErrorKind::TimedOut) {
-            return RepoError::Timeout { url, seconds: self.timeout.as_secs() };
+            return RepoError::Timeout {
+                url,
+                seconds: self.timeout.as_secs(),
+            };
         }
-        if has(&["HTTP status 404", "HTTP status 410", "does not appear to be a git repository", "epository not found"]) {
+        if has(&[
+            "HTTP status 404",
+            "HTTP status 410",
+            "does not appear to be a git repository",
+            "epository not found",
+        ]) {
             return RepoError::NotFound { url };
         }
         let refused = io(std::io::ErrorKind::PermissionDenied)
             || e.is_unauthenticated()
-            || has(&["HTTP status 401", "HTTP status 403", "ermission denied (", "No credentials were returned", "obtain credentials"]);
+            || has(&[
+                "HTTP status 401",
+                "HTTP status 403",
+                "ermission denied (",
+                "No credentials were returned",
+                "obtain credentials",
+            ]);
         if refused {
-            let hint = if self.has_credentials() { "" } else { " (none are configured)" };
+            let hint = if self.has_credentials() {
+                ""
+            } else {
+                " (none are configured)"
+            };
             return RepoError::AuthFailed { url, hint };
         }
         if has(&["ost key verification failed"]) {
             return RepoError::Unreachable {
                 url,
-                reason: "host key verification failed: add the host's key to the known hosts".to_owned(),
+                reason: "host key verification failed: add the host's key to the known hosts"
+                    .to_owned(),
             };
         }
-        RepoError::Unreachable { url, reason: message }
+        RepoError::Unreachable {
+            url,
+            reason: message,
+        }
     }
 }
 
 fn reference(r: &Ref) -> Option<Reference> {
     let new = |name: &BString, id: &ObjectId, target: Option<&BString>| {
-        Some(Reference { name: name.to_string(), sha: id.to_string(), target: target.map(ToString::to_string) })
+        Some(Reference {
+            name: name.to_string(),
+            sha: id.to_string(),
+            target: target.map(ToString::to_string),
+        })
     };
     match r {
-        Ref::Direct { full_ref_name, object } | Ref::Peeled { full_ref_name, object, .. } => new(full_ref_name, object, None),
-        Ref::Symbolic { full_ref_name, target, object, .. } => new(full_ref_name, object, Some(target)),
+        Ref::Direct {
+            full_ref_name,
+            object,
+        }
+        | Ref::Peeled {
+            full_ref_name,
+            object,
+            ..
+        } => new(full_ref_name, object, None),
+        Ref::Symbolic {
+            full_ref_name,
+            target,
+            object,
+            ..
+        } => new(full_ref_name, object, Some(target)),
         Ref::Unborn { .. } => None,
     }
 }
 
 /// Files that a killed process may have left and that would block every later fetch.
-const LOCKS: &[&str] = &["shallow.lock", "packed-refs.lock", "HEAD.lock", "config.lock"];
+const LOCKS: &[&str] = &[
+    "shallow.lock",
+    "packed-refs.lock",
+    "HEAD.lock",
+    "config.lock",
+];
 
 /// Opens the bare copy; makes it when it is missing or cannot be opened.
 pub(crate) fn open_or_init(path: &Path, url: &str, limits: GitLimits) -> Result<Store, RepoError> {
@@ -222,7 +348,8 @@ pub(crate) fn open_or_init(path: &Path, url: &str, limits: GitLimits) -> Result<
         if let Ok(store) = Store::open(path, url, limits) {
             return Ok(store);
         }
-        std::fs::remove_dir_all(path).map_err(|e| RepoError::Internal(format!("cannot remove {}: {e}", path.display())))?;
+        std::fs::remove_dir_all(path)
+            .map_err(|e| RepoError::Internal(format!("cannot remove {}: {e}", path.display())))?;
     }
     super::init_bare(path)?;
     Store::open(path, url, limits)

@@ -15,14 +15,24 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 pub(super) fn options(access: &RepoAccess, timeout: Duration) -> http::Options {
     let mut extra_headers = Vec::new();
     if !access.bearer_token.is_empty() {
-        extra_headers.push(format!("Authorization: Bearer {}", one_line(access.bearer_token.expose())));
-    } else if access.url.starts_with("http://") && !(access.username.is_empty() && access.password.is_empty()) {
+        extra_headers.push(format!(
+            "Authorization: Bearer {}",
+            one_line(access.bearer_token.expose())
+        ));
+    } else if access.url.starts_with("http://")
+        && !(access.username.is_empty() && access.password.is_empty())
+    {
         let pair = STANDARD.encode(format!("{}:{}", access.username, access.password.expose()));
         extra_headers.push(format!("Authorization: Basic {pair}"));
     }
     let access = access.clone();
-    let configure = move |builder: reqwest::blocking::ClientBuilder| client(&access, timeout, builder).map_err(gix::Error::from_error);
-    let backend = http::reqwest::Options { configure_client: Some(Box::new(configure)), configure_request: None };
+    let configure = move |builder: reqwest::blocking::ClientBuilder| {
+        client(&access, timeout, builder).map_err(gix::Error::from_error)
+    };
+    let backend = http::reqwest::Options {
+        configure_client: Some(Box::new(configure)),
+        configure_request: None,
+    };
     http::Options {
         extra_headers,
         follow_redirects: FollowRedirects::Initial,
@@ -42,10 +52,16 @@ fn client(
 ) -> reqwest::Result<reqwest::blocking::ClientBuilder> {
     let mut builder = builder.connect_timeout(CONNECT_TIMEOUT).timeout(timeout);
     if !access.ca_data.is_empty() {
-        builder = builder.tls_certs_merge(reqwest::Certificate::from_pem_bundle(access.ca_data.as_bytes())?);
+        builder = builder.tls_certs_merge(reqwest::Certificate::from_pem_bundle(
+            access.ca_data.as_bytes(),
+        )?);
     }
     if !access.tls_client_cert.is_empty() {
-        let pem = format!("{}\n{}", access.tls_client_cert, access.tls_client_key.expose());
+        let pem = format!(
+            "{}\n{}",
+            access.tls_client_cert,
+            access.tls_client_key.expose()
+        );
         builder = builder.identity(reqwest::Identity::from_pem(pem.as_bytes())?);
     }
     if access.insecure {

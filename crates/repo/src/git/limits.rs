@@ -11,7 +11,8 @@ use gix::{
         client::{
             self, Account, MessageKind, TransportWithoutIO, WriteMode,
             blocking_io::{
-                ExtendedBufRead, HandleProgress, ReadlineBufRead, RequestWriter, SetServiceResponse, Transport,
+                ExtendedBufRead, HandleProgress, ReadlineBufRead, RequestWriter,
+                SetServiceResponse, Transport,
                 http::{GetResponse, Http, PostBodyDataKind, PostResponse, reqwest::Remote},
             },
         },
@@ -118,16 +119,27 @@ impl GitLimits {
 
     /// The refusal of a repository.
     pub fn exceeded(&self, limit: GitLimit, url: impl Into<String>) -> RepoError {
-        RepoError::OverLimit { url: url.into(), excess: self.text(limit) }
+        RepoError::OverLimit {
+            url: url.into(),
+            excess: self.text(limit),
+        }
     }
 
     pub(super) fn text(&self, limit: GitLimit) -> String {
-        format!("more than {} {} (raise the limit with {})", self.of(limit), limit.what(), limit.flag())
+        format!(
+            "more than {} {} (raise the limit with {})",
+            self.of(limit),
+            limit.what(),
+            limit.flag()
+        )
     }
 
     /// For gix, which checks the size before it makes room for an object. Each thread that reads a pack may hold some of them.
     pub(super) fn config(&self) -> [String; 2] {
-        [format!("gitoxide.objects.allocLimit={}", self.object_bytes), "pack.threads=2".to_owned()]
+        [
+            format!("gitoxide.objects.allocLimit={}", self.object_bytes),
+            "pack.threads=2".to_owned(),
+        ]
     }
 }
 
@@ -182,7 +194,10 @@ impl Guard {
     fn check(&self) -> io::Result<()> {
         match self.exceeded() {
             Some(limit) => Err(io::Error::other(self.limits.text(limit))),
-            None if self.stop.load(Ordering::Relaxed) => Err(io::Error::new(io::ErrorKind::TimedOut, "the contact took too long")),
+            None if self.stop.load(Ordering::Relaxed) => Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "the contact took too long",
+            )),
             None => Ok(()),
         }
     }
@@ -280,11 +295,17 @@ pub(super) struct CountedHttp {
 
 impl CountedHttp {
     pub fn new(guard: &Arc<Guard>) -> Self {
-        Self { inner: Remote::default(), guard: Arc::clone(guard) }
+        Self {
+            inner: Remote::default(),
+            guard: Arc::clone(guard),
+        }
     }
 
     fn counted<R>(&self, inner: R) -> Counted<R> {
-        Counted { inner, guard: Arc::clone(&self.guard) }
+        Counted {
+            inner,
+            guard: Arc::clone(&self.guard),
+        }
     }
 }
 
@@ -300,7 +321,10 @@ impl Http for CountedHttp {
         headers: impl IntoIterator<Item = impl AsRef<str>>,
     ) -> gix::Result<GetResponse<Self::Headers, Self::ResponseBody>> {
         let response = self.inner.get(url, base_url, headers)?;
-        Ok(GetResponse { headers: self.counted(response.headers), body: self.counted(response.body) })
+        Ok(GetResponse {
+            headers: self.counted(response.headers),
+            body: self.counted(response.body),
+        })
     }
 
     fn post(
@@ -312,7 +336,11 @@ impl Http for CountedHttp {
     ) -> gix::Result<PostResponse<Self::Headers, Self::ResponseBody, Self::PostBody>> {
         let response = self.inner.post(url, base_url, headers, body)?;
         let (headers, body) = (self.counted(response.headers), self.counted(response.body));
-        Ok(PostResponse { post_body: response.post_body, headers, body })
+        Ok(PostResponse {
+            post_body: response.post_body,
+            headers,
+            body,
+        })
     }
 
     fn configure(&mut self, config: &dyn Any) -> gix::Result {
@@ -360,14 +388,30 @@ impl Transport for CountedTransport {
     ) -> Result<SetServiceResponse<'_>, client::Error> {
         let guard = Arc::clone(&self.guard);
         let response = self.inner.handshake(service, extra_parameters)?;
-        let refs = response.refs.map(|inner| Box::new(Counted { inner, guard }) as Box<dyn ReadlineBufRead>);
+        let refs = response
+            .refs
+            .map(|inner| Box::new(Counted { inner, guard }) as Box<dyn ReadlineBufRead>);
         Ok(SetServiceResponse { refs, ..response })
     }
 
-    fn request(&mut self, write_mode: WriteMode, on_into_read: MessageKind, trace: bool) -> Result<RequestWriter<'_>, client::Error> {
+    fn request(
+        &mut self,
+        write_mode: WriteMode,
+        on_into_read: MessageKind,
+        trace: bool,
+    ) -> Result<RequestWriter<'_>, client::Error> {
         let guard = Arc::clone(&self.guard);
-        let (writer, inner) = self.inner.request(write_mode, on_into_read, trace)?.into_parts();
-        Ok(RequestWriter::new_from_bufread(writer, Box::new(Counted { inner, guard }), write_mode, on_into_read, trace))
+        let (writer, inner) = self
+            .inner
+            .request(write_mode, on_into_read, trace)?
+            .into_parts();
+        Ok(RequestWriter::new_from_bufread(
+            writer,
+            Box::new(Counted { inner, guard }),
+            write_mode,
+            on_into_read,
+            trace,
+        ))
     }
 }
 
@@ -388,7 +432,11 @@ impl Watch {
     }
 
     fn part(guard: &Arc<Guard>, id: Id) -> Self {
-        Self { guard: Arc::clone(guard), id, step: StepShared::default() }
+        Self {
+            guard: Arc::clone(guard),
+            id,
+            step: StepShared::default(),
+        }
     }
 }
 
@@ -404,7 +452,9 @@ impl Count for Watch {
     fn inc_by(&self, step: Step) {
         let count = self.step.fetch_add(step, Ordering::Relaxed) + step;
         if self.id == COUNTS_OBJECTS {
-            self.guard.complete.store(self.guard.read.load(Ordering::Relaxed), Ordering::Relaxed);
+            self.guard
+                .complete
+                .store(self.guard.read.load(Ordering::Relaxed), Ordering::Relaxed);
             if count as u64 > self.guard.limits.objects {
                 self.guard.refuse(GitLimit::Objects);
             }
@@ -419,7 +469,9 @@ impl Count for Watch {
 impl Progress for Watch {
     fn init(&mut self, max: Option<Step>, _: Option<Unit>) {
         // The pack says first how many it has.
-        if self.id == COUNTS_OBJECTS && max.is_some_and(|max| max as u64 > self.guard.limits.objects) {
+        if self.id == COUNTS_OBJECTS
+            && max.is_some_and(|max| max as u64 > self.guard.limits.objects)
+        {
             self.guard.refuse(GitLimit::Objects);
         }
     }

@@ -41,7 +41,9 @@ pub(crate) struct Store {
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Store").field("url", &self.url).finish_non_exhaustive()
+        f.debug_struct("Store")
+            .field("url", &self.url)
+            .finish_non_exhaustive()
     }
 }
 
@@ -56,13 +58,24 @@ impl Store {
     /// Opens a repository (bare or not) without reading any configuration but its own, and without its hooks.
     pub fn open(path: &Path, url: &str, limits: GitLimits) -> Result<Self, RepoError> {
         if !path.exists() {
-            return Err(RepoError::NotFound { url: url.to_owned() });
+            return Err(RepoError::NotFound {
+                url: url.to_owned(),
+            });
         }
         let repo = gix::open::Options::isolated()
             .config_overrides(limits.config())
             .open(path)
-            .map_err(|e| RepoError::Corrupt { url: url.to_owned(), reason: format!("not a git repository: {}", error::text(&e)) })?;
-        Ok(Self { repo: Arc::new(repo), url: url.into(), trees: tree::no_trees(), limits, last: Arc::default() })
+            .map_err(|e| RepoError::Corrupt {
+                url: url.to_owned(),
+                reason: format!("not a git repository: {}", error::text(&e)),
+            })?;
+        Ok(Self {
+            repo: Arc::new(repo),
+            url: url.into(),
+            trees: tree::no_trees(),
+            limits,
+            last: Arc::default(),
+        })
     }
 
     pub(super) fn local(&self) -> gix::Repository {
@@ -75,7 +88,10 @@ impl Store {
         if e.is_resource_exhausted() {
             return self.limits.exceeded(GitLimit::Object, &*self.url);
         }
-        RepoError::Corrupt { url: self.url.to_string(), reason: error::text(e) }
+        RepoError::Corrupt {
+            url: self.url.to_string(),
+            reason: error::text(e),
+        }
     }
 
     /// A commit by its full SHA, when it was the last one that somebody asked for.
@@ -96,7 +112,9 @@ impl Store {
     pub fn commit(&self, sha: &str) -> Result<Option<CommitId>, RepoError> {
         let repo = self.local();
         let object = if sha.len() == 40 {
-            let Ok(id) = gix::ObjectId::from_hex(sha.to_ascii_lowercase().as_bytes()) else { return Ok(None) };
+            let Ok(id) = gix::ObjectId::from_hex(sha.to_ascii_lowercase().as_bytes()) else {
+                return Ok(None);
+            };
             repo.try_find_object(id).map_err(|e| self.corrupt(&e))?
         } else {
             match gix::hash::Prefix::from_hex(&sha.to_ascii_lowercase()) {
@@ -104,30 +122,57 @@ impl Store {
                 Ok(prefix) => match repo.objects.lookup_prefix(prefix, None) {
                     Ok(Some(Ok(id))) => repo.try_find_object(id).map_err(|e| self.corrupt(&e))?,
                     Ok(Some(Err(()))) => {
-                        return Err(RepoError::RevisionNotFound { revision: format!("{sha} (it is ambiguous)") });
+                        return Err(RepoError::RevisionNotFound {
+                            revision: format!("{sha} (it is ambiguous)"),
+                        });
                     }
                     Ok(None) => None,
-                    Err(e) => return Err(RepoError::Corrupt { url: self.url.to_string(), reason: e.to_string() }),
+                    Err(e) => {
+                        return Err(RepoError::Corrupt {
+                            url: self.url.to_string(),
+                            reason: e.to_string(),
+                        });
+                    }
                 },
             }
         };
-        let Some(object) = object else { return Ok(None) };
-        let commit = object.peel_to_commit().map_err(|_| RepoError::RevisionNotFound { revision: format!("{sha} (not a commit)") })?;
+        let Some(object) = object else {
+            return Ok(None);
+        };
+        let commit = object
+            .peel_to_commit()
+            .map_err(|_| RepoError::RevisionNotFound {
+                revision: format!("{sha} (not a commit)"),
+            })?;
         let tree = commit.tree_id().map_err(|e| self.corrupt(&e))?.detach();
-        let found = CommitId { commit: commit.id, tree };
+        let found = CommitId {
+            commit: commit.id,
+            tree,
+        };
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
         Ok(Some(found))
     }
 
     /// Author, date and message of a commit that is here. Tags come from the caller, who knows the remote's refs.
-    pub fn metadata(&self, id: gix::ObjectId, tags: Vec<String>) -> Result<RevisionMetadata, RepoError> {
+    pub fn metadata(
+        &self,
+        id: gix::ObjectId,
+        tags: Vec<String>,
+    ) -> Result<RevisionMetadata, RepoError> {
         let repo = self.local();
         let commit = repo.find_commit(id).map_err(|e| self.corrupt(&e))?;
         let author = commit.author().map_err(|e| self.corrupt(&e))?;
-        let date = author.time().ok().map(|t| tiphys_api::meta::Time { seconds: t.seconds, nanos: 0 });
+        let date = author.time().ok().map(|t| tiphys_api::meta::Time {
+            seconds: t.seconds,
+            nanos: 0,
+        });
         let message = commit.message_raw().map_err(|e| self.corrupt(&e))?;
         Ok(RevisionMetadata {
-            author: format!("{} <{}>", author.name.to_str_lossy(), author.email.to_str_lossy()),
+            author: format!(
+                "{} <{}>",
+                author.name.to_str_lossy(),
+                author.email.to_str_lossy()
+            ),
             date,
             tags,
             message: message.to_str_lossy().trim().to_owned(),

@@ -25,23 +25,41 @@ impl Store {
         let platform = repo.references().map_err(|e| self.corrupt(&e))?;
         for reference in platform.all().map_err(|e| self.corrupt(&e))? {
             // A ref that cannot be read or leads nowhere is as good as absent, as for `git ls-remote`.
-            let Ok(mut reference) = reference else { continue };
+            let Ok(mut reference) = reference else {
+                continue;
+            };
             let name = reference.name().as_bstr().to_string();
             // Only a tag may be an object that stands for a commit.
             let sha = match reference.target().try_id() {
-                Some(id) if !name.starts_with("refs/tags/") && repo.has_object(id) => id.to_string(),
+                Some(id) if !name.starts_with("refs/tags/") && repo.has_object(id) => {
+                    id.to_string()
+                }
                 _ => match reference.peel_to_id() {
                     Ok(id) => id.to_string(),
                     Err(_) => continue,
                 },
             };
-            out.push(Reference { name, sha, target: None });
+            out.push(Reference {
+                name,
+                sha,
+                target: None,
+            });
         }
         let head = repo.head().map_err(|e| self.corrupt(&e))?;
         let target = head.referent_name().map(|n| n.as_bstr().to_string());
-        let known = target.as_ref().and_then(|target| out.iter().find(|r| r.name == *target)).map(|r| r.sha.clone());
+        let known = target
+            .as_ref()
+            .and_then(|target| out.iter().find(|r| r.name == *target))
+            .map(|r| r.sha.clone());
         if let Some(sha) = known.or_else(|| repo.head_id().ok().map(|id| id.to_string())) {
-            out.insert(0, Reference { name: "HEAD".to_owned(), sha, target });
+            out.insert(
+                0,
+                Reference {
+                    name: "HEAD".to_owned(),
+                    sha,
+                    target,
+                },
+            );
         }
         Ok(out)
     }
@@ -51,7 +69,10 @@ impl Store {
     pub fn last_of(&self, revision: &str) -> Option<String> {
         let packed = self.repo.refs.cached_packed_buffer().ok()?;
         let target = |name: &str| self.target(name, packed.as_ref().map(|buffer| &***buffer));
-        let mut found = candidates(revision).into_iter().find_map(|name| target(&name).transpose())?.ok()?;
+        let mut found = candidates(revision)
+            .into_iter()
+            .find_map(|name| target(&name).transpose())?
+            .ok()?;
         for _ in 0..MAX_STEPS {
             match found {
                 Target::Object(id) => return self.last_is(id).then(|| id.to_string()),
@@ -62,17 +83,32 @@ impl Store {
     }
 
     /// What the ref of exactly this name says; `None`: there is none. (`try_find` would look in nine places for one that is not there.)
-    fn target(&self, name: &str, packed: Option<&packed::Buffer>) -> Result<Option<Target>, RepoError> {
+    fn target(
+        &self,
+        name: &str,
+        packed: Option<&packed::Buffer>,
+    ) -> Result<Option<Target>, RepoError> {
         let refs = &self.repo.refs;
-        let full = FullName::try_from(name).map_err(|e| RepoError::Internal(format!("ref {name:?}: {e}")))?;
-        let folder = if name == "HEAD" { refs.git_dir() } else { refs.common_dir_resolved() };
+        let full = FullName::try_from(name)
+            .map_err(|e| RepoError::Internal(format!("ref {name:?}: {e}")))?;
+        let folder = if name == "HEAD" {
+            refs.git_dir()
+        } else {
+            refs.common_dir_resolved()
+        };
         match first_bytes(&folder.join(name)) {
             Ok(text) => {
-                let read = loose::Reference::try_from_path(full, &text, self.repo.objects.object_hash());
-                read.map(|found| Some(found.target)).map_err(|e| self.corrupt(&e))
+                let read =
+                    loose::Reference::try_from_path(full, &text, self.repo.objects.object_hash());
+                read.map(|found| Some(found.target))
+                    .map_err(|e| self.corrupt(&e))
             }
             Err(_) => {
-                let found = packed.map(|all| all.try_find(name)).transpose().map_err(|e| self.corrupt(&e))?.flatten();
+                let found = packed
+                    .map(|all| all.try_find(name))
+                    .transpose()
+                    .map_err(|e| self.corrupt(&e))?
+                    .flatten();
                 Ok(found.map(|found| Target::Object(found.target())))
             }
         }

@@ -17,7 +17,10 @@ pub(super) struct Files {
 impl Files {
     pub fn new(access: &RepoAccess) -> Result<Self, RepoError> {
         // Made with mode 0700.
-        let dir = tempfile::Builder::new().prefix("tiphys-ssh-").tempdir().map_err(|e| failed(Path::new("a temporary folder"), &e))?;
+        let dir = tempfile::Builder::new()
+            .prefix("tiphys-ssh-")
+            .tempdir()
+            .map_err(|e| failed(Path::new("a temporary folder"), &e))?;
         let mut config = String::from(
             "BatchMode yes\nConnectTimeout 15\nServerAliveInterval 15\nServerAliveCountMax 3\nForwardAgent no\nForwardX11 no\n\
              ClearAllForwardings yes\nPermitLocalCommand no\nControlMaster no\nControlPath none\nProxyCommand none\n",
@@ -28,7 +31,11 @@ impl Files {
                 key.push('\n');
             }
             let path = private_file(dir.path(), "key", &key)?;
-            let _ = writeln!(config, "IdentitiesOnly yes\nIdentityAgent none\nIdentityFile \"{}\"", path.display());
+            let _ = writeln!(
+                config,
+                "IdentitiesOnly yes\nIdentityAgent none\nIdentityFile \"{}\"",
+                path.display()
+            );
         }
         if access.insecure || access.insecure_ignore_host_key {
             config.push_str("StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\nGlobalKnownHostsFile /dev/null\nLogLevel ERROR\n");
@@ -36,7 +43,11 @@ impl Files {
             config.push_str("StrictHostKeyChecking yes\n");
             if !access.known_hosts.is_empty() {
                 let path = private_file(dir.path(), "known_hosts", &access.known_hosts)?;
-                let _ = writeln!(config, "UserKnownHostsFile \"{}\"\nGlobalKnownHostsFile /dev/null", path.display());
+                let _ = writeln!(
+                    config,
+                    "UserKnownHostsFile \"{}\"\nGlobalKnownHostsFile /dev/null",
+                    path.display()
+                );
             }
         }
         private_file(dir.path(), "config", &config)?;
@@ -45,8 +56,18 @@ impl Files {
 
     /// Nothing of the URL or the credentials is in the command; gix adds user, host and path as arguments it has checked.
     pub fn options(&self, program: &str) -> connect::Options {
-        let config = self.dir.path().join("config").display().to_string().replace('\'', r"'\''");
-        connect::Options { command: Some(format!("{program} -F '{config}'").into()), disallow_shell: false, kind: Some(ProgramKind::Ssh) }
+        let config = self
+            .dir
+            .path()
+            .join("config")
+            .display()
+            .to_string()
+            .replace('\'', r"'\''");
+        connect::Options {
+            command: Some(format!("{program} -F '{config}'").into()),
+            disallow_shell: false,
+            kind: Some(ProgramKind::Ssh),
+        }
     }
 }
 
@@ -56,7 +77,13 @@ fn failed(path: &Path, e: &std::io::Error) -> RepoError {
 
 fn private_file(dir: &Path, name: &str, content: &str) -> Result<PathBuf, RepoError> {
     let path = dir.join(name);
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(|e| failed(&path, &e))?;
-    file.write_all(content.as_bytes()).map_err(|e| failed(&path, &e))?;
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&path)
+        .map_err(|e| failed(&path, &e))?;
+    file.write_all(content.as_bytes())
+        .map_err(|e| failed(&path, &e))?;
     Ok(path)
 }

@@ -28,9 +28,18 @@ pub(super) struct Node {
 pub(super) type Trees = moka::sync::Cache<ObjectId, Arc<[Node]>>;
 
 pub(super) fn no_trees() -> Trees {
-    let bytes = |nodes: &[Node]| 64 + nodes.iter().map(|n| size_of::<Node>() + n.name.len()).sum::<usize>();
-    let weigher = move |_: &ObjectId, nodes: &Arc<[Node]>| u32::try_from(bytes(nodes)).unwrap_or(u32::MAX);
-    moka::sync::Cache::builder().weigher(weigher).max_capacity(TREE_BYTES).build()
+    let bytes = |nodes: &[Node]| {
+        64 + nodes
+            .iter()
+            .map(|n| size_of::<Node>() + n.name.len())
+            .sum::<usize>()
+    };
+    let weigher =
+        move |_: &ObjectId, nodes: &Arc<[Node]>| u32::try_from(bytes(nodes)).unwrap_or(u32::MAX);
+    moka::sync::Cache::builder()
+        .weigher(weigher)
+        .max_capacity(TREE_BYTES)
+        .build()
 }
 
 /// Read-only files of one tree. Links are followed inside of the tree only; submodules are neither read nor entered.
@@ -61,13 +70,25 @@ pub(crate) enum Found {
 impl GitFiles {
     /// `base` is the folder whose tree the caller knows; none: everything that is looked for is noted.
     pub fn new(store: &Store, root: ObjectId, base: Option<&str>) -> Self {
-        Self { store: store.clone(), repo: OnceLock::new(), root, base: base.map(str::to_owned), noted: Mutex::default(), in_memory: false }
+        Self {
+            store: store.clone(),
+            repo: OnceLock::new(),
+            root,
+            base: base.map(str::to_owned),
+            noted: Mutex::default(),
+            in_memory: false,
+        }
     }
 
     /// Whether these are the things at these paths, as far as that is known without reading anything.
     pub fn are(store: &Store, root: ObjectId, things: &[(String, Found)]) -> bool {
-        let files = Self { in_memory: true, ..Self::new(store, root, Some("")) };
-        things.iter().all(|(path, found)| files.walk(path, &mut 0).is_ok_and(|there| there == *found))
+        let files = Self {
+            in_memory: true,
+            ..Self::new(store, root, Some(""))
+        };
+        things
+            .iter()
+            .all(|(path, found)| files.walk(path, &mut 0).is_ok_and(|there| there == *found))
     }
 
     /// What is at a path.
@@ -77,16 +98,25 @@ impl GitFiles {
 
     /// What was looked for outside of the base folder or through links, and what was there: with the folder's tree all that was seen.
     pub fn noted(&self) -> BTreeMap<String, Found> {
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.noted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Takes over what was noted of the same tree by others.
     pub fn note(&self, noted: BTreeMap<String, Found>) {
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner).extend(noted);
+        self.noted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(noted);
     }
 
     fn unreadable(path: &str, reason: impl ToString) -> FileError {
-        FileError::Unreadable { path: path.to_owned(), reason: reason.to_string() }
+        FileError::Unreadable {
+            path: path.to_owned(),
+            reason: reason.to_string(),
+        }
     }
 
     fn over(&self, path: &str, limit: GitLimit) -> FileError {
@@ -95,7 +125,11 @@ impl GitFiles {
 
     /// An error of gix. What is too large was not read.
     fn failed(&self, path: &str, e: &gix::Error) -> FileError {
-        if e.is_resource_exhausted() { self.over(path, GitLimit::Object) } else { Self::unreadable(path, super::error::text(e)) }
+        if e.is_resource_exhausted() {
+            self.over(path, GitLimit::Object)
+        } else {
+            Self::unreadable(path, super::error::text(e))
+        }
     }
 
     fn repo(&self, path: &str) -> Result<MutexGuard<'_, gix::Repository>, FileError> {
@@ -103,7 +137,8 @@ impl GitFiles {
             return Err(Self::unreadable(path, "it was not read before"));
         }
         let repo = self.repo.get_or_init(|| Mutex::new(self.store.local()));
-        repo.lock().map_err(|_| Self::unreadable(path, "an earlier read failed"))
+        repo.lock()
+            .map_err(|_| Self::unreadable(path, "an earlier read failed"))
     }
 
     pub(super) fn tree(&self, id: ObjectId, path: &str) -> Result<Arc<[Node]>, FileError> {
@@ -123,7 +158,11 @@ impl GitFiles {
             if nodes.len() as u64 >= self.store.limits.tree_entries {
                 return Err(self.over(path, GitLimit::TreeEntries));
             }
-            nodes.push(Node { name, kind: entry.mode().kind(), id: entry.object_id() });
+            nodes.push(Node {
+                name,
+                kind: entry.mode().kind(),
+                id: entry.object_id(),
+            });
         }
         nodes.sort_by(|a, b| a.name.cmp(&b.name));
         let nodes: Arc<[Node]> = nodes.into();
@@ -135,7 +174,11 @@ impl GitFiles {
         let repo = self.repo(path)?;
         let header = repo.find_header(id).map_err(|e| self.failed(path, &e))?;
         if header.size() > limit {
-            return Err(FileError::TooLarge { path: path.to_owned(), size: header.size(), limit });
+            return Err(FileError::TooLarge {
+                path: path.to_owned(),
+                size: header.size(),
+                limit,
+            });
         }
         let mut object = repo.find_object(id).map_err(|e| self.failed(path, &e))?;
         Ok(std::mem::take(&mut object.data))
@@ -145,18 +188,29 @@ impl GitFiles {
         let mut links = 0;
         let found = self.walk(path, &mut links);
         let in_base = self.base.as_ref().is_some_and(|base| {
-            base.is_empty() || path.strip_prefix(base.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            base.is_empty()
+                || path
+                    .strip_prefix(base.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         });
         if links > 0 || !in_base {
             let found = *found.as_ref().unwrap_or(&Found::Bad);
-            self.noted.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), found);
+            self.noted
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(path.to_owned(), found);
         }
         found
     }
 
     /// Walks a path from the root, following links by putting their target in front of what is left to walk.
     fn walk(&self, path: &str, links: &mut usize) -> Result<Found, FileError> {
-        let mut todo: Vec<String> = path.split('/').rev().filter(|p| !p.is_empty()).map(str::to_owned).collect();
+        let mut todo: Vec<String> = path
+            .split('/')
+            .rev()
+            .filter(|p| !p.is_empty())
+            .map(str::to_owned)
+            .collect();
         // The folders from the root to where we are, with their names.
         let mut stack: Vec<(String, ObjectId)> = Vec::new();
         while let Some(part) = todo.pop() {
@@ -172,8 +226,12 @@ impl GitFiles {
             }
             let here = stack.last().map_or(self.root, |(_, id)| *id);
             let tree = self.tree(here, path)?;
-            let Ok(index) = tree.binary_search_by(|n| (*n.name).cmp(&part)) else { return Ok(Found::Missing) };
-            let Some(node) = tree.get(index) else { return Ok(Found::Missing) };
+            let Ok(index) = tree.binary_search_by(|n| (*n.name).cmp(&part)) else {
+                return Ok(Found::Missing);
+            };
+            let Some(node) = tree.get(index) else {
+                return Ok(Found::Missing);
+            };
             match node.kind {
                 EntryKind::Tree => {
                     stack.push((part, node.id));
@@ -187,7 +245,9 @@ impl GitFiles {
                         return Err(FileError::LinkLoop(path.to_owned()));
                     }
                     let target = self.blob(node.id, path, MAX_LINK_TEXT)?;
-                    let Ok(target) = String::from_utf8(target) else { return Ok(Found::Missing) };
+                    let Ok(target) = String::from_utf8(target) else {
+                        return Ok(Found::Missing);
+                    };
                     if target.starts_with('/') || target.contains('\0') {
                         return Err(FileError::OutsideLink(path.to_owned()));
                     }
@@ -196,10 +256,20 @@ impl GitFiles {
                     }
                     todo.extend(target.split('/').rev().map(str::to_owned));
                 }
-                EntryKind::Commit => return Ok(if todo.is_empty() { Found::Other } else { Found::Missing }),
+                EntryKind::Commit => {
+                    return Ok(if todo.is_empty() {
+                        Found::Other
+                    } else {
+                        Found::Missing
+                    });
+                }
                 EntryKind::Blob | EntryKind::BlobExecutable => {
                     let only_dots = todo.iter().all(|p| p.is_empty() || p == ".");
-                    return Ok(if only_dots { Found::File(node.id) } else { Found::Missing });
+                    return Ok(if only_dots {
+                        Found::File(node.id)
+                    } else {
+                        Found::Missing
+                    });
                 }
             }
         }
@@ -208,7 +278,10 @@ impl GitFiles {
 
     fn size(&self, id: ObjectId, path: &str) -> Result<u64, FileError> {
         let repo = self.repo(path)?;
-        Ok(repo.find_header(id).map_err(|e| self.failed(path, &e))?.size())
+        Ok(repo
+            .find_header(id)
+            .map_err(|e| self.failed(path, &e))?
+            .size())
     }
 }
 
@@ -219,15 +292,21 @@ fn is_lfs_pointer(content: &[u8]) -> bool {
 
 /// Pictures and the like: charts have them beside what is rendered, and only carry them along.
 fn is_document(path: &str) -> bool {
-    const KINDS: [&str; 14] = ["png", "jpg", "jpeg", "gif", "svg", "ico", "webp", "bmp", "pdf", "mp4", "mov", "psd", "md", "drawio"];
-    path.rsplit_once('.').is_some_and(|(_, kind)| KINDS.iter().any(|known| known.eq_ignore_ascii_case(kind)))
+    const KINDS: [&str; 14] = [
+        "png", "jpg", "jpeg", "gif", "svg", "ico", "webp", "bmp", "pdf", "mp4", "mov", "psd", "md",
+        "drawio",
+    ];
+    path.rsplit_once('.')
+        .is_some_and(|(_, kind)| KINDS.iter().any(|known| known.eq_ignore_ascii_case(kind)))
 }
 
 impl SourceFiles for GitFiles {
     fn kind(&self, path: &str) -> Result<Option<FileKind>, FileError> {
         Ok(match self.find(path)? {
             Found::Dir(_) => Some(FileKind::Dir),
-            Found::File(id) => Some(FileKind::File { size: self.size(id, path)? }),
+            Found::File(id) => Some(FileKind::File {
+                size: self.size(id, path)?,
+            }),
             Found::Other => Some(FileKind::Other),
             Found::Missing | Found::Bad => None,
         })
@@ -247,7 +326,9 @@ impl SourceFiles for GitFiles {
     }
 
     fn list(&self, path: &str) -> Result<Option<Vec<FileEntry>>, FileError> {
-        let Found::Dir(id) = self.find(path)? else { return Ok(None) };
+        let Found::Dir(id) = self.find(path)? else {
+            return Ok(None);
+        };
         let tree = self.tree(id, path)?;
         let entry = |node: &Node| {
             let kind = match node.kind {
@@ -257,7 +338,10 @@ impl SourceFiles for GitFiles {
                 // The size costs a look-up in the object database; whoever needs it asks `kind`.
                 EntryKind::Blob | EntryKind::BlobExecutable => FileKind::File { size: 0 },
             };
-            FileEntry { name: node.name.to_string(), kind }
+            FileEntry {
+                name: node.name.to_string(),
+                kind,
+            }
         };
         Ok(Some(tree.iter().map(entry).collect()))
     }

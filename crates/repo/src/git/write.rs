@@ -21,12 +21,24 @@ fn failed(what: &str, e: &gix::Error) -> RepoError {
 
 /// Makes an empty bare repository whose HEAD is `main`. The folder must be empty or missing.
 pub(crate) fn init_bare(path: &Path) -> Result<Store, RepoError> {
-    std::fs::create_dir_all(path).map_err(|e| RepoError::Internal(format!("cannot create {}: {e}", path.display())))?;
+    std::fs::create_dir_all(path)
+        .map_err(|e| RepoError::Internal(format!("cannot create {}: {e}", path.display())))?;
     let options = gix::open::Options::isolated();
-    gix::ThreadSafeRepository::init_opts(path, gix::create::Kind::Bare, gix::create::Options::default(), options)
-        .map_err(|e| failed(&format!("cannot make a repository in {}", path.display()), &e))?;
-    std::fs::write(path.join("HEAD"), "ref: refs/heads/main\n")
-        .map_err(|e| RepoError::Internal(format!("cannot write {}: {e}", path.join("HEAD").display())))?;
+    gix::ThreadSafeRepository::init_opts(
+        path,
+        gix::create::Kind::Bare,
+        gix::create::Options::default(),
+        options,
+    )
+    .map_err(|e| {
+        failed(
+            &format!("cannot make a repository in {}", path.display()),
+            &e,
+        )
+    })?;
+    std::fs::write(path.join("HEAD"), "ref: refs/heads/main\n").map_err(|e| {
+        RepoError::Internal(format!("cannot write {}: {e}", path.join("HEAD").display()))
+    })?;
     Store::open(path, &path.display().to_string(), GitLimits::default())
 }
 
@@ -40,32 +52,62 @@ pub(crate) fn commit_files(
 ) -> Result<String, RepoError> {
     let repo = store.local();
     let name = format!("refs/heads/{branch}");
-    let full_name: gix::refs::FullName =
-        name.as_str().try_into().map_err(|e| RepoError::Internal(format!("{branch:?} is no branch name: {e}")))?;
-    let parent: Option<ObjectId> = match repo.try_find_reference(name.as_str()).map_err(|e| failed("reading the branch", &e))? {
-        Some(mut reference) => Some(reference.peel_to_id().map_err(|e| failed("reading the branch", &e))?.detach()),
+    let full_name: gix::refs::FullName = name
+        .as_str()
+        .try_into()
+        .map_err(|e| RepoError::Internal(format!("{branch:?} is no branch name: {e}")))?;
+    let parent: Option<ObjectId> = match repo
+        .try_find_reference(name.as_str())
+        .map_err(|e| failed("reading the branch", &e))?
+    {
+        Some(mut reference) => Some(
+            reference
+                .peel_to_id()
+                .map_err(|e| failed("reading the branch", &e))?
+                .detach(),
+        ),
         None => None,
     };
     let base = match parent {
         Some(parent) => {
-            let commit = repo.find_commit(parent).map_err(|e| failed("reading the last commit", &e))?;
-            commit.tree_id().map_err(|e| failed("reading the last commit", &e))?.detach()
+            let commit = repo
+                .find_commit(parent)
+                .map_err(|e| failed("reading the last commit", &e))?;
+            commit
+                .tree_id()
+                .map_err(|e| failed("reading the last commit", &e))?
+                .detach()
         }
-        None => repo.write_object(gix::objs::Tree::empty()).map_err(|e| failed("writing a tree", &e))?.detach(),
+        None => repo
+            .write_object(gix::objs::Tree::empty())
+            .map_err(|e| failed("writing a tree", &e))?
+            .detach(),
     };
-    let mut editor = repo.edit_tree(base).map_err(|e| failed("editing the tree", &e))?;
+    let mut editor = repo
+        .edit_tree(base)
+        .map_err(|e| failed("editing the tree", &e))?;
     for (path, content) in changes {
         let edited = match content {
             Some(content) => {
-                let blob = repo.write_blob(content).map_err(|e| failed("writing a file", &e))?.detach();
+                let blob = repo
+                    .write_blob(content)
+                    .map_err(|e| failed("writing a file", &e))?
+                    .detach();
                 editor.upsert(*path, EntryKind::Blob, blob).map(|_| ())
             }
             None => editor.remove(*path).map(|_| ()),
         };
         edited.map_err(|e| failed(&format!("changing {path}"), &e))?;
     }
-    let tree = editor.write().map_err(|e| failed("writing the tree", &e))?.detach();
-    let who = gix::actor::Signature { name: NAME.into(), email: EMAIL.into(), time: gix::date::Time::new(seconds, 0) };
+    let tree = editor
+        .write()
+        .map_err(|e| failed("writing the tree", &e))?
+        .detach();
+    let who = gix::actor::Signature {
+        name: NAME.into(),
+        email: EMAIL.into(),
+        time: gix::date::Time::new(seconds, 0),
+    };
     let commit = gix::objs::Commit {
         tree,
         parents: parent.into_iter().collect(),
@@ -75,10 +117,23 @@ pub(crate) fn commit_files(
         message: message.into(),
         extra_headers: Vec::new(),
     };
-    let id = repo.write_object(&commit).map_err(|e| failed("writing the commit", &e))?.detach();
-    let expected = parent.map_or(PreviousValue::MustNotExist, |p| PreviousValue::MustExistAndMatch(Target::Object(p)));
-    let edit =
-        RefEdit { change: Change::Update { log: LogChange::default(), expected, new: Target::Object(id) }, name: full_name, deref: false };
-    repo.edit_reference(edit).map_err(|e| failed("moving the branch", &e))?;
+    let id = repo
+        .write_object(&commit)
+        .map_err(|e| failed("writing the commit", &e))?
+        .detach();
+    let expected = parent.map_or(PreviousValue::MustNotExist, |p| {
+        PreviousValue::MustExistAndMatch(Target::Object(p))
+    });
+    let edit = RefEdit {
+        change: Change::Update {
+            log: LogChange::default(),
+            expected,
+            new: Target::Object(id),
+        },
+        name: full_name,
+        deref: false,
+    };
+    repo.edit_reference(edit)
+        .map_err(|e| failed("moving the branch", &e))?;
     Ok(id.to_string())
 }

@@ -37,9 +37,16 @@ impl Server {
     pub fn start(root: &Path, setup: Setup) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
         let port = listener.local_addr().expect("address").port();
-        let (log, stop) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
+        let (log, stop) = (
+            Arc::new(Mutex::new(Vec::new())),
+            Arc::new(AtomicBool::new(false)),
+        );
         let (config, ca) = tls();
-        let shared = Shared { root: root.to_owned(), setup: setup.clone(), log: Arc::clone(&log) };
+        let shared = Shared {
+            root: root.to_owned(),
+            setup: setup.clone(),
+            log: Arc::clone(&log),
+        };
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -50,11 +57,22 @@ impl Server {
                 std::thread::spawn(move || shared.connection(stream, config));
             }
         });
-        Self { port, tls: setup.tls, ca, log, stop, thread: Some(thread) }
+        Self {
+            port,
+            tls: setup.tls,
+            ca,
+            log,
+            stop,
+            thread: Some(thread),
+        }
     }
 
     pub fn url(&self, path: &str) -> String {
-        format!("{}://localhost:{}{path}", if self.tls { "https" } else { "http" }, self.port)
+        format!(
+            "{}://localhost:{}{path}",
+            if self.tls { "https" } else { "http" },
+            self.port
+        )
     }
 
     pub fn ca(&self) -> String {
@@ -84,12 +102,14 @@ impl Drop for Server {
 fn tls() -> (Arc<rustls::ServerConfig>, String) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("certificate");
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
-    let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
-        .expect("config");
+    let config = rustls::ServerConfig::builder_with_provider(Arc::new(
+        rustls::crypto::ring::default_provider(),
+    ))
+    .with_safe_default_protocol_versions()
+    .expect("versions")
+    .with_no_client_auth()
+    .with_single_cert(vec![made.cert.der().clone()], key)
+    .expect("config");
     (Arc::new(config), made.cert.pem())
 }
 
@@ -106,7 +126,9 @@ struct Shared {
 impl Shared {
     fn connection(&self, tcp: TcpStream, config: Arc<rustls::ServerConfig>) {
         let stream: Box<dyn Stream> = if self.setup.tls {
-            let Ok(connection) = rustls::ServerConnection::new(config) else { return };
+            let Ok(connection) = rustls::ServerConnection::new(config) else {
+                return;
+            };
             Box::new(rustls::StreamOwned::new(connection, tcp))
         } else {
             Box::new(tcp)
@@ -126,28 +148,62 @@ impl Shared {
         loop {
             let mut line = String::new();
             stream.read_line(&mut line).ok()?;
-            let Some((name, value)) = line.trim().split_once(':') else { break };
+            let Some((name, value)) = line.trim().split_once(':') else {
+                break;
+            };
             headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
-        let header = |name: &str| headers.iter().find(|(n, _)| n == name).map_or("", |(_, v)| v.as_str());
+        let header = |name: &str| {
+            headers
+                .iter()
+                .find(|(n, _)| n == name)
+                .map_or("", |(_, v)| v.as_str())
+        };
         let mut body = vec![0; header("content-length").parse().unwrap_or(0)];
         stream.read_exact(&mut body).ok()?;
         let text = String::from_utf8_lossy(&body);
-        let command = ["ls-refs", "fetch"].into_iter().find(|c| text.contains(&format!("command={c}"))).unwrap_or("");
-        let authorized = if header("authorization").is_empty() { "" } else { "authorization" };
-        self.log.lock().ok()?.push(format!("{method} {target} {command} {authorized}"));
+        let command = ["ls-refs", "fetch"]
+            .into_iter()
+            .find(|c| text.contains(&format!("command={c}")))
+            .unwrap_or("");
+        let authorized = if header("authorization").is_empty() {
+            ""
+        } else {
+            "authorization"
+        };
+        self.log
+            .lock()
+            .ok()?
+            .push(format!("{method} {target} {command} {authorized}"));
         let answer = self.answer(&method, &target, &headers, &body);
         stream.get_mut().write_all(&answer).ok()?;
         stream.get_mut().flush().ok()
     }
 
-    fn answer(&self, method: &str, target: &str, headers: &[(String, String)], body: &[u8]) -> Vec<u8> {
-        let header = |name: &str| headers.iter().find(|(n, _)| n == name).map_or("", |(_, v)| v.as_str());
+    fn answer(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[(String, String)],
+        body: &[u8],
+    ) -> Vec<u8> {
+        let header = |name: &str| {
+            headers
+                .iter()
+                .find(|(n, _)| n == name)
+                .map_or("", |(_, v)| v.as_str())
+        };
         if let Some(to) = &self.setup.redirect {
-            return format!("HTTP/1.1 302 Found\r\nLocation: {to}{target}\r\nContent-Length: 0\r\n\r\n").into_bytes();
+            return format!(
+                "HTTP/1.1 302 Found\r\nLocation: {to}{target}\r\nContent-Length: 0\r\n\r\n"
+            )
+            .into_bytes();
         }
         let wanted = match (&self.setup.user, &self.setup.token) {
-            (Some((user, password)), _) => Some(format!("Basic {}", base64(format!("{user}:{password}").as_bytes()))),
+            (Some((user, password)), _) => Some(format!(
+                "Basic {}",
+                base64(format!("{user}:{password}").as_bytes())
+            )),
             (None, Some(token)) => Some(format!("Bearer {token}")),
             (None, None) => None,
         };
@@ -167,20 +223,46 @@ impl Shared {
             .env("REQUEST_METHOD", method)
             .env("CONTENT_TYPE", header("content-type"))
             .env("CONTENT_LENGTH", body.len().to_string())
-            .env("GIT_PROTOCOL", if self.setup.old { "" } else { header("git-protocol") })
+            .env(
+                "GIT_PROTOCOL",
+                if self.setup.old {
+                    ""
+                } else {
+                    header("git-protocol")
+                },
+            )
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .expect("git http-backend");
-        child.stdin.take().expect("stdin").write_all(body).expect("the body");
+        child
+            .stdin
+            .take()
+            .expect("stdin")
+            .write_all(body)
+            .expect("the body");
         let out = child.wait_with_output().expect("output").stdout;
-        let split = out.windows(4).position(|w| w == b"\r\n\r\n").map_or(out.len(), |i| i + 4);
+        let split = out
+            .windows(4)
+            .position(|w| w == b"\r\n\r\n")
+            .map_or(out.len(), |i| i + 4);
         let (head, content) = out.split_at(split);
         let head = String::from_utf8_lossy(head);
-        let status = head.lines().find_map(|l| l.strip_prefix("Status: ")).unwrap_or("200 OK");
-        let head: String = head.lines().filter(|l| !l.is_empty() && !l.starts_with("Status: ")).map(|l| format!("{l}\r\n")).collect();
-        let mut answer = format!("HTTP/1.1 {status}\r\n{head}Content-Length: {}\r\n\r\n", content.len()).into_bytes();
+        let status = head
+            .lines()
+            .find_map(|l| l.strip_prefix("Status: "))
+            .unwrap_or("200 OK");
+        let head: String = head
+            .lines()
+            .filter(|l| !l.is_empty() && !l.starts_with("Status: "))
+            .map(|l| format!("{l}\r\n"))
+            .collect();
+        let mut answer = format!(
+            "HTTP/1.1 {status}\r\n{head}Content-Length: {}\r\n\r\n",
+            content.len()
+        )
+        .into_bytes();
         answer.extend_from_slice(content);
         answer
     }

@@ -23,7 +23,10 @@ use tiphys_cluster::{
     AppKey, AppStates, Kind, Records,
     clusters::{Clusters, LiveCluster},
     records::Impersonation,
-    request::{Call, IMPERSONATE_USER, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, encode, push_query},
+    request::{
+        Call, IMPERSONATE_USER, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, encode,
+        push_query,
+    },
 };
 use tiphys_engine::spec::{self, Destination};
 
@@ -38,30 +41,52 @@ pub struct ClusterLive {
 
 impl ClusterLive {
     pub fn new(records: Records, clusters: Clusters, states: AppStates) -> Self {
-        Self { records, clusters, states }
+        Self {
+            records,
+            clusters,
+            states,
+        }
     }
 
     async fn cluster_of(&self, app: &Application) -> Result<Arc<LiveCluster>, ApiError> {
         let opened = self.clusters.get(&self.destination(app)?).await;
-        opened.map_err(|why| ApiError::new(Code::Unavailable, why).context("error getting application cluster config"))
+        opened.map_err(|why| {
+            ApiError::new(Code::Unavailable, why)
+                .context("error getting application cluster config")
+        })
     }
 
     /// The Application's cluster, to be asked in the name that its project gives it.
     async fn hand(&self, app: &Application) -> Result<Hand, ApiError> {
         let cluster = self.cluster_of(app).await?;
         let project = spec::project_name(app);
-        let project = self.records.project(project).ok_or_else(|| ApiError::invalid(format!("there is no project {project:?}")))?;
-        let user = self.records.impersonated(app, &project, &cluster.destination.server).map_err(|e| {
-            let why = match e {
-                Impersonation::Underivable(why) => format!("error deriving service account to impersonate: {why}"),
-                missing => missing.to_string(),
-            };
-            ApiError::plain(why).context("error getting application cluster config")
-        })?;
-        Ok(Hand { cluster, user: user.map(Into::into) })
+        let project = self
+            .records
+            .project(project)
+            .ok_or_else(|| ApiError::invalid(format!("there is no project {project:?}")))?;
+        let user = self
+            .records
+            .impersonated(app, &project, &cluster.destination.server)
+            .map_err(|e| {
+                let why = match e {
+                    Impersonation::Underivable(why) => {
+                        format!("error deriving service account to impersonate: {why}")
+                    }
+                    missing => missing.to_string(),
+                };
+                ApiError::plain(why).context("error getting application cluster config")
+            })?;
+        Ok(Hand {
+            cluster,
+            user: user.map(Into::into),
+        })
     }
 
-    async fn located(&self, app: &Application, object: &LiveRef) -> Result<(Hand, Arc<Kind>), ApiError> {
+    async fn located(
+        &self,
+        app: &Application,
+        object: &LiveRef,
+    ) -> Result<(Hand, Arc<Kind>), ApiError> {
         let hand = self.hand(app).await?;
         let kind = hand.cluster.cache.discovery().resolve(&gvk(object)).await?;
         Ok((hand, kind))
@@ -77,7 +102,13 @@ struct Hand {
 impl Hand {
     async fn json(&self, mut call: Call) -> Result<Value, tiphys_cluster::Error> {
         call.impersonate.clone_from(&self.user);
-        self.cluster.cache.discovery().cluster().http().json(&call).await
+        self.cluster
+            .cache
+            .discovery()
+            .cluster()
+            .http()
+            .json(&call)
+            .await
     }
 }
 
@@ -109,17 +140,31 @@ impl Live for ClusterLive {
             let state = states.borrow_and_update().clone();
             Some((state, (states, false)))
         });
-        changes.filter_map(|state| std::future::ready((state.generation > 0).then(|| state.tree.clone()))).boxed()
+        changes
+            .filter_map(|state| {
+                std::future::ready((state.generation > 0).then(|| state.tree.clone()))
+            })
+            .boxed()
     }
 
     async fn facts(&self, app: &Application) -> Result<ClusterFacts, ApiError> {
         let cluster = self.cluster_of(app).await?;
-        let kube_version = cluster.cache.discovery().cluster().version().git_version.clone();
-        Ok(ClusterFacts { kube_version, api_versions: cluster.cache.kinds().api_versions() })
+        let kube_version = cluster
+            .cache
+            .discovery()
+            .cluster()
+            .version()
+            .git_version
+            .clone();
+        Ok(ClusterFacts {
+            kube_version,
+            api_versions: cluster.cache.kinds().api_versions(),
+        })
     }
 
     fn destination(&self, app: &Application) -> Result<Destination, ApiError> {
-        spec::destination(&app.spec.destination, &self.records.settings().destinations).map_err(ApiError::plain)
+        spec::destination(&app.spec.destination, &self.records.settings().destinations)
+            .map_err(ApiError::plain)
     }
 
     async fn get(&self, app: &Application, object: &LiveRef) -> Result<Value, ApiError> {
@@ -127,14 +172,27 @@ impl Live for ClusterLive {
         if hand.user.is_some() {
             // What the cache knows, that user may not be allowed to see.
             let kind = hand.cluster.cache.discovery().resolve(&gvk(object)).await?;
-            return Ok(hand.json(Call::get(kind.object_path(&object.namespace, &object.name))).await?);
+            return Ok(hand
+                .json(Call::get(kind.object_path(&object.namespace, &object.name)))
+                .await?);
         }
-        let found = hand.cluster.cache.get_as(&gvk(object), &object.namespace, &object.name).await?;
+        let found = hand
+            .cluster
+            .cache
+            .get_as(&gvk(object), &object.namespace, &object.name)
+            .await?;
         let absent = || ApiError::not_found(format!("{} {:?} not found", object.kind, object.name));
-        found.map(tiphys_apimachinery::Object::into_value).ok_or_else(absent)
+        found
+            .map(tiphys_apimachinery::Object::into_value)
+            .ok_or_else(absent)
     }
 
-    async fn delete(&self, app: &Application, object: &LiveRef, how: Propagation) -> Result<(), ApiError> {
+    async fn delete(
+        &self,
+        app: &Application,
+        object: &LiveRef,
+        how: Propagation,
+    ) -> Result<(), ApiError> {
         let (hand, kind) = self.located(app, object).await?;
         let (policy, grace) = match how {
             Propagation::Foreground => ("Foreground", None),
@@ -142,30 +200,57 @@ impl Live for ClusterLive {
             Propagation::Force => ("Background", Some(0)),
             Propagation::Orphan => ("Orphan", None),
         };
-        let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy});
+        let mut options =
+            json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy});
         if let Some(seconds) = grace {
             options["gracePeriodSeconds"] = seconds.into();
         }
-        let call = Call::new(Method::DELETE, kind.object_path(&object.namespace, &object.name)).with_body(JSON, options.to_string());
+        let call = Call::new(
+            Method::DELETE,
+            kind.object_path(&object.namespace, &object.name),
+        )
+        .with_body(JSON, options.to_string());
         hand.json(call).await?;
         Ok(())
     }
 
-    async fn patch(&self, app: &Application, object: &LiveRef, patch: &str, patch_type: &str) -> Result<Value, ApiError> {
+    async fn patch(
+        &self,
+        app: &Application,
+        object: &LiveRef,
+        patch: &str,
+        patch_type: &str,
+    ) -> Result<Value, ApiError> {
         let content_type = match patch_type {
             JSON_PATCH => JSON_PATCH,
             MERGE_PATCH => MERGE_PATCH,
             STRATEGIC_MERGE_PATCH => STRATEGIC_MERGE_PATCH,
-            other => return Err(ApiError::invalid(format!("Patch type '{other}' is not supported"))),
+            other => {
+                return Err(ApiError::invalid(format!(
+                    "Patch type '{other}' is not supported"
+                )));
+            }
         };
         let (hand, kind) = self.located(app, object).await?;
-        let call = Call::new(Method::PATCH, kind.object_path(&object.namespace, &object.name)).with_body(content_type, patch.to_owned());
+        let call = Call::new(
+            Method::PATCH,
+            kind.object_path(&object.namespace, &object.name),
+        )
+        .with_body(content_type, patch.to_owned());
         Ok(hand.json(call).await?)
     }
 
-    async fn patch_status(&self, app: &Application, object: &LiveRef, patch: &Value) -> Result<bool, ApiError> {
+    async fn patch_status(
+        &self,
+        app: &Application,
+        object: &LiveRef,
+        patch: &Value,
+    ) -> Result<bool, ApiError> {
         let (hand, kind) = self.located(app, object).await?;
-        let path = format!("{}/status", kind.object_path(&object.namespace, &object.name));
+        let path = format!(
+            "{}/status",
+            kind.object_path(&object.namespace, &object.name)
+        );
         let call = Call::new(Method::PATCH, path).with_body(MERGE_PATCH, patch.to_string());
         match hand.json(call).await {
             Ok(_) => Ok(true),
@@ -174,19 +259,41 @@ impl Live for ClusterLive {
         }
     }
 
-    async fn create(&self, app: &Application, object: &Value, dry_run: bool) -> Result<(), ApiError> {
-        let new = Object::from_value(object.clone()).map_err(|e| ApiError::invalid(e.to_string()))?;
+    async fn create(
+        &self,
+        app: &Application,
+        object: &Value,
+        dry_run: bool,
+    ) -> Result<(), ApiError> {
+        let new =
+            Object::from_value(object.clone()).map_err(|e| ApiError::invalid(e.to_string()))?;
         let hand = self.hand(app).await?;
         let kind = hand.cluster.cache.discovery().resolve(&new.gvk()).await?;
-        let call = Call::new(Method::POST, kind.collection_path(new.namespace())).with_body(JSON, object.to_string());
-        let call = if dry_run { call.query("dryRun", "All") } else { call };
+        let call = Call::new(Method::POST, kind.collection_path(new.namespace()))
+            .with_body(JSON, object.to_string());
+        let call = if dry_run {
+            call.query("dryRun", "All")
+        } else {
+            call
+        };
         hand.json(call).await?;
         Ok(())
     }
 
-    async fn events(&self, app: &Application, namespace: &str, field_selector: &str) -> Result<EventList, ApiError> {
+    async fn events(
+        &self,
+        app: &Application,
+        namespace: &str,
+        field_selector: &str,
+    ) -> Result<EventList, ApiError> {
         let hand = self.hand(app).await?;
-        super::events(hand.cluster.cache.discovery().cluster(), hand.user, namespace, field_selector).await
+        super::events(
+            hand.cluster.cache.discovery().cluster(),
+            hand.user,
+            namespace,
+            field_selector,
+        )
+        .await
     }
 
     async fn logs(
@@ -197,7 +304,13 @@ impl Live for ClusterLive {
     ) -> Result<BoxStream<'static, Result<LogEntry, ApiError>>, ApiError> {
         let hand = self.hand(app).await?;
         let mut query = String::from("timestamps=true");
-        let text = |flag: bool| if flag { "true".to_owned() } else { String::new() };
+        let text = |flag: bool| {
+            if flag {
+                "true".to_owned()
+            } else {
+                String::new()
+            }
+        };
         let number = |n: Option<i64>| n.map(|n| n.to_string()).unwrap_or_default();
         for (name, value) in [
             ("container", options.container.clone()),
@@ -210,22 +323,44 @@ impl Live for ClusterLive {
                 push_query(&mut query, name, &value);
             }
         }
-        let path = format!("/api/v1/namespaces/{}/pods/{}/log?{query}", encode(&pod.namespace), encode(&pod.name));
+        let path = format!(
+            "/api/v1/namespaces/{}/pods/{}/log?{query}",
+            encode(&pod.namespace),
+            encode(&pod.name)
+        );
         let request = hand
             .user
             .iter()
-            .fold(Request::get(path), |r, user| r.header(IMPERSONATE_USER, &**user))
+            .fold(Request::get(path), |r, user| {
+                r.header(IMPERSONATE_USER, &**user)
+            })
             .body(kube::client::Body::empty())
             .map_err(|e| ApiError::internal(e.to_string()))?;
-        let failed = |e: &dyn std::fmt::Display| ApiError::new(Code::Unavailable, format!("cannot read the log of {}: {e}", pod.name));
-        let response = hand.cluster.cache.discovery().cluster().client().send(request).await.map_err(|e| failed(&e))?;
+        let failed = |e: &dyn std::fmt::Display| {
+            ApiError::new(
+                Code::Unavailable,
+                format!("cannot read the log of {}: {e}", pod.name),
+            )
+        };
+        let response = hand
+            .cluster
+            .cache
+            .discovery()
+            .cluster()
+            .client()
+            .send(request)
+            .await
+            .map_err(|e| failed(&e))?;
         let (status, body) = (response.status(), response.into_body());
         if !status.is_success() {
             let bytes = body.collect().await.map_err(|e| failed(&e))?.to_bytes();
             let said: Value = serde_json::from_slice(&bytes).unwrap_or_default();
             return Err(failed(&said["message"].as_str().unwrap_or(status.as_str())));
         }
-        let chunks = body.into_data_stream().map_err(|e| std::io::Error::other(e.to_string())).boxed();
+        let chunks = body
+            .into_data_stream()
+            .map_err(|e| std::io::Error::other(e.to_string()))
+            .boxed();
         Ok(lines(chunks, pod.name.clone()))
     }
 
@@ -233,8 +368,13 @@ impl Live for ClusterLive {
         let settings = self.records.settings();
         let open = self.clusters.list();
         let describe = |destination: Destination| {
-            let live = open.iter().find(|c| c.destination.server == destination.server);
-            let stored = settings.clusters.iter().find(|c| c.server == destination.server);
+            let live = open
+                .iter()
+                .find(|c| c.destination.server == destination.server);
+            let stored = settings
+                .clusters
+                .iter()
+                .find(|c| c.server == destination.server);
             Cluster {
                 info: live.map_or_else(unknown, |c| c.info(Timestamp::now())),
                 namespaces: stored.map(|c| c.namespaces.clone()).unwrap_or_default(),
@@ -246,52 +386,77 @@ impl Live for ClusterLive {
                 ..Default::default()
             }
         };
-        Ok(self.records.settings().destinations.iter().cloned().map(describe).collect())
+        Ok(self
+            .records
+            .settings()
+            .destinations
+            .iter()
+            .cloned()
+            .map(describe)
+            .collect())
     }
 }
 
 /// What is known of a cluster that nothing was deployed to yet.
 fn unknown() -> ClusterInfo {
     let message = "Cluster has no applications and is not being monitored.".to_owned();
-    let connection_state = ConnectionState { status: "Unknown".into(), message, attempted_at: Some(Timestamp::now().into()) };
-    ClusterInfo { connection_state, ..Default::default() }
+    let connection_state = ConnectionState {
+        status: "Unknown".into(),
+        message,
+        attempted_at: Some(Timestamp::now().into()),
+    };
+    ClusterInfo {
+        connection_state,
+        ..Default::default()
+    }
 }
 
 /// Lines of a log with `timestamps=true`, each with its time.
-fn lines(chunks: BoxStream<'static, Result<bytes::Bytes, std::io::Error>>, pod: String) -> BoxStream<'static, Result<LogEntry, ApiError>> {
-    futures::stream::unfold((chunks, BytesMut::new(), false), move |(mut chunks, mut buffer, mut ended)| {
-        let pod = pod.clone();
-        async move {
-            loop {
-                if let Some(end) = buffer.iter().position(|b| *b == b'\n') {
-                    let line = buffer.split_to(end + 1);
-                    return Some((Ok(entry(&line[..end], &pod)), (chunks, buffer, ended)));
-                }
-                if buffer.len() > MAX_LINE || (ended && !buffer.is_empty()) {
-                    let line = buffer.split();
-                    return Some((Ok(entry(&line, &pod)), (chunks, buffer, ended)));
-                }
-                if ended {
-                    return None;
-                }
-                match chunks.next().await {
-                    Some(Ok(chunk)) => buffer.extend_from_slice(&chunk),
-                    Some(Err(e)) => {
-                        let e = ApiError::new(Code::Unavailable, format!("the log of {pod} broke off: {e}"));
-                        return Some((Err(e), (chunks, BytesMut::new(), true)));
+fn lines(
+    chunks: BoxStream<'static, Result<bytes::Bytes, std::io::Error>>,
+    pod: String,
+) -> BoxStream<'static, Result<LogEntry, ApiError>> {
+    futures::stream::unfold(
+        (chunks, BytesMut::new(), false),
+        move |(mut chunks, mut buffer, mut ended)| {
+            let pod = pod.clone();
+            async move {
+                loop {
+                    if let Some(end) = buffer.iter().position(|b| *b == b'\n') {
+                        let line = buffer.split_to(end + 1);
+                        return Some((Ok(entry(&line[..end], &pod)), (chunks, buffer, ended)));
                     }
-                    None => ended = true,
+                    if buffer.len() > MAX_LINE || (ended && !buffer.is_empty()) {
+                        let line = buffer.split();
+                        return Some((Ok(entry(&line, &pod)), (chunks, buffer, ended)));
+                    }
+                    if ended {
+                        return None;
+                    }
+                    match chunks.next().await {
+                        Some(Ok(chunk)) => buffer.extend_from_slice(&chunk),
+                        Some(Err(e)) => {
+                            let e = ApiError::new(
+                                Code::Unavailable,
+                                format!("the log of {pod} broke off: {e}"),
+                            );
+                            return Some((Err(e), (chunks, BytesMut::new(), true)));
+                        }
+                        None => ended = true,
+                    }
                 }
             }
-        }
-    })
+        },
+    )
     .boxed()
 }
 
 fn entry(line: &[u8], pod: &str) -> LogEntry {
     let line = String::from_utf8_lossy(line);
     let line = line.trim_end_matches('\r');
-    let timed = line.split_once(' ').and_then(|(time, rest)| Some((time, time.parse::<Timestamp>().ok()?, rest)));
+    let timed = line
+        .split_once(' ')
+        .and_then(|(time, rest)| Some((time, time.parse::<Timestamp>().ok()?, rest)));
     let (time_text, time, content) = match timed {
         Some((text, time, rest)) => (text.to_owned(), time, rest),
         None => {
@@ -314,10 +479,20 @@ mod tests {
 
     #[tokio::test]
     async fn a_log_comes_in_lines_whatever_the_chunks() {
-        let chunks = ["2026-01-02T03:04:05.678Z one\n2026-01-02T03:0", "4:06Z two\nno time", ""];
+        let chunks = [
+            "2026-01-02T03:04:05.678Z one\n2026-01-02T03:0",
+            "4:06Z two\nno time",
+            "",
+        ];
         let chunks = futures::stream::iter(chunks.map(|c| Ok(bytes::Bytes::from(c)))).boxed();
-        let read: Vec<_> = lines(chunks, "p".into()).map(|l| l.expect("a line")).collect().await;
-        assert_eq!(read.iter().map(|l| l.content.as_str()).collect::<Vec<_>>(), ["one", "two", "no time"]);
+        let read: Vec<_> = lines(chunks, "p".into())
+            .map(|l| l.expect("a line"))
+            .collect()
+            .await;
+        assert_eq!(
+            read.iter().map(|l| l.content.as_str()).collect::<Vec<_>>(),
+            ["one", "two", "no time"]
+        );
         assert_eq!(read[0].time_stamp_str, "2026-01-02T03:04:05.678Z");
     }
 }

@@ -38,16 +38,29 @@ impl From<tiphys_cluster::Error> for ApiError {
 }
 
 /// Events of a namespace, as the API server has them for this user, or for us.
-async fn events(cluster: &Cluster, user: Option<Arc<str>>, namespace: &str, field_selector: &str) -> Result<EventList, ApiError> {
+async fn events(
+    cluster: &Cluster,
+    user: Option<Arc<str>>,
+    namespace: &str,
+    field_selector: &str,
+) -> Result<EventList, ApiError> {
     // Events of what has no namespace are in this one.
-    let namespace = if namespace.is_empty() { "default" } else { namespace };
-    let mut call = Call::get(format!("/api/v1/namespaces/{}/events", encode(namespace))).query("fieldSelector", field_selector);
+    let namespace = if namespace.is_empty() {
+        "default"
+    } else {
+        namespace
+    };
+    let mut call = Call::get(format!("/api/v1/namespaces/{}/events", encode(namespace)))
+        .query("fieldSelector", field_selector);
     call.impersonate = user;
     let mut list: Value = cluster.http().json(&call).await?;
     // A client asks for what has happened, not for how it was written down.
     for item in list["items"].as_array_mut().into_iter().flatten() {
-        item["metadata"].as_object_mut().map(|m| m.remove("managedFields"));
+        item["metadata"]
+            .as_object_mut()
+            .map(|m| m.remove("managedFields"));
     }
     let read = json!({"metadata": list["metadata"].take(), "items": list["items"].take()});
-    serde_json::from_value(read).map_err(|e| ApiError::internal(format!("cannot read the events: {e}")))
+    serde_json::from_value(read)
+        .map_err(|e| ApiError::internal(format!("cannot read the events: {e}")))
 }

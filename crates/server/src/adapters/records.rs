@@ -29,7 +29,10 @@ pub struct RecordStore {
 
 impl RecordStore {
     pub fn new(records: Records) -> Self {
-        Self { events: records.events(COMPONENT), records }
+        Self {
+            events: records.events(COMPONENT),
+            records,
+        }
     }
 
     fn cluster(&self) -> &Cluster {
@@ -69,19 +72,28 @@ fn not_found(name: &str) -> String {
 }
 
 fn typed<T: Written>(record: &Record<T>) -> StoreResult<T> {
-    record.value().map(|value| T::clone(&value)).map_err(StoreError::Invalid)
+    record
+        .value()
+        .map(|value| T::clone(&value))
+        .map_err(StoreError::Invalid)
 }
 
 /// A list leaves out what cannot be read; the reason is in the log.
 fn readable<T: Written>(record: &Record<T>) -> Option<Arc<T>> {
-    record.value().inspect_err(|e| tracing::warn!(error = %e, "a record is left out")).ok()
+    record
+        .value()
+        .inspect_err(|e| tracing::warn!(error = %e, "a record is left out"))
+        .ok()
 }
 
 fn object<T: Written>(value: &T, namespace: &str) -> StoreResult<Object> {
     let mut value = serde_json::to_value(value).map_err(|e| StoreError::Invalid(e.to_string()))?;
     value["apiVersion"] = API_VERSION.into();
     value["kind"] = T::KIND.into();
-    if value["metadata"]["namespace"].as_str().is_none_or(str::is_empty) {
+    if value["metadata"]["namespace"]
+        .as_str()
+        .is_none_or(str::is_empty)
+    {
         value["metadata"]["namespace"] = namespace.into();
     }
     Object::from_value(value).map_err(|e| StoreError::Invalid(e.to_string()))
@@ -98,14 +110,21 @@ fn without_empty_status(mut object: Object, app: &Application) -> Object {
 fn secret_record(object: &Object) -> SecretRecord {
     let texts = |pointer: &str| -> BTreeMap<String, String> {
         let map = object.metadata(pointer).and_then(Value::as_object);
-        map.into_iter().flatten().filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect()
+        map.into_iter()
+            .flatten()
+            .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
+            .collect()
     };
     let data = object.0.get("data").and_then(Value::as_object);
     SecretRecord {
         name: object.name().to_owned(),
         labels: texts("labels"),
         annotations: texts("annotations"),
-        data: data.into_iter().flatten().filter_map(|(k, v)| Some((k.clone(), STANDARD.decode(v.as_str()?).ok()?))).collect(),
+        data: data
+            .into_iter()
+            .flatten()
+            .filter_map(|(k, v)| Some((k.clone(), STANDARD.decode(v.as_str()?).ok()?)))
+            .collect(),
     }
 }
 
@@ -127,74 +146,133 @@ impl Store for RecordStore {
         typed(&*self.records.applications.create(&object).await?)
     }
 
-    async fn patch_app(&self, namespace: &str, name: &str, patch: &Value) -> StoreResult<Application> {
-        typed(&*self.records.applications.merge_patch(namespace, name, patch).await?)
+    async fn patch_app(
+        &self,
+        namespace: &str,
+        name: &str,
+        patch: &Value,
+    ) -> StoreResult<Application> {
+        typed(
+            &*self
+                .records
+                .applications
+                .merge_patch(namespace, name, patch)
+                .await?,
+        )
     }
 
-    async fn change_app(&self, current: &Application, from: &Value, to: &Value) -> StoreResult<Application> {
+    async fn change_app(
+        &self,
+        current: &Application,
+        from: &Value,
+        to: &Value,
+    ) -> StoreResult<Application> {
         let m = &current.metadata;
         let applications = &self.records.applications;
-        let known = applications.get(&m.namespace, &m.name).filter(|known| known.meta.resource_version == m.resource_version);
+        let known = applications
+            .get(&m.namespace, &m.name)
+            .filter(|known| known.meta.resource_version == m.resource_version);
         let record = match known {
             Some(known) => known,
-            None => applications.fetch(&m.namespace, &m.name).await?.ok_or_else(|| StoreError::NotFound(not_found(&m.name)))?,
+            None => applications
+                .fetch(&m.namespace, &m.name)
+                .await?
+                .ok_or_else(|| StoreError::NotFound(not_found(&m.name)))?,
         };
         if record.meta.resource_version != m.resource_version {
-            return Err(StoreError::Conflict(format!("applications.argoproj.io {:?}: the object has been modified", m.name)));
+            return Err(StoreError::Conflict(format!(
+                "applications.argoproj.io {:?}: the object has been modified",
+                m.name
+            )));
         }
-        typed(&*applications.write(&record, from, to).await?.unwrap_or(record))
+        typed(
+            &*applications
+                .write(&record, from, to)
+                .await?
+                .unwrap_or(record),
+        )
     }
 
     async fn delete_app(&self, namespace: &str, name: &str) -> StoreResult<()> {
-        Ok(self.records.applications.delete(namespace, name, "", "").await?)
+        Ok(self
+            .records
+            .applications
+            .delete(namespace, name, "", "")
+            .await?)
     }
 
     fn watch_apps(&self) -> BoxStream<'static, StoreEvent> {
         let applications = self.records.applications.clone();
         let changes: Option<broadcast::Receiver<Arc<RecordChange<Application>>>> = None;
-        futures::stream::unfold((applications, changes), |(applications, mut changes)| async move {
-            loop {
-                let Some(receiver) = &mut changes else {
-                    while let Err(e) = applications.wait_ready().await {
-                        tracing::warn!(error = %e, "the Applications cannot be read");
-                        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
-                    }
-                    changes = Some(applications.changes());
-                    let items = applications.list().iter().filter_map(|r| readable(r)).collect();
-                    let resource_version = applications.position().to_string();
-                    return Some((StoreEvent::Reset { items, resource_version }, (applications, changes)));
-                };
-                match receiver.recv().await {
-                    Ok(change) => {
-                        if let Some(app) = readable(&change.record) {
-                            let event = match change.deed {
-                                Deed::Deleted => StoreEvent::Deleted(app),
-                                Deed::Added | Deed::Modified => StoreEvent::Changed(app),
-                            };
-                            return Some((event, (applications, changes)));
+        futures::stream::unfold(
+            (applications, changes),
+            |(applications, mut changes)| async move {
+                loop {
+                    let Some(receiver) = &mut changes else {
+                        while let Err(e) = applications.wait_ready().await {
+                            tracing::warn!(error = %e, "the Applications cannot be read");
+                            tokio::time::sleep(std::time::Duration::from_millis(500)).await;
                         }
+                        changes = Some(applications.changes());
+                        let items = applications
+                            .list()
+                            .iter()
+                            .filter_map(|r| readable(r))
+                            .collect();
+                        let resource_version = applications.position().to_string();
+                        return Some((
+                            StoreEvent::Reset {
+                                items,
+                                resource_version,
+                            },
+                            (applications, changes),
+                        ));
+                    };
+                    match receiver.recv().await {
+                        Ok(change) => {
+                            if let Some(app) = readable(&change.record) {
+                                let event = match change.deed {
+                                    Deed::Deleted => StoreEvent::Deleted(app),
+                                    Deed::Added | Deed::Modified => StoreEvent::Changed(app),
+                                };
+                                return Some((event, (applications, changes)));
+                            }
+                        }
+                        Err(RecvError::Lagged(_)) => changes = None,
+                        Err(RecvError::Closed) => return None,
                     }
-                    Err(RecvError::Lagged(_)) => changes = None,
-                    Err(RecvError::Closed) => return None,
                 }
-            }
-        })
+            },
+        )
         .boxed()
     }
 
     async fn list_projects(&self) -> StoreResult<Vec<AppProject>> {
-        Ok(self.records.projects.list().iter().filter_map(|r| Some(AppProject::clone(&*readable(r)?))).collect())
+        Ok(self
+            .records
+            .projects
+            .list()
+            .iter()
+            .filter_map(|r| Some(AppProject::clone(&*readable(r)?)))
+            .collect())
     }
 
     async fn get_project(&self, name: &str) -> StoreResult<AppProject> {
         let known = self.records.projects.get(&self.records.namespace, name);
         let found = match known {
             Some(record) => Some(record),
-            None => self.records.projects.fetch(&self.records.namespace, name).await?,
+            None => {
+                self.records
+                    .projects
+                    .fetch(&self.records.namespace, name)
+                    .await?
+            }
         };
         match found {
             Some(record) => typed(&record),
-            None => Err(StoreError::NotFound(format!("appprojects.argoproj.io {name:?} not found"))),
+            None => Err(StoreError::NotFound(format!(
+                "appprojects.argoproj.io {name:?} not found"
+            ))),
         }
     }
 
@@ -203,80 +281,162 @@ impl Store for RecordStore {
     }
 
     fn global_projects(&self, project: &AppProject) -> Vec<AppProject> {
-        self.records.global_projects(project).iter().map(|p| AppProject::clone(p)).collect()
+        self.records
+            .global_projects(project)
+            .iter()
+            .map(|p| AppProject::clone(p))
+            .collect()
     }
 
     async fn create_project(&self, project: &AppProject) -> StoreResult<AppProject> {
-        typed(&*self.records.projects.create(&object(project, &self.records.namespace)?).await?)
+        typed(
+            &*self
+                .records
+                .projects
+                .create(&object(project, &self.records.namespace)?)
+                .await?,
+        )
     }
 
     async fn update_project(&self, project: &AppProject) -> StoreResult<AppProject> {
-        typed(&*self.records.projects.update(&object(project, &self.records.namespace)?).await?)
+        typed(
+            &*self
+                .records
+                .projects
+                .update(&object(project, &self.records.namespace)?)
+                .await?,
+        )
     }
 
     async fn delete_project(&self, name: &str) -> StoreResult<()> {
-        Ok(self.records.projects.delete(&self.records.namespace, name, "", "").await?)
+        Ok(self
+            .records
+            .projects
+            .delete(&self.records.namespace, name, "", "")
+            .await?)
     }
 
     async fn config_map(&self, name: &str) -> StoreResult<BTreeMap<String, String>> {
         let record = self.records.config_maps.get(&self.records.namespace, name);
         let object = record.map(|r| r.object()).transpose()?;
-        let data = object.as_ref().and_then(|o| o.0.get("data")).and_then(Value::as_object);
-        Ok(data.into_iter().flatten().filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect())
+        let data = object
+            .as_ref()
+            .and_then(|o| o.0.get("data"))
+            .and_then(Value::as_object);
+        Ok(data
+            .into_iter()
+            .flatten()
+            .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
+            .collect())
     }
 
     async fn secret(&self, name: &str) -> StoreResult<SecretRecord> {
         let record = self.records.secrets.get(&self.records.namespace, name);
-        let record = record.ok_or_else(|| StoreError::NotFound(format!("secrets {name:?} not found")))?;
+        let record =
+            record.ok_or_else(|| StoreError::NotFound(format!("secrets {name:?} not found")))?;
         Ok(secret_record(&record.object()?))
     }
 
     async fn secrets_of_type(&self, secret_type: &str) -> StoreResult<Vec<SecretRecord>> {
         let all = self.records.secrets.list();
-        let of_type = |r: &Record<Object>| r.meta.labels.get(SECRET_TYPE_LABEL).is_some_and(|t| t == secret_type);
-        Ok(all.iter().filter(|r| of_type(r)).filter_map(|r| Some(secret_record(&r.object().ok()?))).collect())
+        let of_type = |r: &Record<Object>| {
+            r.meta
+                .labels
+                .get(SECRET_TYPE_LABEL)
+                .is_some_and(|t| t == secret_type)
+        };
+        Ok(all
+            .iter()
+            .filter(|r| of_type(r))
+            .filter_map(|r| Some(secret_record(&r.object().ok()?)))
+            .collect())
     }
 
     async fn put_secret(&self, secret: &SecretRecord) -> StoreResult<()> {
         let (namespace, store) = (&self.records.namespace, &self.records.secrets);
-        let mut data: Map<String, Value> = secret.data.iter().map(|(k, v)| (k.clone(), STANDARD.encode(v).into())).collect();
+        let mut data: Map<String, Value> = secret
+            .data
+            .iter()
+            .map(|(k, v)| (k.clone(), STANDARD.encode(v).into()))
+            .collect();
         let metadata = json!({"name": secret.name, "namespace": namespace, "labels": secret.labels, "annotations": secret.annotations});
         if let Some(before) = store.fetch(namespace, &secret.name).await? {
-            for key in before.object()?.0.get("data").and_then(Value::as_object).into_iter().flat_map(Map::keys) {
+            for key in before
+                .object()?
+                .0
+                .get("data")
+                .and_then(Value::as_object)
+                .into_iter()
+                .flat_map(Map::keys)
+            {
                 data.entry(key.clone()).or_insert(Value::Null);
             }
-            store.merge_patch(namespace, &secret.name, &json!({"metadata": metadata, "data": data})).await?;
+            store
+                .merge_patch(
+                    namespace,
+                    &secret.name,
+                    &json!({"metadata": metadata, "data": data}),
+                )
+                .await?;
             return Ok(());
         }
         let new = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": data});
-        store.create(&Object::from_value(new).map_err(|e| StoreError::Invalid(e.to_string()))?).await?;
+        store
+            .create(&Object::from_value(new).map_err(|e| StoreError::Invalid(e.to_string()))?)
+            .await?;
         Ok(())
     }
 
-    async fn set_in_secret(&self, name: &str, values: &BTreeMap<String, Vec<u8>>) -> StoreResult<()> {
-        let data: Map<String, Value> = values.iter().map(|(k, v)| (k.clone(), STANDARD.encode(v).into())).collect();
-        self.records.secrets.merge_patch(&self.records.namespace, name, &json!({"data": data})).await?;
+    async fn set_in_secret(
+        &self,
+        name: &str,
+        values: &BTreeMap<String, Vec<u8>>,
+    ) -> StoreResult<()> {
+        let data: Map<String, Value> = values
+            .iter()
+            .map(|(k, v)| (k.clone(), STANDARD.encode(v).into()))
+            .collect();
+        self.records
+            .secrets
+            .merge_patch(&self.records.namespace, name, &json!({"data": data}))
+            .await?;
         Ok(())
     }
 
     async fn delete_secret(&self, name: &str) -> StoreResult<()> {
-        Ok(self.records.secrets.delete(&self.records.namespace, name, "", "").await?)
+        Ok(self
+            .records
+            .secrets
+            .delete(&self.records.namespace, name, "", "")
+            .await?)
     }
 
     async fn record_event(&self, event: EventRecord) -> StoreResult<()> {
         let target = EventTarget {
-            gvk: Gvk::new(tiphys_api::constants::GROUP, tiphys_api::constants::VERSION, event.api_kind),
+            gvk: Gvk::new(
+                tiphys_api::constants::GROUP,
+                tiphys_api::constants::VERSION,
+                event.api_kind,
+            ),
             namespace: event.namespace,
             name: event.name,
             uid: event.uid,
             resource_version: event.resource_version,
         };
-        let annotated = event.annotations.iter().fold(Event::new(target, event.reason, event.message), |e, (k, v)| e.annotation(k, v));
+        let annotated = event.annotations.iter().fold(
+            Event::new(target, event.reason, event.message),
+            |e, (k, v)| e.annotation(k, v),
+        );
         // Who asks for events when the call has been answered finds this one.
-        self.events.write(&annotated).await.map_err(|e| StoreError::Unavailable(e.to_string()))
+        self.events
+            .write(&annotated)
+            .await
+            .map_err(|e| StoreError::Unavailable(e.to_string()))
     }
 
     async fn events(&self, namespace: &str, field_selector: &str) -> StoreResult<EventList> {
-        super::events(self.cluster(), None, namespace, field_selector).await.map_err(|e| StoreError::Unavailable(e.message))
+        super::events(self.cluster(), None, namespace, field_selector)
+            .await
+            .map_err(|e| StoreError::Unavailable(e.message))
     }
 }

@@ -40,7 +40,14 @@ impl RemoteSources {
 /// What is asked about a source, with all that the settings and the project have to say.
 fn question(request: RenderRequest, settings: &Settings, project: &AppProject) -> ManifestRequest {
     let target = |(name, (repo, revision)): (String, (Repository, String))| {
-        (format!("${name}"), RefTarget { repo: Some(repo), target_revision: Some(revision), chart: None })
+        (
+            format!("${name}"),
+            RefTarget {
+                repo: Some(repo),
+                target_revision: Some(revision),
+                chart: None,
+            },
+        )
     };
     let mut question = ManifestRequest {
         no_cache: request.no_cache,
@@ -49,7 +56,11 @@ fn question(request: RenderRequest, settings: &Settings, project: &AppProject) -
         kube_version: request.facts.kube_version,
         api_versions: request.facts.api_versions.to_vec(),
         has_multiple_sources: request.several,
-        ref_sources: request.refs.into_iter().map(target).collect::<BTreeMap<_, _>>(),
+        ref_sources: request
+            .refs
+            .into_iter()
+            .map(target)
+            .collect::<BTreeMap<_, _>>(),
         ..settings.manifest_request(project, &request.app_name)
     };
     if request.source.repo_url.starts_with("oci://") {
@@ -57,14 +68,26 @@ fn question(request: RenderRequest, settings: &Settings, project: &AppProject) -
         question.repos.extend(repos);
         question.helm_repo_creds.extend(creds);
     }
-    ManifestRequest { repo: Some(request.repository), application_source: Some(request.source), ..question }
+    ManifestRequest {
+        repo: Some(request.repository),
+        application_source: Some(request.source),
+        ..question
+    }
 }
 
 #[async_trait]
 impl Sources for RemoteSources {
-    async fn resolve(&self, repository: &Repository, source: &ApplicationSource, revision: &str) -> Result<(String, String), ApiError> {
+    async fn resolve(
+        &self,
+        repository: &Repository,
+        source: &ApplicationSource,
+        revision: &str,
+    ) -> Result<(String, String), ApiError> {
         let mut app = Application::default();
-        app.spec.source = Some(ApplicationSource { target_revision: revision.to_owned(), ..source.clone() });
+        app.spec.source = Some(ApplicationSource {
+            target_revision: revision.to_owned(),
+            ..source.clone()
+        });
         let request = ResolveRevisionRequest {
             repo: Some(repository.clone()),
             app: Some(app),
@@ -77,13 +100,25 @@ impl Sources for RemoteSources {
     }
 
     async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError> {
-        let missing = || ApiError::not_found(format!("appproject.argoproj.io {:?} not found", request.project));
+        let missing = || {
+            ApiError::not_found(format!(
+                "appproject.argoproj.io {:?} not found",
+                request.project
+            ))
+        };
         let (settings, project) = (self.known)(&request.project).ok_or_else(missing)?;
-        let rendered = self.server.manifests(&question(request, &settings, &project)).await?;
+        let rendered = self
+            .server
+            .manifests(&question(request, &settings, &project))
+            .await?;
         Ok(RenderedManifests {
             revision: rendered.revision.clone(),
             source_type: rendered.source_type.clone(),
-            objects: rendered.objects.iter().map(|o| Value::Object(o.object().0.clone())).collect(),
+            objects: rendered
+                .objects
+                .iter()
+                .map(|o| Value::Object(o.object().0.clone()))
+                .collect(),
             errors: Vec::new(),
         })
     }
@@ -104,7 +139,11 @@ impl Sources for RemoteSources {
         self.git.refs(repository).await
     }
 
-    async fn metadata(&self, repository: &Repository, revision: &str) -> Result<RevisionMetadata, ApiError> {
+    async fn metadata(
+        &self,
+        repository: &Repository,
+        revision: &str,
+    ) -> Result<RevisionMetadata, ApiError> {
         self.git.metadata(repository, revision).await
     }
 }

@@ -12,7 +12,10 @@ use tiphys_api::{
     source::{ApplicationSource, HelmParameter},
 };
 use tiphys_cluster::Records;
-use tiphys_repo::{ManifestRequest, RefSource, RenderError, RepoAccess, RepoError, Repos, Since, SourceKind, Surroundings};
+use tiphys_repo::{
+    ManifestRequest, RefSource, RenderError, RepoAccess, RepoError, Repos, Since, SourceKind,
+    Surroundings,
+};
 
 /// Repositories, reached with the known hosts and certificates of the settings.
 pub struct GitSources {
@@ -29,9 +32,17 @@ impl GitSources {
         let settings = self.records.settings();
         let mut access = RepoAccess::from(repository);
         access.known_hosts.clone_from(&settings.known_hosts);
-        let host = repository.repo.split_once("://").and_then(|(_, rest)| rest.split(['/', ':']).next()).unwrap_or_default();
+        let host = repository
+            .repo
+            .split_once("://")
+            .and_then(|(_, rest)| rest.split(['/', ':']).next())
+            .unwrap_or_default();
         let host = host.rsplit('@').next().unwrap_or_default();
-        access.ca_data = settings.tls_certificates.get(host).cloned().unwrap_or_default();
+        access.ca_data = settings
+            .tls_certificates
+            .get(host)
+            .cloned()
+            .unwrap_or_default();
         access
     }
 }
@@ -39,7 +50,15 @@ impl GitSources {
 impl GitSources {
     fn request(&self, request: RenderRequest) -> ManifestRequest {
         let settings = self.records.settings();
-        let refs = request.refs.iter().map(|(name, (r, sha))| (name.clone(), RefSource { access: self.access(r), sha: sha.clone() }));
+        let refs = request.refs.iter().map(|(name, (r, sha))| {
+            (
+                name.clone(),
+                RefSource {
+                    access: self.access(r),
+                    sha: sha.clone(),
+                },
+            )
+        });
         ManifestRequest {
             access: self.access(&request.repository),
             sha: request.revision,
@@ -66,9 +85,13 @@ impl From<RepoError> for ApiError {
             RepoError::Unsupported(_) => Code::Unimplemented,
             RepoError::AuthFailed { .. } => Code::PermissionDenied,
             RepoError::BadUrl { .. } => Code::InvalidArgument,
-            RepoError::NotFound { .. } | RepoError::RevisionNotFound { .. } | RepoError::CommitMissing { .. } => Code::NotFound,
+            RepoError::NotFound { .. }
+            | RepoError::RevisionNotFound { .. }
+            | RepoError::CommitMissing { .. } => Code::NotFound,
             RepoError::Render(RenderError::NoValuesFile(_)) => Code::NotFound,
-            RepoError::Unreachable { .. } | RepoError::Timeout { .. } | RepoError::Busy { .. } => Code::Unavailable,
+            RepoError::Unreachable { .. } | RepoError::Timeout { .. } | RepoError::Busy { .. } => {
+                Code::Unavailable
+            }
             _ => Code::Unknown,
         };
         Self::new(code, e.to_string())
@@ -77,8 +100,16 @@ impl From<RepoError> for ApiError {
 
 #[async_trait]
 impl Sources for GitSources {
-    async fn resolve(&self, repository: &Repository, _: &ApplicationSource, revision: &str) -> Result<(String, String), ApiError> {
-        let resolved = self.repos.resolve(&self.access(repository), revision, Since::now()).await?;
+    async fn resolve(
+        &self,
+        repository: &Repository,
+        _: &ApplicationSource,
+        revision: &str,
+    ) -> Result<(String, String), ApiError> {
+        let resolved = self
+            .repos
+            .resolve(&self.access(repository), revision, Since::now())
+            .await?;
         Ok((resolved.sha, resolved.display))
     }
 
@@ -87,15 +118,28 @@ impl Sources for GitSources {
         Ok(RenderedManifests {
             revision: rendered.revision.clone(),
             source_type: rendered.source_type.clone(),
-            objects: rendered.objects.iter().map(|o| Value::Object(o.object().0.clone())).collect(),
+            objects: rendered
+                .objects
+                .iter()
+                .map(|o| Value::Object(o.object().0.clone()))
+                .collect(),
             errors: rendered.errors.iter().map(ToString::to_string).collect(),
         })
     }
 
     async fn details(&self, request: RenderRequest) -> Result<RepoAppDetailsResponse, ApiError> {
-        let file_parameters = request.source.helm.clone().unwrap_or_default().file_parameters;
+        let file_parameters = request
+            .source
+            .helm
+            .clone()
+            .unwrap_or_default()
+            .file_parameters;
         let details = self.repos.details(self.request(request)).await?;
-        let parameter = |(name, value): (String, String)| HelmParameter { name, value, force_string: false };
+        let parameter = |(name, value): (String, String)| HelmParameter {
+            name,
+            value,
+            force_string: false,
+        };
         let helm = details.helm.map(|h| HelmAppSpec {
             name: String::new(),
             value_files: h.value_files,
@@ -104,7 +148,12 @@ impl Sources for GitSources {
             file_parameters,
         });
         let directory = helm.is_none().then(DirectoryAppSpec::default);
-        Ok(RepoAppDetailsResponse { type_: details.kind.as_str().to_owned(), helm, directory, ..Default::default() })
+        Ok(RepoAppDetailsResponse {
+            type_: details.kind.as_str().to_owned(),
+            helm,
+            directory,
+            ..Default::default()
+        })
     }
 
     async fn test(&self, repository: &Repository) -> Result<(), ApiError> {
@@ -112,11 +161,21 @@ impl Sources for GitSources {
     }
 
     async fn refs(&self, repository: &Repository) -> Result<(Vec<String>, Vec<String>), ApiError> {
-        let refs = self.repos.refs(&self.access(repository), Since::Recently).await?;
+        let refs = self
+            .repos
+            .refs(&self.access(repository), Since::Recently)
+            .await?;
         Ok((refs.branches, refs.tags))
     }
 
-    async fn metadata(&self, repository: &Repository, revision: &str) -> Result<RevisionMetadata, ApiError> {
-        Ok(self.repos.metadata(&self.access(repository), revision).await?)
+    async fn metadata(
+        &self,
+        repository: &Repository,
+        revision: &str,
+    ) -> Result<RevisionMetadata, ApiError> {
+        Ok(self
+            .repos
+            .metadata(&self.access(repository), revision)
+            .await?)
     }
 }

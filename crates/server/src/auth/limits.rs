@@ -34,7 +34,15 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { per_account: 5, per_source: 50, everywhere: 20, window_seconds: 300, retry_seconds: 30, waiting: 10, remembered: 10_000 }
+        Self {
+            per_account: 5,
+            per_source: 50,
+            everywhere: 20,
+            window_seconds: 300,
+            retry_seconds: 30,
+            waiting: 10,
+            remembered: 10_000,
+        }
     }
 }
 
@@ -72,7 +80,10 @@ pub struct FailureLimits {
 
 impl FailureLimits {
     pub fn new(limits: Limits) -> Self {
-        Self { limits, counters: Mutex::default() }
+        Self {
+            limits,
+            counters: Mutex::default(),
+        }
     }
 
     /// Whether a login may be tried. `exists`: attempts on accounts that do not exist fail in any case, and are not remembered by name.
@@ -91,10 +102,15 @@ impl FailureLimits {
             }
             _ => false,
         };
-        if closed(all.sources.get_mut(&source), limits.per_source) || closed(all.pairs.get_mut(&pair), limits.per_account) {
+        if closed(all.sources.get_mut(&source), limits.per_source)
+            || closed(all.pairs.get_mut(&pair), limits.per_account)
+        {
             return Verdict::Refused;
         }
-        let guessed = all.accounts.get(account).is_some_and(|c| limits.recent(*c, second) && c.count >= limits.everywhere);
+        let guessed = all
+            .accounts
+            .get(account)
+            .is_some_and(|c| limits.recent(*c, second) && c.count >= limits.everywhere);
         if !exists || !guessed || all.known.contains_key(&pair) {
             return Verdict::Now;
         }
@@ -124,9 +140,17 @@ impl FailureLimits {
         self.count(&mut all.known, pair, now.as_second());
     }
 
-    fn count<K: std::hash::Hash + Eq + Clone>(&self, counters: &mut HashMap<K, Counter>, key: K, second: i64) {
+    fn count<K: std::hash::Hash + Eq + Clone>(
+        &self,
+        counters: &mut HashMap<K, Counter>,
+        key: K,
+        second: i64,
+    ) {
         if counters.len() >= self.limits.remembered && !counters.contains_key(&key) {
-            let oldest = counters.iter().min_by_key(|(_, c)| c.last).map(|(k, _)| k.clone());
+            let oldest = counters
+                .iter()
+                .min_by_key(|(_, c)| c.last)
+                .map(|(k, _)| k.clone());
             oldest.and_then(|k| counters.remove(&k));
         }
         let counter = counters.entry(key).or_default();
@@ -147,7 +171,9 @@ impl Limits {
 /// Whoever has one address of IPv6 has all of its /64.
 fn network(source: IpAddr) -> IpAddr {
     match source.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(
+            address.to_bits() & !u128::from(u64::MAX),
+        )),
         v4 => v4,
     }
 }
@@ -177,9 +203,17 @@ mod tests {
             limits.failed("admin", true, source(1), at(second));
         }
         assert_eq!(tries(&limits, "admin", 1, 10), Verdict::Refused);
-        assert_eq!(tries(&limits, "admin", 2, 10), Verdict::Now, "another source is not affected");
+        assert_eq!(
+            tries(&limits, "admin", 2, 10),
+            Verdict::Now,
+            "another source is not affected"
+        );
         assert_eq!(tries(&limits, "other", 1, 10), Verdict::Now);
-        assert_eq!(tries(&limits, "admin", 1, 305), Verdict::Now, "the window has passed");
+        assert_eq!(
+            tries(&limits, "admin", 1, 305),
+            Verdict::Now,
+            "the window has passed"
+        );
     }
 
     #[test]
@@ -188,7 +222,11 @@ mod tests {
         (0..6).for_each(|_| limits.failed("admin", true, source(1), at(0)));
         assert_eq!(tries(&limits, "admin", 1, 29), Verdict::Refused);
         assert_eq!(tries(&limits, "admin", 1, 30), Verdict::Now);
-        assert_eq!(tries(&limits, "admin", 1, 31), Verdict::Refused, "one at a time");
+        assert_eq!(
+            tries(&limits, "admin", 1, 31),
+            Verdict::Refused,
+            "one at a time"
+        );
         assert_eq!(tries(&limits, "admin", 1, 60), Verdict::Now);
         limits.succeeded("admin", source(1), at(60));
         assert_eq!(tries(&limits, "admin", 1, 61), Verdict::Now);
@@ -209,16 +247,30 @@ mod tests {
             checked += 1;
             limits.failed("admin", true, source(from), at(1));
         }
-        assert_eq!((checked, waited), (30, Duration::from_secs(9)), "20 at once, and 10 that wait");
-        assert_eq!(tries(&limits, "admin", 200, 1), Verdict::Now, "who has been there before does not wait");
+        assert_eq!(
+            (checked, waited),
+            (30, Duration::from_secs(9)),
+            "20 at once, and 10 that wait"
+        );
+        assert_eq!(
+            tries(&limits, "admin", 200, 1),
+            Verdict::Now,
+            "who has been there before does not wait"
+        );
         assert_eq!(tries(&limits, "admin", 201, 1), Verdict::Refused);
-        assert!(matches!(tries(&limits, "admin", 201, 5), Verdict::After(_)), "a new place gets in as well");
+        assert!(
+            matches!(tries(&limits, "admin", 201, 5), Verdict::After(_)),
+            "a new place gets in as well"
+        );
         assert_eq!(tries(&limits, "other", 201, 1), Verdict::Now);
     }
 
     #[test]
     fn success_forgets_the_account_but_not_the_source() {
-        let limits = FailureLimits::new(Limits { per_source: 6, ..Limits::default() });
+        let limits = FailureLimits::new(Limits {
+            per_source: 6,
+            ..Limits::default()
+        });
         (0..4).for_each(|_| limits.failed("admin", true, source(1), at(0)));
         limits.succeeded("admin", source(1), at(0));
         (0..2).for_each(|n| limits.failed(&format!("user{n}"), false, source(1), at(1)));
@@ -227,7 +279,10 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let limits = FailureLimits::new(Limits { remembered: 10, ..Limits::default() });
+        let limits = FailureLimits::new(Limits {
+            remembered: 10,
+            ..Limits::default()
+        });
         for n in 0..100 {
             let from = source(u8::try_from(n).expect("few"));
             limits.failed(&format!("user{n}"), true, from, at(n));
@@ -235,7 +290,16 @@ mod tests {
             limits.succeeded(&format!("user{n}"), from, at(n));
         }
         let all = limits.counters.lock().expect("not poisoned");
-        assert!([all.pairs.len(), all.sources.len(), all.accounts.len(), all.known.len()].iter().all(|count| *count <= 10));
+        assert!(
+            [
+                all.pairs.len(),
+                all.sources.len(),
+                all.accounts.len(),
+                all.known.len()
+            ]
+            .iter()
+            .all(|count| *count <= 10)
+        );
         assert!(all.turns.is_empty());
     }
 
@@ -243,9 +307,16 @@ mod tests {
     fn a_network_of_ipv6_is_one_source() {
         let limits = FailureLimits::new(Limits::default());
         for n in 0..5 {
-            limits.failed("admin", true, format!("2001:db8::{n}").parse().expect("an address"), at(0));
+            limits.failed(
+                "admin",
+                true,
+                format!("2001:db8::{n}").parse().expect("an address"),
+                at(0),
+            );
         }
-        let verdict = |source: &str| limits.verdict("admin", true, source.parse().expect("an address"), at(1));
+        let verdict = |source: &str| {
+            limits.verdict("admin", true, source.parse().expect("an address"), at(1))
+        };
         assert_eq!(verdict("2001:db8::ffff"), Verdict::Refused);
         assert_eq!(verdict("2001:db8:0:1::1"), Verdict::Now);
     }

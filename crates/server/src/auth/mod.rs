@@ -61,39 +61,74 @@ pub struct Auth {
 
 impl Auth {
     pub fn new(settings: Arc<SettingsCache>, limits: Limits) -> Self {
-        let (limits, checks) = (FailureLimits::new(limits), Semaphore::new(CONCURRENT_CHECKS));
-        Self { settings, limits, checks, revoked: Revoked::default(), ended: Notify::new() }
+        let (limits, checks) = (
+            FailureLimits::new(limits),
+            Semaphore::new(CONCURRENT_CHECKS),
+        );
+        Self {
+            settings,
+            limits,
+            checks,
+            revoked: Revoked::default(),
+            ended: Notify::new(),
+        }
     }
 
     /// Checks the password and returns a session token.
-    pub async fn login(&self, username: &str, password: &str, source: IpAddr, now: Timestamp) -> Result<String, ApiError> {
+    pub async fn login(
+        &self,
+        username: &str,
+        password: &str,
+        source: IpAddr,
+        now: Timestamp,
+    ) -> Result<String, ApiError> {
         if username.is_empty() || password.is_empty() {
             return Err(ApiError::unauthenticated("no credentials supplied"));
         }
         if username.len() > MAX_USERNAME {
-            return Err(ApiError::invalid(format!("Username is too long ({MAX_USERNAME} bytes max)")));
+            return Err(ApiError::invalid(format!(
+                "Username is too long ({MAX_USERNAME} bytes max)"
+            )));
         }
         let refused = || ApiError::unauthenticated("Invalid username or password");
         let settings = self.settings.fresh().await?;
         let exists = username == ADMIN;
-        self.turn(username, exists, source, now).await.map_err(|()| refused())?;
-        let _permit = self.checks.acquire().await.map_err(|_| ApiError::internal("the server is shutting down"))?;
+        self.turn(username, exists, source, now)
+            .await
+            .map_err(|()| refused())?;
+        let _permit = self
+            .checks
+            .acquire()
+            .await
+            .map_err(|_| ApiError::internal("the server is shutting down"))?;
         // An unknown account costs as much time as a known one.
-        let hash = if exists { settings.admin_password_hash.clone() } else { String::new() };
+        let hash = if exists {
+            settings.admin_password_hash.clone()
+        } else {
+            String::new()
+        };
         let valid = password::verify(password.to_owned(), hash).await;
         if !valid {
             self.limits.failed(username, exists, source, now);
             return Err(refused());
         }
         if !settings.admin_enabled {
-            return Err(ApiError::unauthenticated(format!("Account {username} is disabled")));
+            return Err(ApiError::unauthenticated(format!(
+                "Account {username} is disabled"
+            )));
         }
         self.limits.succeeded(username, source, now);
         self.issue(&settings, username, settings.session_seconds, now)
     }
 
     /// Waits until an attempt may be made, if it may.
-    async fn turn(&self, username: &str, exists: bool, source: IpAddr, now: Timestamp) -> Result<(), ()> {
+    async fn turn(
+        &self,
+        username: &str,
+        exists: bool,
+        source: IpAddr,
+        now: Timestamp,
+    ) -> Result<(), ()> {
         match self.limits.verdict(username, exists, source, now) {
             Verdict::Now => Ok(()),
             Verdict::After(time) => {
@@ -117,7 +152,9 @@ impl Auth {
     ) -> Result<BTreeMap<String, Vec<u8>>, ApiError> {
         let (username, source) = (caller.username(), caller.source);
         let refused = |()| ApiError::unauthenticated("Invalid username or password");
-        self.turn(username, true, source, now).await.map_err(refused)?;
+        self.turn(username, true, source, now)
+            .await
+            .map_err(refused)?;
         let settings = self.settings.fresh().await?;
         if !password::verify(current.to_owned(), settings.admin_password_hash.clone()).await {
             self.limits.failed(username, true, source, now);
@@ -128,10 +165,16 @@ impl Auth {
             own => own,
         };
         let allowed = regex::Regex::new(pattern)
-            .map_err(|e| ApiError::internal(format!("argocd-cm: passwordPattern is no regular expression: {e}")))?
+            .map_err(|e| {
+                ApiError::internal(format!(
+                    "argocd-cm: passwordPattern is no regular expression: {e}"
+                ))
+            })?
             .is_match(new);
         if !allowed {
-            return Err(ApiError::invalid(format!("New password does not match the following expression: {pattern}.")));
+            return Err(ApiError::invalid(format!(
+                "New password does not match the following expression: {pattern}."
+            )));
         }
         let text = new.to_owned();
         let hashed = tokio::task::spawn_blocking(move || hash_password(&text)).await;
@@ -140,13 +183,24 @@ impl Auth {
         let changed = Timestamp::from_second(now.as_second() + 1).unwrap_or(now);
         let changed = changed.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let values = [("admin.password", hash), ("admin.passwordMtime", changed)];
-        Ok(values.into_iter().map(|(key, value)| (key.to_owned(), value.into_bytes())).collect())
+        Ok(values
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value.into_bytes()))
+            .collect())
     }
 
-    fn issue(&self, settings: &Settings, account: &str, seconds: i64, now: Timestamp) -> Result<String, ApiError> {
+    fn issue(
+        &self,
+        settings: &Settings,
+        account: &str,
+        seconds: i64,
+        now: Timestamp,
+    ) -> Result<String, ApiError> {
         let mut claims = Claims::session(account, seconds, now);
         // In the second of a change, a login with the new password is after it.
-        claims.iat = settings.admin_password_mtime.map_or(claims.iat, |changed| claims.iat.max(changed.as_second().min(claims.iat + 1)));
+        claims.iat = settings.admin_password_mtime.map_or(claims.iat, |changed| {
+            claims.iat.max(changed.as_second().min(claims.iat + 1))
+        });
         token::sign(&claims, &settings.signing_key)
     }
 
@@ -168,12 +222,18 @@ impl Auth {
             return Err(invalid(&format!("account {account} is disabled")));
         }
         if claims.capability() != "login" {
-            return Err(invalid(&format!("account {account} does not have '{}' capability", claims.capability())));
+            return Err(invalid(&format!(
+                "account {account} does not have '{}' capability",
+                claims.capability()
+            )));
         }
         if self.revoked.contains(&claims.jti) || settings.revoked.contains(&claims.jti) {
             return Err(invalid("token is revoked, please re-login"));
         }
-        if settings.admin_password_mtime.is_some_and(|changed| claims.iat < changed.as_second()) {
+        if settings
+            .admin_password_mtime
+            .is_some_and(|changed| claims.iat < changed.as_second())
+        {
             return Err(invalid("account password has changed since token issued"));
         }
         Ok(())
@@ -205,7 +265,9 @@ impl Auth {
         claims: Option<Claims>,
         messages: BoxStream<'static, Result<T, ApiError>>,
     ) -> BoxStream<'static, Result<T, ApiError>> {
-        let Some(claims) = claims else { return messages };
+        let Some(claims) = claims else {
+            return messages;
+        };
         let auth = self.clone();
         let end = Box::pin(async move { auth.ended(&claims).await });
         futures::stream::unfold(Some((messages, end)), |state| async move {
@@ -233,7 +295,8 @@ impl Auth {
             return None;
         }
         let settings = self.settings.get().await.ok()?;
-        self.issue(&settings, claims.account(), claims.exp - claims.nbf, now).ok()
+        self.issue(&settings, claims.account(), claims.exp - claims.nbf, now)
+            .ok()
     }
 
     /// Ends a session: here at once, for other replicas and after a restart once it is recorded.

@@ -10,17 +10,28 @@ const MAX_BYTES: usize = 72;
 /// The hash to store under `admin.password`. Slow by design: call it off the async threads.
 pub fn hash_password(password: &str) -> Result<String, crate::ApiError> {
     if password.len() > MAX_BYTES {
-        return Err(crate::ApiError::invalid(format!("the password is longer than {MAX_BYTES} bytes")));
+        return Err(crate::ApiError::invalid(format!(
+            "the password is longer than {MAX_BYTES} bytes"
+        )));
     }
-    bcrypt::hash(password, COST).map_err(|e| crate::ApiError::internal(format!("cannot hash the password: {e}")))
+    bcrypt::hash(password, COST)
+        .map_err(|e| crate::ApiError::internal(format!("cannot hash the password: {e}")))
 }
 
 /// A random password of letters, digits and `-`; it does not begin with `-`, which a command line would take for a flag.
 pub fn new_password() -> String {
     const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-";
     let mut rng = rand::rng();
-    let most = |place: usize| if place == 0 { ALPHABET.len() - 1 } else { ALPHABET.len() };
-    (0..16).map(|place| char::from(ALPHABET[rng.random_range(0..most(place))])).collect()
+    let most = |place: usize| {
+        if place == 0 {
+            ALPHABET.len() - 1
+        } else {
+            ALPHABET.len()
+        }
+    };
+    (0..16)
+        .map(|place| char::from(ALPHABET[rng.random_range(0..most(place))]))
+        .collect()
 }
 
 /// Whether the password has this hash. Takes as long for an empty hash, which nothing matches.

@@ -16,19 +16,34 @@ pub struct Revoked(Mutex<BTreeMap<String, i64>>);
 impl Revoked {
     /// From the values of the record that keeps them.
     pub fn read(data: &BTreeMap<String, Vec<u8>>) -> Self {
-        let expiry = |value: &[u8]| std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()).unwrap_or(i64::MAX);
-        Self(Mutex::new(data.iter().map(|(id, value)| (id.clone(), expiry(value))).collect()))
+        let expiry = |value: &[u8]| {
+            std::str::from_utf8(value)
+                .ok()
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(i64::MAX)
+        };
+        Self(Mutex::new(
+            data.iter()
+                .map(|(id, value)| (id.clone(), expiry(value)))
+                .collect(),
+        ))
     }
 
     pub fn contains(&self, id: &str) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains_key(id)
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains_key(id)
     }
 
     pub fn insert(&self, id: &str, expiry: i64, now: Timestamp) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, expiry| *expiry > now.as_second());
         if all.len() >= MOST {
-            let soonest = all.iter().min_by_key(|(_, expiry)| **expiry).map(|(id, _)| id.clone());
+            let soonest = all
+                .iter()
+                .min_by_key(|(_, expiry)| **expiry)
+                .map(|(id, _)| id.clone());
             soonest.and_then(|id| all.remove(&id));
         }
         all.insert(id.to_owned(), expiry);

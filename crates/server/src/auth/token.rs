@@ -39,12 +39,16 @@ impl Claims {
     }
 
     pub fn account(&self) -> &str {
-        self.sub.split_once(':').map_or(self.sub.as_str(), |(account, _)| account)
+        self.sub
+            .split_once(':')
+            .map_or(self.sub.as_str(), |(account, _)| account)
     }
 
     /// A token of an older Argo CD names none and is a login.
     pub fn capability(&self) -> &str {
-        self.sub.split_once(':').map_or("login", |(_, capability)| capability)
+        self.sub
+            .split_once(':')
+            .map_or("login", |(_, capability)| capability)
     }
 }
 
@@ -55,10 +59,16 @@ pub fn new_signing_key() -> String {
 
 pub(super) fn sign(claims: &Claims, key: &[u8]) -> Result<String, ApiError> {
     if key.is_empty() {
-        return Err(ApiError::internal("argocd-secret has no server.secretkey: no session can be signed"));
+        return Err(ApiError::internal(
+            "argocd-secret has no server.secretkey: no session can be signed",
+        ));
     }
-    jsonwebtoken::encode(&Header::new(Algorithm::HS256), claims, &EncodingKey::from_secret(key))
-        .map_err(|e| ApiError::internal(format!("cannot sign the session token: {e}")))
+    jsonwebtoken::encode(
+        &Header::new(Algorithm::HS256),
+        claims,
+        &EncodingKey::from_secret(key),
+    )
+    .map_err(|e| ApiError::internal(format!("cannot sign the session token: {e}")))
 }
 
 /// Says in words why a token is not valid.
@@ -78,7 +88,9 @@ pub(super) fn parse(text: &str, key: &[u8], now: Timestamp) -> Result<Claims, St
     validation.set_required_spec_claims(&["iss", "sub", "exp"]);
     let claims = jsonwebtoken::decode::<Claims>(text, &DecodingKey::from_secret(key), &validation)
         .map_err(|e| match e.kind() {
-            jsonwebtoken::errors::ErrorKind::InvalidSignature => "token signature is invalid".to_owned(),
+            jsonwebtoken::errors::ErrorKind::InvalidSignature => {
+                "token signature is invalid".to_owned()
+            }
             kind => format!("token is malformed: {kind:?}"),
         })?
         .claims;
@@ -89,7 +101,9 @@ pub(super) fn parse(text: &str, key: &[u8], now: Timestamp) -> Result<Claims, St
         return Err("token has invalid claims: token is not valid yet".into());
     }
     if claims.jti.is_empty() {
-        return Err("token does not have a unique identifier (jti claim) and cannot be validated".into());
+        return Err(
+            "token does not have a unique identifier (jti claim) and cannot be validated".into(),
+        );
     }
     Ok(claims)
 }
@@ -108,9 +122,17 @@ mod tests {
         let token = sign(&claims, b"key").expect("it signs");
         let read = parse(&token, b"key", at(1059)).expect("it is valid");
         assert_eq!((read.account(), read.capability()), ("admin", "login"));
-        assert!(parse(&token, b"key", at(1060)).expect_err("expired").contains("expired"));
+        assert!(
+            parse(&token, b"key", at(1060))
+                .expect_err("expired")
+                .contains("expired")
+        );
         assert!(parse(&token, b"key", at(999)).is_err());
-        assert!(parse(&token, b"other", at(1000)).expect_err("signature").contains("signature"));
+        assert!(
+            parse(&token, b"other", at(1000))
+                .expect_err("signature")
+                .contains("signature")
+        );
         assert!(parse("garbage", b"key", at(1000)).is_err());
         assert!(sign(&claims, b"").is_err());
     }
@@ -118,9 +140,17 @@ mod tests {
     #[test]
     fn other_algorithms_and_issuers_are_refused() {
         let claims = Claims::session("admin", 60, at(1000));
-        let other = jsonwebtoken::encode(&Header::new(Algorithm::HS384), &claims, &EncodingKey::from_secret(b"key")).expect("it signs");
+        let other = jsonwebtoken::encode(
+            &Header::new(Algorithm::HS384),
+            &claims,
+            &EncodingKey::from_secret(b"key"),
+        )
+        .expect("it signs");
         assert!(parse(&other, b"key", at(1000)).is_err());
-        let foreign = Claims { iss: "else".into(), ..claims };
+        let foreign = Claims {
+            iss: "else".into(),
+            ..claims
+        };
         assert!(parse(&sign(&foreign, b"key").expect("it signs"), b"key", at(1000)).is_err());
         // {"alg":"none"} with an empty signature
         let none = "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.eyJpc3MiOiJhcmdvY2QiLCJzdWIiOiJhZG1pbiIsImV4cCI6OTk5OTk5OTk5OX0.";

@@ -27,22 +27,45 @@ fn complete(state: &State, mut cluster: Cluster) -> Cluster {
     };
     let count = state.index.all().0.iter().filter(|app| serves(app)).count();
     cluster.info.applications_count = i64::try_from(count).unwrap_or(i64::MAX);
-    cluster.server_version.clone_from(&cluster.info.server_version);
+    cluster
+        .server_version
+        .clone_from(&cluster.info.server_version);
     cluster.connection_state = cluster.info.connection_state.clone();
     cluster
 }
 
 pub async fn list(state: Arc<State>, _: Caller, q: ClusterQuery) -> Result<ClusterList, ApiError> {
     let (server, name) = wanted(&q);
-    let all = state.live.clusters().await.map_err(|e| e.context("failed to list clusters"))?;
-    let matching = all.into_iter().filter(|c| (server.is_empty() || c.server == server) && (name.is_empty() || c.name == name));
-    Ok(ClusterList { items: matching.map(|c| complete(&state, c)).collect(), ..Default::default() })
+    let all = state
+        .live
+        .clusters()
+        .await
+        .map_err(|e| e.context("failed to list clusters"))?;
+    let matching = all.into_iter().filter(|c| {
+        (server.is_empty() || c.server == server) && (name.is_empty() || c.name == name)
+    });
+    Ok(ClusterList {
+        items: matching.map(|c| complete(&state, c)).collect(),
+        ..Default::default()
+    })
 }
 
 /// A cluster that is not there is as forbidden as one that is not for the caller.
 pub async fn get(state: Arc<State>, _: Caller, q: ClusterQuery) -> Result<Cluster, ApiError> {
     let (server, name) = wanted(&q);
-    let all = state.live.clusters().await.map_err(|e| e.context("failed to list clusters"))?;
-    let found = all.into_iter().find(|c| if server.is_empty() { !name.is_empty() && c.name == name } else { c.server == server });
-    found.map(|c| complete(&state, c)).ok_or_else(ApiError::denied)
+    let all = state
+        .live
+        .clusters()
+        .await
+        .map_err(|e| e.context("failed to list clusters"))?;
+    let found = all.into_iter().find(|c| {
+        if server.is_empty() {
+            !name.is_empty() && c.name == name
+        } else {
+            c.server == server
+        }
+    });
+    found
+        .map(|c| complete(&state, c))
+        .ok_or_else(ApiError::denied)
 }

@@ -18,7 +18,11 @@ use tiphys_gocompat::{
 
 const MANAGED_BY_URL: &str = "argocd.argoproj.io/managed-by-url";
 /// For all links of one reply.
-const LIMITS: template::Limits = template::Limits { steps: 1_000_000, output: 1 << 20, memory: 16 << 20 };
+const LIMITS: template::Limits = template::Limits {
+    steps: 1_000_000,
+    output: 1 << 20,
+    memory: 16 << 20,
+};
 
 #[derive(Deserialize)]
 struct Link {
@@ -34,39 +38,68 @@ struct Link {
 }
 
 /// What templates of links see.
-pub fn known(app: Option<&Application>, project: Option<&AppProject>, resource: Option<Value>) -> Map<String, Value> {
+pub fn known(
+    app: Option<&Application>,
+    project: Option<&AppProject>,
+    resource: Option<Value>,
+) -> Map<String, Value> {
     let mut known = Map::new();
     if let Some(app) = app {
         let value = serde_json::to_value(app).unwrap_or_default();
         known.insert("app".into(), value.clone());
         known.insert("application".into(), value);
         // Whoever writes an Application must not make a link of ours run a script.
-        let url = app.metadata.annotations.get(MANAGED_BY_URL).filter(|url| url.starts_with("https://") || url.starts_with("http://"));
+        let url = app
+            .metadata
+            .annotations
+            .get(MANAGED_BY_URL)
+            .filter(|url| url.starts_with("https://") || url.starts_with("http://"));
         known.extend(url.map(|url| ("managedByURL".to_owned(), json!(url))));
-        known.insert("cluster".into(), json!({"name": app.spec.destination.name, "server": app.spec.destination.server}));
+        known.insert(
+            "cluster".into(),
+            json!({"name": app.spec.destination.name, "server": app.spec.destination.server}),
+        );
     }
-    known.extend(project.map(|project| ("project".to_owned(), serde_json::to_value(project).unwrap_or_default())));
+    known.extend(project.map(|project| {
+        (
+            "project".to_owned(),
+            serde_json::to_value(project).unwrap_or_default(),
+        )
+    }));
     known.extend(resource.map(|resource| ("resource".to_owned(), resource)));
     known
 }
 
 /// The links of a key; one that cannot be made is left out, and the log says why.
-pub async fn of(settings: &Settings, key: &'static str, known: Map<String, Value>) -> Result<LinksResponse, ApiError> {
+pub async fn of(
+    settings: &Settings,
+    key: &'static str,
+    known: Map<String, Value>,
+) -> Result<LinksResponse, ApiError> {
     let text = settings.value(key).to_owned();
     if text.is_empty() {
         return Ok(LinksResponse::default());
     }
     heavy::run(move || {
-        let document = yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::Refuse);
-        let document = document.map_err(|e| ApiError::plain(format!("failed to read {key} of argocd-cm: {e}")))?;
-        let links: Option<Vec<Link>> =
-            serde_json::from_value(document).map_err(|e| ApiError::plain(format!("failed to read {key} of argocd-cm: {e}")))?;
-        let (data, budget) = (template::Value::from_data(&Value::Object(known)), Budget::new(LIMITS));
+        let document =
+            yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::Refuse);
+        let document = document
+            .map_err(|e| ApiError::plain(format!("failed to read {key} of argocd-cm: {e}")))?;
+        let links: Option<Vec<Link>> = serde_json::from_value(document)
+            .map_err(|e| ApiError::plain(format!("failed to read {key} of argocd-cm: {e}")))?;
+        let (data, budget) = (
+            template::Value::from_data(&Value::Object(known)),
+            Budget::new(LIMITS),
+        );
         let made = links.unwrap_or_default().into_iter().filter_map(|link| {
             let title = link.title.clone();
-            make(link, &data, &budget).inspect_err(|why| tracing::warn!(key, title, "a link was left out: {why}")).ok()
+            make(link, &data, &budget)
+                .inspect_err(|why| tracing::warn!(key, title, "a link was left out: {why}"))
+                .ok()
         });
-        Ok(LinksResponse { items: made.collect() })
+        Ok(LinksResponse {
+            items: made.collect(),
+        })
     })
     .await
 }
@@ -79,12 +112,26 @@ fn make(link: Link, data: &template::Value, budget: &Budget) -> Result<LinkInfo,
     let mut functions = Functions::builtins();
     functions.extend(sprig::functions::<Sources>());
     let mut set = TemplateSet::new(NAME, Arc::new(functions));
-    set.parse(NAME, link.url.as_bytes()).map_err(|e| e.to_string())?;
+    set.parse(NAME, link.url.as_bytes())
+        .map_err(|e| e.to_string())?;
     let random = Box::new(|bytes: &mut [u8]| rand::rng().fill_bytes(bytes));
-    let mut sources = Sources { random, now: Timestamp::now(), zone: || TimeZone::UTC };
-    let options = Options { missing_key: MissingKey::Invalid, budget, host: &mut sources };
+    let mut sources = Sources {
+        random,
+        now: Timestamp::now(),
+        zone: || TimeZone::UTC,
+    };
+    let options = Options {
+        missing_key: MissingKey::Invalid,
+        budget,
+        host: &mut sources,
+    };
     let mut url = Vec::new();
     execute(&Arc::new(set), NAME, data.clone(), options, &mut url).map_err(|e| e.to_string())?;
     let url = String::from_utf8_lossy(&url).into_owned();
-    Ok(LinkInfo { title: link.title, url, description: link.description, icon_class: link.icon_class })
+    Ok(LinkInfo {
+        title: link.title,
+        url,
+        description: link.description,
+        icon_class: link.icon_class,
+    })
 }

@@ -18,8 +18,9 @@ use tiphys_api::{
     rpc::{
         events::EventList,
         project::{
-            DetailedProjectsResponse, EmptyResponse, GlobalProjectsResponse, ListProjectLinksRequest, ProjectCreateRequest, ProjectQuery,
-            ProjectUpdateRequest, SyncWindowsQuery, SyncWindowsResponse,
+            DetailedProjectsResponse, EmptyResponse, GlobalProjectsResponse,
+            ListProjectLinksRequest, ProjectCreateRequest, ProjectQuery, ProjectUpdateRequest,
+            SyncWindowsQuery, SyncWindowsResponse,
         },
     },
 };
@@ -34,35 +35,76 @@ pub const DEFAULT: &str = "default";
 /// No patterns: a service account is one.
 const NOT_IN_A_SERVICE_ACCOUNT: [char; 8] = ['!', '*', '[', ']', '{', '}', '\\', '/'];
 
-pub async fn list(state: Arc<State>, _: Caller, _: ProjectQuery) -> Result<AppProjectList, ApiError> {
+pub async fn list(
+    state: Arc<State>,
+    _: Caller,
+    _: ProjectQuery,
+) -> Result<AppProjectList, ApiError> {
     let mut items = state.store.list_projects().await?;
     items.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
-    Ok(AppProjectList { items, ..Default::default() })
+    Ok(AppProjectList {
+        items,
+        ..Default::default()
+    })
 }
 
 pub async fn get(state: Arc<State>, _: Caller, q: ProjectQuery) -> Result<AppProject, ApiError> {
     Ok(state.store.get_project(&q.name).await?)
 }
 
-pub async fn detailed(state: Arc<State>, _: Caller, q: ProjectQuery) -> Result<DetailedProjectsResponse, ApiError> {
+pub async fn detailed(
+    state: Arc<State>,
+    _: Caller,
+    q: ProjectQuery,
+) -> Result<DetailedProjectsResponse, ApiError> {
     let project = state.store.get_project(&q.name).await?;
     let scoped = |owner: &str| owner == q.name;
-    let repositories = repository::stored(&state).await?.into_iter().filter(|r| scoped(&r.project)).map(repository::sanitized).collect();
-    let clusters = state.live.clusters().await?.into_iter().filter(|c| scoped(&c.project)).collect();
-    Ok(DetailedProjectsResponse { global_projects: state.store.global_projects(&project), project: Some(project), repositories, clusters })
+    let repositories = repository::stored(&state)
+        .await?
+        .into_iter()
+        .filter(|r| scoped(&r.project))
+        .map(repository::sanitized)
+        .collect();
+    let clusters = state
+        .live
+        .clusters()
+        .await?
+        .into_iter()
+        .filter(|c| scoped(&c.project))
+        .collect();
+    Ok(DetailedProjectsResponse {
+        global_projects: state.store.global_projects(&project),
+        project: Some(project),
+        repositories,
+        clusters,
+    })
 }
 
 /// The projects whose rules hold for this one, too.
-pub async fn globals(state: Arc<State>, _: Caller, q: ProjectQuery) -> Result<GlobalProjectsResponse, ApiError> {
+pub async fn globals(
+    state: Arc<State>,
+    _: Caller,
+    q: ProjectQuery,
+) -> Result<GlobalProjectsResponse, ApiError> {
     let project = state.store.get_project(&q.name).await?;
-    Ok(GlobalProjectsResponse { items: state.store.global_projects(&project) })
+    Ok(GlobalProjectsResponse {
+        items: state.store.global_projects(&project),
+    })
 }
 
 /// The windows that are open now.
-pub async fn windows(state: Arc<State>, _: Caller, q: SyncWindowsQuery) -> Result<SyncWindowsResponse, ApiError> {
-    let project = state.store.effective_project(state.store.get_project(&q.name).await?);
+pub async fn windows(
+    state: Arc<State>,
+    _: Caller,
+    q: SyncWindowsQuery,
+) -> Result<SyncWindowsResponse, ApiError> {
+    let project = state
+        .store
+        .effective_project(state.store.get_project(&q.name).await?);
     let open = Windows(project.spec.sync_windows.iter().collect()).readable(Timestamp::now());
-    Ok(SyncWindowsResponse { windows: open.into_iter().cloned().collect() })
+    Ok(SyncWindowsResponse {
+        windows: open.into_iter().cloned().collect(),
+    })
 }
 
 pub async fn links(
@@ -78,12 +120,21 @@ pub async fn links(
 pub async fn events(state: Arc<State>, _: Caller, q: ProjectQuery) -> Result<EventList, ApiError> {
     let project = state.store.get_project(&q.name).await?;
     let m = &project.metadata;
-    let selector = format!("involvedObject.name={},involvedObject.namespace={},involvedObject.uid={}", m.name, m.namespace, m.uid);
+    let selector = format!(
+        "involvedObject.name={},involvedObject.namespace={},involvedObject.uid={}",
+        m.name, m.namespace, m.uid
+    );
     Ok(state.store.events(&m.namespace, &selector).await?)
 }
 
-pub async fn create(state: Arc<State>, caller: Caller, q: ProjectCreateRequest) -> Result<AppProject, ApiError> {
-    let project = q.project.ok_or_else(|| ApiError::invalid("missing payload 'project' in request"))?;
+pub async fn create(
+    state: Arc<State>,
+    caller: Caller,
+    q: ProjectCreateRequest,
+) -> Result<AppProject, ApiError> {
+    let project = q
+        .project
+        .ok_or_else(|| ApiError::invalid("missing payload 'project' in request"))?;
     validate(&project).map_err(|e| e.context("error validating project"))?;
     let created = match state.store.create_project(&project).await {
         Err(StoreError::AlreadyExists(_)) => {
@@ -92,55 +143,122 @@ pub async fn create(state: Arc<State>, caller: Caller, q: ProjectCreateRequest) 
                 return Ok(existing);
             }
             if !q.upsert {
-                return Err(ApiError::invalid("existing project spec is different, use upsert flag to force update"));
+                return Err(ApiError::invalid(
+                    "existing project spec is different, use upsert flag to force update",
+                ));
             }
             existing.spec = project.spec;
             state.store.update_project(&existing).await?
         }
         other => other?,
     };
-    record(&state, &caller, &created, "ResourceCreated", "created project").await;
+    record(
+        &state,
+        &caller,
+        &created,
+        "ResourceCreated",
+        "created project",
+    )
+    .await;
     Ok(created)
 }
 
-pub async fn update(state: Arc<State>, caller: Caller, q: ProjectUpdateRequest) -> Result<AppProject, ApiError> {
-    let project = q.project.ok_or_else(|| ApiError::invalid("missing payload 'project' in request"))?;
+pub async fn update(
+    state: Arc<State>,
+    caller: Caller,
+    q: ProjectUpdateRequest,
+) -> Result<AppProject, ApiError> {
+    let project = q
+        .project
+        .ok_or_else(|| ApiError::invalid("missing payload 'project' in request"))?;
     validate(&project)?;
     let before = state.store.get_project(&project.metadata.name).await?;
     let all = |project: &AppProject| state.store.effective_project(project.clone());
     still_permitted(&state, &all(&before), &all(&project)).await?;
     let updated = state.store.update_project(&project).await?;
-    record(&state, &caller, &updated, "ResourceUpdated", "updated project").await;
+    record(
+        &state,
+        &caller,
+        &updated,
+        "ResourceUpdated",
+        "updated project",
+    )
+    .await;
     Ok(updated)
 }
 
-pub async fn delete(state: Arc<State>, caller: Caller, q: ProjectQuery) -> Result<EmptyResponse, ApiError> {
+pub async fn delete(
+    state: Arc<State>,
+    caller: Caller,
+    q: ProjectQuery,
+) -> Result<EmptyResponse, ApiError> {
     if q.name == DEFAULT {
-        return Err(ApiError::invalid(format!("name '{}' is reserved and cannot be deleted", q.name)));
+        return Err(ApiError::invalid(format!(
+            "name '{}' is reserved and cannot be deleted",
+            q.name
+        )));
     }
     let project = state.store.get_project(&q.name).await?;
-    let users = state.index.all().0.iter().filter(|app| spec::project_name(app) == q.name).count();
+    let users = state
+        .index
+        .all()
+        .0
+        .iter()
+        .filter(|app| spec::project_name(app) == q.name)
+        .count();
     if users > 0 {
-        return Err(ApiError::invalid(format!("project is referenced by {users} applications")));
+        return Err(ApiError::invalid(format!(
+            "project is referenced by {users} applications"
+        )));
     }
     state.store.delete_project(&q.name).await?;
-    record(&state, &caller, &project, "ResourceDeleted", "deleted project").await;
+    record(
+        &state,
+        &caller,
+        &project,
+        "ResourceDeleted",
+        "deleted project",
+    )
+    .await;
     Ok(EmptyResponse {})
 }
 
 /// What Applications of the project may do must stay permitted.
-async fn still_permitted(state: &State, before: &AppProject, after: &AppProject) -> Result<(), ApiError> {
+async fn still_permitted(
+    state: &State,
+    before: &AppProject,
+    after: &AppProject,
+) -> Result<(), ApiError> {
     let (old, new) = (spec::project_rules(before), spec::project_rules(after));
-    let clusters: Vec<Destination> =
-        state.live.clusters().await?.into_iter().map(|c| Destination { server: c.server, name: c.name, project: c.project }).collect();
+    let clusters: Vec<Destination> = state
+        .live
+        .clusters()
+        .await?
+        .into_iter()
+        .map(|c| Destination {
+            server: c.server,
+            name: c.name,
+            project: c.project,
+        })
+        .collect();
     let (mut sources, mut destinations) = (0, 0);
-    for app in state.index.all().0.iter().filter(|app| spec::project_name(app) == after.metadata.name) {
-        let lost = |url: &str| spec::source_permitted(before, url) && !spec::source_permitted(after, url);
+    for app in state
+        .index
+        .all()
+        .0
+        .iter()
+        .filter(|app| spec::project_name(app) == after.metadata.name)
+    {
+        let lost =
+            |url: &str| spec::source_permitted(before, url) && !spec::source_permitted(after, url);
         sources += usize::from(spec::sources(&app.spec).iter().any(|s| lost(&s.repo_url)));
         let d = &app.spec.destination;
         // One that names no cluster is permitted nothing, before and after.
-        let Ok(cluster) = spec::destination(d, &clusters) else { continue };
-        let permitted = |rules| permit::destination(rules, &cluster.server, &cluster.name, &d.namespace);
+        let Ok(cluster) = spec::destination(d, &clusters) else {
+            continue;
+        };
+        let permitted =
+            |rules| permit::destination(rules, &cluster.server, &cluster.name, &d.namespace);
         let lost = permitted(&old) && !permitted(&new);
         destinations += usize::from(lost);
     }
@@ -149,9 +267,18 @@ async fn still_permitted(state: &State, before: &AppProject, after: &AppProject)
         parts.push(format!("{sources} applications source became invalid"));
     }
     if destinations > 0 {
-        parts.push(format!("{destinations} applications destination became invalid"));
+        parts.push(format!(
+            "{destinations} applications destination became invalid"
+        ));
     }
-    if parts.is_empty() { Ok(()) } else { Err(ApiError::invalid(format!("as a result of project update {}", parts.join(" and ")))) }
+    if parts.is_empty() {
+        Ok(())
+    } else {
+        Err(ApiError::invalid(format!(
+            "as a result of project update {}",
+            parts.join(" and ")
+        )))
+    }
 }
 
 fn validate(project: &AppProject) -> Result<(), ApiError> {
@@ -160,32 +287,53 @@ fn validate(project: &AppProject) -> Result<(), ApiError> {
     }
     let mut seen = BTreeSet::new();
     for d in &project.spec.destinations {
-        for (field, value) in [("name", &d.name), ("server", &d.server), ("namespace", &d.namespace)] {
+        for (field, value) in [
+            ("name", &d.name),
+            ("server", &d.server),
+            ("namespace", &d.namespace),
+        ] {
             if value == "!*" {
-                return Err(ApiError::invalid(format!("{field} has an invalid format, '!*'")));
+                return Err(ApiError::invalid(format!(
+                    "{field} has an invalid format, '!*'"
+                )));
             }
         }
-        let place = if d.server.is_empty() { &d.name } else { &d.server };
+        let place = if d.server.is_empty() {
+            &d.name
+        } else {
+            &d.server
+        };
         let key = format!("{place}/{}", d.namespace);
         if seen.contains(&key) {
-            return Err(ApiError::invalid(format!("destination '{key}' already added")));
+            return Err(ApiError::invalid(format!(
+                "destination '{key}' already added"
+            )));
         }
         seen.insert(key);
     }
     let mut seen = BTreeSet::new();
     for account in &project.spec.destination_service_accounts {
-        for (field, value) in [("server", &account.server), ("namespace", &account.namespace)] {
+        for (field, value) in [
+            ("server", &account.server),
+            ("namespace", &account.namespace),
+        ] {
             if value.contains('!') || Glob::new(value, &[]).is_err() {
-                return Err(ApiError::invalid(format!("{field} has an invalid format, '{value}'")));
+                return Err(ApiError::invalid(format!(
+                    "{field} has an invalid format, '{value}'"
+                )));
             }
         }
         let name = &account.default_service_account;
         if name.trim_matches(' ').is_empty() || name.contains(NOT_IN_A_SERVICE_ACCOUNT) {
-            return Err(ApiError::invalid(format!("defaultServiceAccount has an invalid format, '{name}'")));
+            return Err(ApiError::invalid(format!(
+                "defaultServiceAccount has an invalid format, '{name}'"
+            )));
         }
         let key = format!("{}/{}", account.server, account.namespace);
         if !seen.insert(key.clone()) {
-            return Err(ApiError::invalid(format!("destinationServiceAccount '{key}' already added")));
+            return Err(ApiError::invalid(format!(
+                "destinationServiceAccount '{key}' already added"
+            )));
         }
     }
     let duplicate = |list: &[String], what: &str| {
@@ -197,25 +345,37 @@ fn validate(project: &AppProject) -> Result<(), ApiError> {
     };
     duplicate(&project.spec.source_namespaces, "source namespace")?;
     if project.spec.source_repos.iter().any(|r| r == "!*") {
-        return Err(ApiError::invalid("source repository has an invalid format, '!*'"));
+        return Err(ApiError::invalid(
+            "source repository has an invalid format, '!*'",
+        ));
     }
     duplicate(&project.spec.source_repos, "source repository")?;
     for (at, w) in project.spec.sync_windows.iter().enumerate() {
         window::check(w).map_err(|e| ApiError::invalid(format!("spec.syncWindows[{at}]: {e}")))?;
         let (kind, schedule, duration) = (&w.kind, &w.schedule, &w.duration);
         if w.applications.is_empty() && w.namespaces.is_empty() && w.clusters.is_empty() {
-            let text = format!("window '{kind}':'{schedule}':'{duration}' requires one of application, cluster or namespace");
+            let text = format!(
+                "window '{kind}':'{schedule}':'{duration}' requires one of application, cluster or namespace"
+            );
             return Err(ApiError::new(Code::OutOfRange, text));
         }
         if project.spec.sync_windows[..at].contains(w) {
-            let text = format!("sync window with kind '{kind}', schedule '{schedule}', and duration '{duration}' already exists");
+            let text = format!(
+                "sync window with kind '{kind}', schedule '{schedule}', and duration '{duration}' already exists"
+            );
             return Err(ApiError::new(Code::AlreadyExists, text));
         }
     }
     Ok(())
 }
 
-async fn record(state: &State, caller: &Caller, project: &AppProject, reason: &'static str, action: &str) {
+async fn record(
+    state: &State,
+    caller: &Caller,
+    project: &AppProject,
+    reason: &'static str,
+    action: &str,
+) {
     let m = &project.metadata;
     let user = audit::user(caller);
     let event = EventRecord {
@@ -243,7 +403,10 @@ mod tests {
                 json!({"destinations": [{"server": "s", "namespace": "n"}, {"server": "s", "namespace": "n"}]}),
                 "destination 's/n' already added",
             ),
-            (json!({"destinations": [{"server": "!*", "namespace": "n"}]}), "server has an invalid format, '!*'"),
+            (
+                json!({"destinations": [{"server": "!*", "namespace": "n"}]}),
+                "server has an invalid format, '!*'",
+            ),
             (
                 json!({"destinationServiceAccounts": [{"server": "s", "namespace": "n", "defaultServiceAccount": "a"},
                     {"server": "s", "namespace": "n", "defaultServiceAccount": "b"}]}),
@@ -273,8 +436,14 @@ mod tests {
                 json!({"destinationServiceAccounts": [{"server": "s", "namespace": "n", "defaultServiceAccount": "a\\b"}]}),
                 "defaultServiceAccount has an invalid format, 'a\\b'",
             ),
-            (json!({"sourceRepos": ["a", "a"]}), "source repository 'a' already added"),
-            (json!({"sourceNamespaces": ["x", "x"]}), "source namespace 'x' already added"),
+            (
+                json!({"sourceRepos": ["a", "a"]}),
+                "source repository 'a' already added",
+            ),
+            (
+                json!({"sourceNamespaces": ["x", "x"]}),
+                "source namespace 'x' already added",
+            ),
             (
                 json!({"syncWindows": [{"kind": "deny", "schedule": "* * *", "duration": "1h"}]}),
                 "spec.syncWindows[0]: cannot parse schedule '* * *': expected exactly 5 fields, found 3: [* * *]",
@@ -284,7 +453,9 @@ mod tests {
                 "window 'deny':'* * * * *':'1h' requires one of application, cluster or namespace",
             ),
         ] {
-            let project: AppProject = serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec})).expect("a project");
+            let project: AppProject =
+                serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec}))
+                    .expect("a project");
             assert_eq!(validate(&project).expect_err("it is bad").message, want);
         }
     }

@@ -5,23 +5,44 @@ use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{
     constants::INSTANCE_LABEL,
     repository::KustomizeOptions,
-    rpc::settings::{GoogleAnalyticsConfig, Help, Settings, SettingsPluginsResponse, SettingsQuery},
+    rpc::settings::{
+        GoogleAnalyticsConfig, Help, Settings, SettingsPluginsResponse, SettingsQuery,
+    },
 };
 
 /// The login page needs some of it before anybody is logged in.
-pub async fn get(state: Arc<State>, caller: Caller, _: SettingsQuery) -> Result<Settings, ApiError> {
+pub async fn get(
+    state: Arc<State>,
+    caller: Caller,
+    _: SettingsQuery,
+) -> Result<Settings, ApiError> {
     let settings = state.settings.get().await?;
-    let or = |value: &str, default: &str| if value.is_empty() { default.to_owned() } else { value.to_owned() };
+    let or = |value: &str, default: &str| {
+        if value.is_empty() {
+            default.to_owned()
+        } else {
+            value.to_owned()
+        }
+    };
     let text = |key: &str| settings.value(key).to_owned();
     let binaries: BTreeMap<String, String> = settings
         .config
         .iter()
-        .filter_map(|(key, url)| key.strip_prefix("help.download.").map(|platform| (platform.to_owned(), url.clone())))
+        .filter_map(|(key, url)| {
+            key.strip_prefix("help.download.")
+                .map(|platform| (platform.to_owned(), url.clone()))
+        })
         .collect();
     let mut reply = Settings {
         url: text("url"),
-        app_label_key: or(settings.value("application.instanceLabelKey"), INSTANCE_LABEL),
-        tracking_method: or(settings.value("application.resourceTrackingMethod"), "annotation"),
+        app_label_key: or(
+            settings.value("application.instanceLabelKey"),
+            INSTANCE_LABEL,
+        ),
+        tracking_method: or(
+            settings.value("application.resourceTrackingMethod"),
+            "annotation",
+        ),
         installation_id: text("installationID"),
         status_badge_enabled: settings.flag("statusbadge.enabled"),
         status_badge_root_url: text("statusbadge.url"),
@@ -32,9 +53,16 @@ pub async fn get(state: Arc<State>, caller: Caller, _: SettingsQuery) -> Result<
         }),
         google_analytics: Some(GoogleAnalyticsConfig {
             tracking_id: text("ga.trackingid"),
-            anonymize_users: settings.config.get("ga.anonymizeusers").is_none_or(|v| v != "false"),
+            anonymize_users: settings
+                .config
+                .get("ga.anonymizeusers")
+                .is_none_or(|v| v != "false"),
         }),
-        help: Some(Help { chat_url: text("help.chatUrl"), chat_text: or(settings.value("help.chatText"), ""), binary_urls: binaries }),
+        help: Some(Help {
+            chat_url: text("help.chatUrl"),
+            chat_text: or(settings.value("help.chatText"), ""),
+            binary_urls: binaries,
+        }),
         user_logins_disabled: !settings.admin_enabled,
         ui_css_url: text("ui.cssurl"),
         ui_login_button_text: text("ui.loginButtonText"),
@@ -47,13 +75,22 @@ pub async fn get(state: Arc<State>, caller: Caller, _: SettingsQuery) -> Result<
         reply.ui_banner_url = text("ui.bannerurl");
         reply.ui_banner_permanent = settings.flag("ui.bannerpermanent");
         reply.ui_banner_position = text("ui.bannerposition");
-        reply.controller_namespace.clone_from(&state.options.namespace);
-        reply.password_pattern = or(settings.value("passwordPattern"), crate::auth::PASSWORD_PATTERN);
+        reply
+            .controller_namespace
+            .clone_from(&state.options.namespace);
+        reply.password_pattern = or(
+            settings.value("passwordPattern"),
+            crate::auth::PASSWORD_PATTERN,
+        );
     }
     Ok(reply)
 }
 
 /// There are no plugins yet.
-pub async fn plugins(_: Arc<State>, _: Caller, _: SettingsQuery) -> Result<SettingsPluginsResponse, ApiError> {
+pub async fn plugins(
+    _: Arc<State>,
+    _: Caller,
+    _: SettingsQuery,
+) -> Result<SettingsPluginsResponse, ApiError> {
     Ok(SettingsPluginsResponse::default())
 }

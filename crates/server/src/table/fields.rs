@@ -26,11 +26,17 @@ const RESULT: &str = "result";
 impl Fields {
     /// From the parameter's text; nothing when it is empty.
     pub fn parse(text: &str) -> Result<Option<Self>, ApiError> {
-        let (text, exclude) = text.strip_prefix('-').map_or((text, false), |rest| (rest, true));
+        let (text, exclude) = text
+            .strip_prefix('-')
+            .map_or((text, false), |rest| (rest, true));
         let mut root = Node::default();
         for path in text.split(',').filter(|f| !f.is_empty()) {
             let words = query::parts(path, "a path in fields")?;
-            let words = if words.len() > 1 && words[0] == RESULT { &words[1..] } else { &words[..] };
+            let words = if words.len() > 1 && words[0] == RESULT {
+                &words[1..]
+            } else {
+                &words[..]
+            };
             let mut node = &mut root;
             for word in words {
                 node = node.below.entry((*word).to_owned()).or_default();
@@ -42,7 +48,9 @@ impl Fields {
 
     /// The message with what is wanted of it.
     pub fn apply(&self, message: &[u8]) -> Vec<u8> {
-        let Ok(mut value) = serde_json::from_slice::<Value>(message) else { return message.to_vec() };
+        let Ok(mut value) = serde_json::from_slice::<Value>(message) else {
+            return message.to_vec();
+        };
         let list_metadata = value.get("items").and(value.get("metadata")).cloned();
         if self.exclude {
             remove(&mut value, &self.root);
@@ -64,10 +72,12 @@ fn keep(value: &mut Value, node: &Node) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| keep(item, node)),
         Value::Object(map) => {
-            let kept = std::mem::take(map).into_iter().filter_map(|(key, mut inner)| {
-                keep(&mut inner, node.below.get(&key)?);
-                Some((key, inner))
-            });
+            let kept = std::mem::take(map)
+                .into_iter()
+                .filter_map(|(key, mut inner)| {
+                    keep(&mut inner, node.below.get(&key)?);
+                    Some((key, inner))
+                });
             *map = kept.collect::<Map<_, _>>();
         }
         _ => {}
@@ -96,18 +106,35 @@ mod tests {
 
     #[test]
     fn parts_of_a_reply() {
-        let parse = |text: &str| Fields::parse(text).expect("it is read").expect("a selection");
+        let parse = |text: &str| {
+            Fields::parse(text)
+                .expect("it is read")
+                .expect("a selection")
+        };
         let list = json!({"metadata": {"resourceVersion": "5"}, "items": [
             {"metadata": {"name": "a", "labels": {"x": "y"}}, "spec": {"project": "p", "source": {"path": "q"}}}
         ]});
         for (fields, items) in [
-            ("items.metadata.name,items.spec.source", json!([{"metadata": {"name": "a"}, "spec": {"source": {"path": "q"}}}])),
-            ("items.spec,items.spec.project", json!([{"spec": {"project": "p", "source": {"path": "q"}}}])),
-            ("-items.metadata,items.spec.source", json!([{"spec": {"project": "p"}}])),
+            (
+                "items.metadata.name,items.spec.source",
+                json!([{"metadata": {"name": "a"}, "spec": {"source": {"path": "q"}}}]),
+            ),
+            (
+                "items.spec,items.spec.project",
+                json!([{"spec": {"project": "p", "source": {"path": "q"}}}]),
+            ),
+            (
+                "-items.metadata,items.spec.source",
+                json!([{"spec": {"project": "p"}}]),
+            ),
         ] {
             let got = parse(fields).apply(list.to_string().as_bytes());
             let got: Value = serde_json::from_slice(&got).expect("JSON");
-            assert_eq!(got, json!({"metadata": {"resourceVersion": "5"}, "items": items}), "{fields}");
+            assert_eq!(
+                got,
+                json!({"metadata": {"resourceVersion": "5"}, "items": items}),
+                "{fields}"
+            );
         }
         assert_eq!(Fields::parse(""), Ok(None));
         let event = parse("result.type").apply(br#"{"type": "ADDED", "application": {}}"#);

@@ -3,7 +3,10 @@
 
 use serde::{
     Deserializer,
-    de::{DeserializeOwned, DeserializeSeed, Error as _, IntoDeserializer, MapAccess, SeqAccess, Visitor},
+    de::{
+        DeserializeOwned, DeserializeSeed, Error as _, IntoDeserializer, MapAccess, SeqAccess,
+        Visitor,
+    },
     forward_to_deserialize_any,
 };
 use serde_json::{Map, Value};
@@ -57,7 +60,9 @@ impl<'de> Deserializer<'de> for Lenient {
             Value::String(text) => match text.as_str() {
                 "true" | "True" | "TRUE" | "t" | "1" => visitor.visit_bool(true),
                 "false" | "False" | "FALSE" | "f" | "0" => visitor.visit_bool(false),
-                other => Err(serde_json::Error::custom(format!("{other:?} is neither true nor false"))),
+                other => Err(serde_json::Error::custom(format!(
+                    "{other:?} is neither true nor false"
+                ))),
             },
             other => other.deserialize_bool(visitor),
         }
@@ -72,7 +77,11 @@ impl<'de> Deserializer<'de> for Lenient {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+        if self.0.is_null() {
+            visitor.visit_none()
+        } else {
+            visitor.visit_some(self)
+        }
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
@@ -83,7 +92,11 @@ impl<'de> Deserializer<'de> for Lenient {
         }
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Self::Error> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -97,8 +110,14 @@ struct Items(std::vec::IntoIter<Value>);
 impl<'de> SeqAccess<'de> for Items {
     type Error = serde_json::Error;
 
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Self::Error> {
-        self.0.next().map(|value| seed.deserialize(Lenient(value))).transpose()
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, Self::Error> {
+        self.0
+            .next()
+            .map(|value| seed.deserialize(Lenient(value)))
+            .transpose()
     }
 }
 
@@ -109,21 +128,37 @@ struct Fields {
 
 impl Fields {
     fn new(map: Map<String, Value>) -> Self {
-        Self { fields: map.into_iter(), at: None }
+        Self {
+            fields: map.into_iter(),
+            at: None,
+        }
     }
 }
 
 impl<'de> MapAccess<'de> for Fields {
     type Error = serde_json::Error;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Self::Error> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Self::Error> {
         self.at = self.fields.next();
-        self.at.as_ref().map(|(key, _)| seed.deserialize(key.as_str().into_deserializer())).transpose()
+        self.at
+            .as_ref()
+            .map(|(key, _)| seed.deserialize(key.as_str().into_deserializer()))
+            .transpose()
     }
 
-    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Self::Error> {
-        let (key, value) = self.at.take().ok_or_else(|| serde_json::Error::custom("a value without a key"))?;
-        seed.deserialize(Lenient(value)).map_err(|e| serde_json::Error::custom(format!("{key}: {e}")))
+    fn next_value_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<T::Value, Self::Error> {
+        let (key, value) = self
+            .at
+            .take()
+            .ok_or_else(|| serde_json::Error::custom("a value without a key"))?;
+        seed.deserialize(Lenient(value))
+            .map_err(|e| serde_json::Error::custom(format!("{key}: {e}")))
     }
 }
 
@@ -132,31 +167,49 @@ mod tests {
     use super::*;
     use serde_json::json;
     use tiphys_api::rpc::application::{
-        ApplicationCreateRequest, ApplicationQuery, ApplicationResourceDeleteRequest, RevisionMetadataQuery,
+        ApplicationCreateRequest, ApplicationQuery, ApplicationResourceDeleteRequest,
+        RevisionMetadataQuery,
     };
 
     #[test]
     fn text_becomes_what_the_field_is() {
-        let q: ApplicationResourceDeleteRequest = from_value(json!({"name": "a", "force": "true", "orphan": "false"})).expect("it reads");
+        let q: ApplicationResourceDeleteRequest =
+            from_value(json!({"name": "a", "force": "true", "orphan": "false"})).expect("it reads");
         assert_eq!((q.force, q.orphan), (Some(true), Some(false)));
         let q: RevisionMetadataQuery = from_value(json!({"sourceIndex": "3"})).expect("it reads");
         assert_eq!(q.source_index, Some(3));
-        let q: ApplicationQuery = from_value(json!({"projects": "a", "name": ["x", "y"]})).expect("it reads");
-        assert_eq!((q.projects, q.name), (vec!["a".to_owned()], Some("y".to_owned())));
+        let q: ApplicationQuery =
+            from_value(json!({"projects": "a", "name": ["x", "y"]})).expect("it reads");
+        assert_eq!(
+            (q.projects, q.name),
+            (vec!["a".to_owned()], Some("y".to_owned()))
+        );
     }
 
     #[test]
     fn a_body_passes_unchanged() {
         let app = json!({"metadata": {"name": "a"}, "spec": {"project": "p", "destination": {}, "source": {"repoURL": "r", "helm": {"valuesObject": {"n": "1", "deep": [1, true]}}}}});
-        let q: ApplicationCreateRequest = from_value(json!({"application": app, "upsert": "true"})).expect("it reads");
-        let values = q.application.spec.into_inner().source.and_then(|s| s.helm).and_then(|h| h.values_object).expect("it has values");
+        let q: ApplicationCreateRequest =
+            from_value(json!({"application": app, "upsert": "true"})).expect("it reads");
+        let values = q
+            .application
+            .spec
+            .into_inner()
+            .source
+            .and_then(|s| s.helm)
+            .and_then(|h| h.values_object)
+            .expect("it has values");
         assert_eq!(values.value(), json!({"n": "1", "deep": [1, true]}));
         assert_eq!(q.upsert, Some(true));
     }
 
     #[test]
     fn an_error_names_the_field() {
-        let e = from_value::<ApplicationCreateRequest>(json!({"upsert": "maybe"})).expect_err("no flag");
-        assert!(e.to_string().contains("upsert") && e.to_string().contains("maybe"), "{e}");
+        let e = from_value::<ApplicationCreateRequest>(json!({"upsert": "maybe"}))
+            .expect_err("no flag");
+        assert!(
+            e.to_string().contains("upsert") && e.to_string().contains("maybe"),
+            "{e}"
+        );
     }
 }

@@ -49,7 +49,11 @@ pub enum Reply {
     Stream(BoxStream<'static, Result<Vec<u8>, ApiError>>),
 }
 
-type Handler = Box<dyn Fn(Arc<State>, Caller, Request) -> BoxFuture<'static, Result<Reply, ApiError>> + Send + Sync>;
+type Handler = Box<
+    dyn Fn(Arc<State>, Caller, Request) -> BoxFuture<'static, Result<Reply, ApiError>>
+        + Send
+        + Sync,
+>;
 
 /// Who may make a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +78,13 @@ pub struct Call {
 impl Call {
     fn new(rpc: &str, rest: &[&str], streams: bool, handler: Option<Handler>) -> Self {
         let rest = rest.iter().map(|text| Rest::parse(text)).collect();
-        Self { rpc: format!("/{rpc}"), access: Access::Session, streams, rest, handler }
+        Self {
+            rpc: format!("/{rpc}"),
+            access: Access::Session,
+            streams,
+            rest,
+            handler,
+        }
     }
 
     fn public(mut self) -> Self {
@@ -83,7 +93,12 @@ impl Call {
     }
 
     /// Answers a request, and counts it.
-    pub async fn run(&self, state: &Arc<State>, caller: Caller, request: Request) -> Result<Reply, ApiError> {
+    pub async fn run(
+        &self,
+        state: &Arc<State>,
+        caller: Caller,
+        request: Request,
+    ) -> Result<Reply, ApiError> {
         state.metrics.started(self);
         let reply = match &self.handler {
             Some(handler) => handler(state.clone(), caller, request).await,
@@ -97,7 +112,10 @@ impl Call {
     pub fn missing(rpc: &str) -> ApiError {
         let name = rpc.trim_start_matches('/');
         let (service, method) = name.split_once('/').unwrap_or((name, ""));
-        ApiError::new(crate::Code::Unimplemented, format!("method {method} of service {service} is not implemented"))
+        ApiError::new(
+            crate::Code::Unimplemented,
+            format!("method {method} of service {service} is not implemented"),
+        )
     }
 }
 
@@ -105,14 +123,21 @@ impl Rest {
     /// `GET /path`, `POST /path *` for the whole body, `PUT /path spec` for a field of it.
     fn parse(text: &str) -> Self {
         let mut words = text.split(' ');
-        let method = words.next().and_then(|m| m.parse().ok()).unwrap_or(Method::GET);
+        let method = words
+            .next()
+            .and_then(|m| m.parse().ok())
+            .unwrap_or(Method::GET);
         let pattern = Pattern::parse(words.next().unwrap_or_default());
         let body = match words.next() {
             None => BodyOf::None,
             Some("*") => BodyOf::Whole,
             Some(field) => BodyOf::Field(Box::leak(field.to_owned().into_boxed_str())),
         };
-        Self { method, pattern, body }
+        Self {
+            method,
+            pattern,
+            body,
+        }
     }
 }
 
@@ -148,7 +173,8 @@ where
     Q: prost::Message + Default + DeserializeOwned,
     R: prost::Message + Serialize + Shown + 'static,
     F: Fn(Arc<State>, Caller, Q) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<BoxStream<'static, Result<R, ApiError>>, ApiError>> + Send + 'static,
+    Fut:
+        Future<Output = Result<BoxStream<'static, Result<R, ApiError>>, ApiError>> + Send + 'static,
 {
     let handler: Handler = Box::new(move |state, caller, request| match decode::<Q>(request) {
         Err(e) => Box::pin(std::future::ready(Err(e))),
@@ -157,7 +183,9 @@ where
             let reply = f(state, caller, query);
             Box::pin(async move {
                 let messages = auth.while_valid(claims, reply.await?);
-                Ok(Reply::Stream(messages.map(move |m| encode.message(m?)).boxed()))
+                Ok(Reply::Stream(
+                    messages.map(move |m| encode.message(m?)).boxed(),
+                ))
             })
         }
     });
@@ -176,23 +204,29 @@ enum Encoding {
 }
 
 impl Encoding {
-    fn message<R: prost::Message + Serialize + Shown>(self, mut message: R) -> Result<Vec<u8>, ApiError> {
+    fn message<R: prost::Message + Serialize + Shown>(
+        self,
+        mut message: R,
+    ) -> Result<Vec<u8>, ApiError> {
         message.conceal();
         match self {
             Self::Proto => Ok(message.encode_to_vec()),
-            Self::Json => serde_json::to_vec(&message).map_err(|e| ApiError::internal(format!("cannot write the reply: {e}"))),
+            Self::Json => serde_json::to_vec(&message)
+                .map_err(|e| ApiError::internal(format!("cannot write the reply: {e}"))),
         }
     }
 }
 
-fn decode<Q: prost::Message + Default + DeserializeOwned>(request: Request) -> Result<(Q, Encoding), ApiError> {
+fn decode<Q: prost::Message + Default + DeserializeOwned>(
+    request: Request,
+) -> Result<(Q, Encoding), ApiError> {
     match request {
         Request::Proto(bytes) => Q::decode(bytes)
             .map(|q| (q, Encoding::Proto))
             .map_err(|e| ApiError::invalid(format!("the request is not a valid message: {e}"))),
-        Request::Json(value) => {
-            from_value(value).map(|q| (q, Encoding::Json)).map_err(|e| ApiError::invalid(format!("invalid request: {e}")))
-        }
+        Request::Json(value) => from_value(value)
+            .map(|q| (q, Encoding::Json))
+            .map_err(|e| ApiError::invalid(format!("invalid request: {e}"))),
     }
 }
 
@@ -205,7 +239,11 @@ pub struct Table {
 impl Table {
     pub fn new() -> Self {
         let calls = calls::all();
-        let by_rpc = calls.iter().enumerate().map(|(n, call)| (call.rpc.clone(), n)).collect();
+        let by_rpc = calls
+            .iter()
+            .enumerate()
+            .map(|(n, call)| (call.rpc.clone(), n))
+            .collect();
         Self { calls, by_rpc }
     }
 
@@ -219,16 +257,26 @@ impl Table {
 
     /// The call for a REST request, with its binding and the path's variables. Literal paths win over variables.
     pub fn by_rest(&self, method: &Method, path: &str) -> Option<(&Call, &Rest, Bindings)> {
-        let matches = self.calls.iter().flat_map(|call| call.rest.iter().map(move |rest| (call, rest)));
+        let matches = self
+            .calls
+            .iter()
+            .flat_map(|call| call.rest.iter().map(move |rest| (call, rest)));
         matches
             .filter(|(_, rest)| rest.method == *method)
-            .filter_map(|(call, rest)| rest.pattern.matches(path).map(|bindings| (call, rest, bindings)))
+            .filter_map(|(call, rest)| {
+                rest.pattern
+                    .matches(path)
+                    .map(|bindings| (call, rest, bindings))
+            })
             .min_by_key(|(call, rest, _)| (rest.pattern.variables(), call.handler.is_none()))
     }
 
     /// Whether the path has some call, with another method.
     pub fn knows_path(&self, path: &str) -> bool {
-        self.calls.iter().flat_map(|c| &c.rest).any(|rest| rest.pattern.matches(path).is_some())
+        self.calls
+            .iter()
+            .flat_map(|c| &c.rest)
+            .any(|rest| rest.pattern.matches(path).is_some())
     }
 }
 
@@ -247,7 +295,11 @@ mod tests {
         let table = Table::new();
         assert_eq!(table.calls.len(), 109, "the public services have 109 RPCs");
         assert_eq!(table.by_rpc.len(), 109);
-        assert_eq!(table.calls.iter().map(|c| c.rest.len()).sum::<usize>(), 110, "pod logs have two paths");
+        assert_eq!(
+            table.calls.iter().map(|c| c.rest.len()).sum::<usize>(),
+            110,
+            "pod logs have two paths"
+        );
     }
 
     #[test]
@@ -262,16 +314,32 @@ mod tests {
     #[test]
     fn literal_paths_win() {
         let table = Table::new();
-        let rpc = |method: Method, path: &str| table.by_rest(&method, path).map(|(call, ..)| call.rpc.clone());
-        assert_eq!(rpc(Method::GET, "/api/v1/session/userinfo").as_deref(), Some("/session.SessionService/GetUserInfo"));
-        assert_eq!(rpc(Method::POST, "/api/v1/applications/a/sync").as_deref(), Some("/application.ApplicationService/Sync"));
-        assert_eq!(rpc(Method::GET, "/api/v1/repositories").as_deref(), Some("/repository.RepositoryService/List"));
+        let rpc = |method: Method, path: &str| {
+            table
+                .by_rest(&method, path)
+                .map(|(call, ..)| call.rpc.clone())
+        };
+        assert_eq!(
+            rpc(Method::GET, "/api/v1/session/userinfo").as_deref(),
+            Some("/session.SessionService/GetUserInfo")
+        );
+        assert_eq!(
+            rpc(Method::POST, "/api/v1/applications/a/sync").as_deref(),
+            Some("/application.ApplicationService/Sync")
+        );
+        assert_eq!(
+            rpc(Method::GET, "/api/v1/repositories").as_deref(),
+            Some("/repository.RepositoryService/List")
+        );
         assert_eq!(rpc(Method::GET, "/api/v1/nothing"), None);
     }
 
     #[test]
     fn a_missing_call_is_named() {
         let e = Call::missing("/application.ApplicationService/GetOCIMetadata");
-        assert_eq!(e.message, "method GetOCIMetadata of service application.ApplicationService is not implemented");
+        assert_eq!(
+            e.message,
+            "method GetOCIMetadata of service application.ApplicationService is not implemented"
+        );
     }
 }

@@ -31,7 +31,10 @@ impl Pattern {
 
     /// How many variables it has.
     pub fn variables(&self) -> usize {
-        self.0.iter().filter(|p| !matches!(p, Part::Literal(_))).count()
+        self.0
+            .iter()
+            .filter(|p| !matches!(p, Part::Literal(_)))
+            .count()
     }
 
     /// The variables, if the path (still percent-encoded) matches.
@@ -76,7 +79,12 @@ pub fn percent_decode(text: &str) -> String {
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while at < bytes.len() {
-        let escaped = (bytes[at] == b'%').then(|| text.get(at + 1..at + 3).and_then(|hex| u8::from_str_radix(hex, 16).ok())).flatten();
+        let escaped = (bytes[at] == b'%')
+            .then(|| {
+                text.get(at + 1..at + 3)
+                    .and_then(|hex| u8::from_str_radix(hex, 16).ok())
+            })
+            .flatten();
         out.push(escaped.unwrap_or(bytes[at]));
         at += if escaped.is_some() { 3 } else { 1 };
     }
@@ -90,14 +98,23 @@ mod tests {
     #[test]
     fn patterns() {
         let matched = |pattern: &str, path: &str| {
-            Pattern::parse(pattern).matches(path).map(|b| b.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(","))
+            Pattern::parse(pattern).matches(path).map(|b| {
+                b.iter()
+                    .map(|(k, v)| format!("{k}={v}"))
+                    .collect::<Vec<_>>()
+                    .join(",")
+            })
         };
         for (pattern, path, want) in [
             ("/api/v1/a", "/api/v1/a", Some("")),
             ("/api/v1/a", "/api/v1/a/", None),
             ("/api/v1/a/{name}", "/api/v1/a/x", Some("name=x")),
             ("/api/v1/a/{name}", "/api/v1/a/", None),
-            ("/r/{repo}/refs", "/r/https%3A%2F%2Fh%2Fr.git/refs", Some("repo=https://h/r.git")),
+            (
+                "/r/{repo}/refs",
+                "/r/https%3A%2F%2Fh%2Fr.git/refs",
+                Some("repo=https://h/r.git"),
+            ),
             ("/c/{id.value}", "/c/a%zz", Some("id.value=a%zz")),
             ("/can/{r}/{s=**}", "/can/x/y/z", Some("r=x,s=y/z")),
             ("/can/{r}/{s=**}", "/can/x", Some("r=x,s=")),

@@ -10,9 +10,17 @@ use serde_json::{Map, Value};
 pub const MAX_DEPTH: usize = 32;
 
 /// Adds the parameters of a query to a message that may have come in a body, then the variables of the path, which win.
-pub fn read(message: &mut Map<String, Value>, query: &str, bindings: Bindings) -> Result<Option<Fields>, ApiError> {
+pub fn read(
+    message: &mut Map<String, Value>,
+    query: &str,
+    bindings: Bindings,
+) -> Result<Option<Fields>, ApiError> {
     let mut fields = None;
-    for (name, value) in query.split('&').filter(|p| !p.is_empty()).map(|p| p.split_once('=').unwrap_or((p, ""))) {
+    for (name, value) in query
+        .split('&')
+        .filter(|p| !p.is_empty())
+        .map(|p| p.split_once('=').unwrap_or((p, "")))
+    {
         match form_decode(name).as_str() {
             "fields" => fields = Fields::parse(&form_decode(value))?,
             name => add(message, name, form_decode(value))?,
@@ -28,7 +36,9 @@ pub fn read(message: &mut Map<String, Value>, query: &str, bindings: Bindings) -
 pub(super) fn parts<'a>(name: &'a str, what: &str) -> Result<Vec<&'a str>, ApiError> {
     let parts: Vec<&str> = name.split('.').take(MAX_DEPTH + 1).collect();
     if parts.len() > MAX_DEPTH {
-        return Err(ApiError::invalid(format!("{what} has more than {MAX_DEPTH} parts")));
+        return Err(ApiError::invalid(format!(
+            "{what} has more than {MAX_DEPTH} parts"
+        )));
     }
     Ok(parts)
 }
@@ -42,7 +52,9 @@ fn add(message: &mut Map<String, Value>, name: &str, value: String) -> Result<()
     match field(message, name)? {
         Some(slot @ Value::Null) => *slot = Value::String(value),
         Some(Value::Array(items)) => items.push(Value::String(value)),
-        Some(slot @ Value::String(_)) => *slot = Value::Array(vec![slot.take(), Value::String(value)]),
+        Some(slot @ Value::String(_)) => {
+            *slot = Value::Array(vec![slot.take(), Value::String(value)])
+        }
         _ => {}
     }
     Ok(())
@@ -56,12 +68,20 @@ fn set(message: &mut Map<String, Value>, name: &str, value: String) -> Result<()
 }
 
 /// Where the field is; nothing when a part of its name is no object.
-fn field<'a>(message: &'a mut Map<String, Value>, name: &str) -> Result<Option<&'a mut Value>, ApiError> {
+fn field<'a>(
+    message: &'a mut Map<String, Value>,
+    name: &str,
+) -> Result<Option<&'a mut Value>, ApiError> {
     let parts = parts(name, "the name of a query parameter")?;
-    let Some((last, first)) = parts.split_last() else { return Ok(None) };
+    let Some((last, first)) = parts.split_last() else {
+        return Ok(None);
+    };
     let mut map = message;
     for part in first {
-        match map.entry(*part).or_insert_with(|| Value::Object(Map::new())) {
+        match map
+            .entry(*part)
+            .or_insert_with(|| Value::Object(Map::new()))
+        {
             Value::Object(inner) => map = inner,
             _ => return Ok(None),
         }
@@ -76,9 +96,17 @@ mod tests {
 
     #[test]
     fn query_and_path_build_the_message() {
-        let mut message = Map::from_iter([("flag".to_owned(), json!(true)), ("text".to_owned(), json!("t"))]);
+        let mut message = Map::from_iter([
+            ("flag".to_owned(), json!(true)),
+            ("text".to_owned(), json!("t")),
+        ]);
         let query = "projects=a&projects=b&source.repoURL=u&source.path=a+b%2Fc&flag=false&flag.x=1&&text=u";
-        let fields = read(&mut message, query, vec![("application.metadata.name".into(), "n".into())]).expect("it is read");
+        let fields = read(
+            &mut message,
+            query,
+            vec![("application.metadata.name".into(), "n".into())],
+        )
+        .expect("it is read");
         assert!(fields.is_none());
         assert_eq!(
             Value::Object(message),
@@ -93,8 +121,17 @@ mod tests {
     fn a_name_has_a_limited_number_of_parts() {
         for (parts, fits) in [(MAX_DEPTH, true), (MAX_DEPTH + 1, false), (12_000, false)] {
             let name = vec!["a"; parts].join(".");
-            for query in [format!("{name}=1"), format!("fields={name}"), format!("fields=b,-{name}")] {
-                assert_eq!(read(&mut Map::new(), &query, Vec::new()).is_ok(), fits, "{parts} {}", &query[..8]);
+            for query in [
+                format!("{name}=1"),
+                format!("fields={name}"),
+                format!("fields=b,-{name}"),
+            ] {
+                assert_eq!(
+                    read(&mut Map::new(), &query, Vec::new()).is_ok(),
+                    fits,
+                    "{parts} {}",
+                    &query[..8]
+                );
             }
         }
     }

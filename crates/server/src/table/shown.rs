@@ -15,7 +15,10 @@ use tiphys_api::{
     project::AppProjectList,
     repository::{Repository, RepositoryList, RevisionMetadata},
     resource::ApplicationTree,
-    rpc::{account, application as app, events::EventList, project, repository as repo, session, settings, version},
+    rpc::{
+        account, application as app, events::EventList, project, repository as repo, session,
+        settings, version,
+    },
     source::ApplicationSource,
 };
 use tiphys_apimachinery::Object;
@@ -82,7 +85,9 @@ impl Shown for ConnectionState {
 
 impl Shown for EventList {
     fn conceal(&mut self) {
-        self.items.iter_mut().for_each(|event| tell(&mut event.message));
+        self.items
+            .iter_mut()
+            .for_each(|event| tell(&mut event.message));
     }
 }
 
@@ -124,7 +129,10 @@ impl Shown for project::DetailedProjectsResponse {
 
 impl Shown for ApplicationSpec {
     fn conceal(&mut self) {
-        self.source.iter_mut().chain(&mut self.sources).for_each(Shown::conceal);
+        self.source
+            .iter_mut()
+            .chain(&mut self.sources)
+            .for_each(Shown::conceal);
         if let Some(hydrator) = &mut self.source_hydrator {
             hide(&mut hydrator.dry_source.repo_url);
         }
@@ -170,7 +178,10 @@ impl Shown for Application {
             entry.source.conceal();
             entry.sources.iter_mut().for_each(Shown::conceal);
         }
-        status.conditions.iter_mut().for_each(|condition| tell(&mut condition.message));
+        status
+            .conditions
+            .iter_mut()
+            .for_each(|condition| tell(&mut condition.message));
         if let Some(state) = &mut status.operation_state {
             let state = &mut **state;
             tell(&mut state.message);
@@ -178,7 +189,10 @@ impl Shown for Application {
             if let Some(result) = &mut state.sync_result {
                 result.source.conceal();
                 result.sources.iter_mut().for_each(Shown::conceal);
-                result.resources.iter_mut().for_each(|resource| tell(&mut resource.message));
+                result
+                    .resources
+                    .iter_mut()
+                    .for_each(|resource| tell(&mut resource.message));
             }
         }
     }
@@ -187,7 +201,10 @@ impl Shown for Application {
 fn spec_has_login(spec: &ApplicationSpec) -> bool {
     let dry = spec.source_hydrator.iter().map(|h| &h.dry_source.repo_url);
     let sources = spec.source.iter().chain(&spec.sources).map(|s| &s.repo_url);
-    sources.chain(dry).chain([&spec.destination.server]).any(|url| url.contains('@'))
+    sources
+        .chain(dry)
+        .chain([&spec.destination.server])
+        .any(|url| url.contains('@'))
 }
 
 fn status_may_hold_secrets(status: &tiphys_api::status::ApplicationStatus) -> bool {
@@ -196,20 +213,35 @@ fn status_may_hold_secrets(status: &tiphys_api::status::ApplicationStatus) -> bo
     let sync = state.and_then(|s| s.operation.sync.as_ref());
     let result = state.and_then(|s| s.sync_result.as_ref());
     let compared = &status.sync.compared_to;
-    let in_history = status.history.iter().any(|h| login(&h.source) || h.sources.iter().any(login));
+    let in_history = status
+        .history
+        .iter()
+        .any(|h| login(&h.source) || h.sources.iter().any(login));
     in_history
         || login(&compared.source)
         || compared.sources.iter().any(login)
         || status.conditions.iter().any(|c| c.message.contains('@'))
         || state.is_some_and(|s| s.message.contains('@'))
-        || sync.is_some_and(|s| !s.manifests.is_empty() || s.source.iter().chain(&s.sources).any(login))
+        || sync.is_some_and(|s| {
+            !s.manifests.is_empty() || s.source.iter().chain(&s.sources).any(login)
+        })
         || result.is_some_and(|r| {
-            login(&r.source) || r.sources.iter().any(login) || r.resources.iter().any(|resource| resource.message.contains('@'))
+            login(&r.source)
+                || r.sources.iter().any(login)
+                || r.resources
+                    .iter()
+                    .any(|resource| resource.message.contains('@'))
         })
 }
 
 fn conceal_operation(operation: &mut Operation) {
-    if let Some(SyncOperation { source, sources, manifests, .. }) = &mut operation.sync {
+    if let Some(SyncOperation {
+        source,
+        sources,
+        manifests,
+        ..
+    }) = &mut operation.sync
+    {
         source.iter_mut().chain(sources).for_each(Shown::conceal);
         manifests.iter_mut().for_each(conceal_manifest);
     }
@@ -244,8 +276,7 @@ mod tests {
     fn no_reply_has_a_password() {
         let source = json!({"repoURL": "https://u:CANARY@h/r.git", "path": "p"});
         let scp = json!({"repoURL": "u:CANARY@h:r.git", "path": "p"});
-        let operation =
-            json!({"sync": {"source": source, "sources": [scp], "manifests": [SECRET, "kind: Secret\nstringData: {a: CANARY}"]}});
+        let operation = json!({"sync": {"source": source, "sources": [scp], "manifests": [SECRET, "kind: Secret\nstringData: {a: CANARY}"]}});
         let told = "cannot reach https://u:CANARY@h/r.git or u:CANARY@h:r";
         let app = json!({
             "metadata": {"name": "a"}, "operation": operation,
@@ -258,8 +289,7 @@ mod tests {
                     "syncResult": {"source": source, "sources": [scp], "resources": [{"message": told}]}}
             }
         });
-        let repository =
-            json!({"repo": "https://u:CANARY@h/r.git", "proxy": "http://p:CANARY@proxy:3128", "connectionState": {"message": told}});
+        let repository = json!({"repo": "https://u:CANARY@h/r.git", "proxy": "http://p:CANARY@proxy:3128", "connectionState": {"message": told}});
         let cluster = json!({"server": "https://u:CANARY@h", "name": "https://u:CANARY@h", "connectionState": {"message": told}, "info": {"connectionState": {"message": told}}});
         let texts = [
             shown::<Application>(app.clone()),
@@ -270,13 +300,22 @@ mod tests {
             shown::<RepositoryList>(json!({"items": [repository]})),
             shown::<Cluster>(cluster.clone()),
             shown::<ClusterList>(json!({"items": [cluster]})),
-            shown::<project::DetailedProjectsResponse>(json!({"repositories": [repository], "clusters": [cluster]})),
+            shown::<project::DetailedProjectsResponse>(
+                json!({"repositories": [repository], "clusters": [cluster]}),
+            ),
         ];
         for text in texts {
             assert!(!text.contains("CANARY"), "{text}");
         }
         let error = crate::ApiError::plain(told);
-        assert!(!format!("{error} {} {}", error.json(), error.clone().context("doing")).contains("CANARY"));
+        assert!(
+            !format!(
+                "{error} {} {}",
+                error.json(),
+                error.clone().context("doing")
+            )
+            .contains("CANARY")
+        );
     }
 
     #[test]

@@ -68,8 +68,13 @@ struct Invoke {
 
 impl Invoke {
     async fn run(self, message: Bytes) -> Result<Reply, ApiError> {
-        let call = self.state.table.by_rpc(&self.rpc).ok_or_else(|| Call::missing(&self.rpc))?;
-        call.run(&self.state, self.caller, CallRequest::Proto(message)).await
+        let call = self
+            .state
+            .table
+            .by_rpc(&self.rpc)
+            .ok_or_else(|| Call::missing(&self.rpc))?;
+        call.run(&self.state, self.caller, CallRequest::Proto(message))
+            .await
     }
 }
 
@@ -82,7 +87,9 @@ impl tonic::server::UnaryService<Bytes> for Invoke {
         Box::pin(async move {
             match invoke.run(request.into_inner()).await? {
                 Reply::One(message) => Ok(tonic::Response::new(message)),
-                Reply::Stream(_) => Err(Status::internal("a stream where one message was expected")),
+                Reply::Stream(_) => {
+                    Err(Status::internal("a stream where one message was expected"))
+                }
             }
         })
     }
@@ -97,7 +104,9 @@ impl tonic::server::ServerStreamingService<Bytes> for Invoke {
         let invoke = self.clone();
         Box::pin(async move {
             let messages = match invoke.run(request.into_inner()).await? {
-                Reply::One(message) => futures::stream::once(std::future::ready(Ok(message))).boxed(),
+                Reply::One(message) => {
+                    futures::stream::once(std::future::ready(Ok(message))).boxed()
+                }
                 Reply::Stream(messages) => messages.map(|m| m.map_err(Status::from)).boxed(),
             };
             Ok(tonic::Response::new(messages))
@@ -112,8 +121,13 @@ pub async fn handle(state: Arc<State>, source: IpAddr, request: Request<Body>) -
     let mut grpc = Grpc::new(Raw).max_encoding_message_size(usize::MAX);
     if rpc == HEALTH {
         // HealthCheckResponse{status: SERVING}
-        let serving = tower::service_fn(|_: tonic::Request<Bytes>| async { Ok::<_, Status>(tonic::Response::new(vec![8u8, 1])) });
-        return grpc.max_decoding_message_size(MAX_PUBLIC_REQUEST).unary(serving, request).await;
+        let serving = tower::service_fn(|_: tonic::Request<Bytes>| async {
+            Ok::<_, Status>(tonic::Response::new(vec![8u8, 1]))
+        });
+        return grpc
+            .max_decoding_message_size(MAX_PUBLIC_REQUEST)
+            .unary(serving, request)
+            .await;
     }
     let call = state.table.by_rpc(&rpc);
     let streams = call.is_some_and(|c| c.streams);
@@ -131,11 +145,21 @@ pub async fn handle(state: Arc<State>, source: IpAddr, request: Request<Body>) -
         traceparent = traceparent(request.headers())
     );
     let invoke = Invoke { caller, state, rpc };
-    let answer = async move { if streams { grpc.server_streaming(invoke, request).await } else { grpc.unary(invoke, request).await } };
+    let answer = async move {
+        if streams {
+            grpc.server_streaming(invoke, request).await
+        } else {
+            grpc.unary(invoke, request).await
+        }
+    };
     answer.instrument(span).await
 }
 
-pub async fn handle_web(state: Arc<State>, source: IpAddr, request: Request<Body>) -> Response<Body> {
+pub async fn handle_web(
+    state: Arc<State>,
+    source: IpAddr,
+    request: Request<Body>,
+) -> Response<Body> {
     let inner = tower::service_fn(move |request: Request<Body>| {
         let state = state.clone();
         async move { Ok::<_, Infallible>(handle(state, source, request).await) }
@@ -151,12 +175,27 @@ pub async fn handle_web(state: Arc<State>, source: IpAddr, request: Request<Body
 }
 
 /// Printable characters that our encoder escapes and Go's does not: Argo CD's gRPC-web client shows the message as it comes.
-const PRINTABLE: [(&str, &str); 9] =
-    [("%20", " "), ("%22", "\""), ("%23", "#"), ("%3C", "<"), ("%3E", ">"), ("%60", "`"), ("%3F", "?"), ("%7B", "{"), ("%7D", "}")];
+const PRINTABLE: [(&str, &str); 9] = [
+    ("%20", " "),
+    ("%22", "\""),
+    ("%23", "#"),
+    ("%3C", "<"),
+    ("%3E", ">"),
+    ("%60", "`"),
+    ("%3F", "?"),
+    ("%7B", "{"),
+    ("%7D", "}"),
+];
 
 fn spell_out_message(headers: &mut http::HeaderMap) {
-    let Some(text) = headers.get("grpc-message").and_then(|v| v.to_str().ok()) else { return };
-    let plain = PRINTABLE.iter().fold(text.to_owned(), |text, (escaped, plain)| text.replace(escaped, plain));
+    let Some(text) = headers.get("grpc-message").and_then(|v| v.to_str().ok()) else {
+        return;
+    };
+    let plain = PRINTABLE
+        .iter()
+        .fold(text.to_owned(), |text, (escaped, plain)| {
+            text.replace(escaped, plain)
+        });
     if let Ok(value) = http::HeaderValue::from_str(&plain) {
         headers.insert("grpc-message", value);
     }
@@ -169,7 +208,10 @@ mod tests {
     #[test]
     fn a_message_for_grpc_web_reads_as_gos() {
         let mut headers = http::HeaderMap::new();
-        headers.insert("grpc-message", http::HeaderValue::from_static("app%20%22a%22%20100%25%20not%20found%0A"));
+        headers.insert(
+            "grpc-message",
+            http::HeaderValue::from_static("app%20%22a%22%20100%25%20not%20found%0A"),
+        );
         spell_out_message(&mut headers);
         assert_eq!(headers["grpc-message"], "app \"a\" 100%25 not found%0A");
     }

@@ -18,9 +18,15 @@ pub async fn serve(
     connections: Connections,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    let acceptor = tls.config().map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))?.map(TlsAcceptor::from);
+    let acceptor = tls
+        .config()
+        .map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))?
+        .map(TlsAcceptor::from);
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http2().max_concurrent_streams(1024).adaptive_window(true);
+    builder
+        .http2()
+        .max_concurrent_streams(1024)
+        .adaptive_window(true);
     let answer = move |request: http::Request<tiphys_listen::Received>, peer| {
         let state = state.clone();
         async move {

@@ -19,14 +19,26 @@ const MAX_REQUEST: usize = 16 * 1024 * 1024;
 const MAX_PUBLIC_REQUEST: usize = 64 * 1024;
 
 fn max_request(caller: &Caller) -> usize {
-    if caller.logged_in() { MAX_REQUEST } else { MAX_PUBLIC_REQUEST }
+    if caller.logged_in() {
+        MAX_REQUEST
+    } else {
+        MAX_PUBLIC_REQUEST
+    }
 }
 
 /// Answers one request of any kind.
-async fn handle(state: Arc<State>, peer: IpAddr, mut request: Request<Body>) -> Result<Response<Body>, Infallible> {
+async fn handle(
+    state: Arc<State>,
+    peer: IpAddr,
+    mut request: Request<Body>,
+) -> Result<Response<Body>, Infallible> {
     let source = source::of(peer, request.headers(), &state.options.trusted_proxies);
     strip_root(&state.options.root_path, &mut request);
-    let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let content_type = request
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .and_then(|v| v.to_str().ok())
+        .unwrap_or_default();
     let mut response = if content_type.starts_with("application/grpc-web") {
         return Ok(grpc::handle_web(state, source, request).await);
     } else if content_type.starts_with("application/grpc") {
@@ -48,7 +60,9 @@ async fn handle(state: Arc<State>, peer: IpAddr, mut request: Request<Body>) -> 
 
 /// The span of whoever asks (W3C Trace Context).
 fn traceparent(headers: &HeaderMap) -> Option<&str> {
-    headers.get("traceparent").and_then(|value| value.to_str().ok())
+    headers
+        .get("traceparent")
+        .and_then(|value| value.to_str().ok())
 }
 
 fn secure(headers: &mut HeaderMap) {
@@ -71,7 +85,10 @@ fn strip_root(root: &str, request: &mut Request<Body>) {
     if root.is_empty() {
         return;
     }
-    let rest = request.uri().path_and_query().and_then(|p| p.as_str().strip_prefix('/')?.strip_prefix(root));
+    let rest = request
+        .uri()
+        .path_and_query()
+        .and_then(|p| p.as_str().strip_prefix('/')?.strip_prefix(root));
     let rest = match rest {
         Some("") => "/".to_owned(),
         Some(rest) if rest.starts_with('/') => rest.to_owned(),

@@ -37,11 +37,23 @@ pub async fn handle(state: Arc<State>, source: IpAddr, request: Request<Body>) -
 
 /// A form of another site cannot send this type, so a session cookie alone is not enough to change something.
 fn is_json(parts: &Parts) -> bool {
-    let value = parts.headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
-    value.split(';').next().is_some_and(|t| t.trim().eq_ignore_ascii_case("application/json"))
+    let value = parts
+        .headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|v| v.to_str().ok())
+        .unwrap_or_default();
+    value
+        .split(';')
+        .next()
+        .is_some_and(|t| t.trim().eq_ignore_ascii_case("application/json"))
 }
 
-async fn answer(state: &Arc<State>, source: IpAddr, parts: &Parts, body: Body) -> Result<Response<Body>, ApiError> {
+async fn answer(
+    state: &Arc<State>,
+    source: IpAddr,
+    parts: &Parts,
+    body: Body,
+) -> Result<Response<Body>, ApiError> {
     let path = parts.uri.path();
     let Some((call, rest, bindings)) = state.table.by_rest(&parts.method, path) else {
         return Err(if state.table.knows_path(path) {
@@ -52,7 +64,11 @@ async fn answer(state: &Arc<State>, source: IpAddr, parts: &Parts, body: Body) -
     };
     let caller = session::caller(state, source, &parts.headers, call.access).await?;
     let mut message = read_body(rest, body, max_request(&caller)).await?;
-    let fields = query::read(&mut message, parts.uri.query().unwrap_or_default(), bindings)?;
+    let fields = query::read(
+        &mut message,
+        parts.uri.query().unwrap_or_default(),
+        bindings,
+    )?;
     let renewed = match &caller.claims {
         Some(claims) => state.auth.renewed(claims, Timestamp::now()).await,
         None => None,
@@ -65,23 +81,38 @@ async fn answer(state: &Arc<State>, source: IpAddr, parts: &Parts, body: Body) -
         "http.request.method" = parts.method.as_str(),
         traceparent = traceparent(&parts.headers)
     );
-    let reply = call.run(state, caller, CallRequest::Json(Value::Object(message))).instrument(span).await?;
+    let reply = call
+        .run(state, caller, CallRequest::Json(Value::Object(message)))
+        .instrument(span)
+        .await?;
     let mut response = respond(parts, select(reply, fields).await);
     if let Some(token) = session_token(call, &mut response, renewed).await? {
         let cookie = session::cookie(state, &token);
-        response.headers_mut().extend(cookie.map(|value| (header::SET_COOKIE, value)));
+        response
+            .headers_mut()
+            .extend(cookie.map(|value| (header::SET_COOKIE, value)));
     }
     Ok(response)
 }
 
 /// The token to put into the cookie: after a login, a logout, or when it was renewed.
-async fn session_token(call: &Call, response: &mut Response<Body>, renewed: Option<String>) -> Result<Option<String>, ApiError> {
+async fn session_token(
+    call: &Call,
+    response: &mut Response<Body>,
+    renewed: Option<String>,
+) -> Result<Option<String>, ApiError> {
     match call.rpc.as_str() {
         LOGOUT => Ok(Some(String::new())),
         LOGIN => {
             let body = std::mem::replace(response.body_mut(), Body::empty());
-            let bytes = body.collect().await.map_err(|e| ApiError::internal(e.to_string()))?.to_bytes();
-            let token = serde_json::from_slice::<Value>(&bytes).ok().and_then(|v| v["token"].as_str().map(str::to_owned));
+            let bytes = body
+                .collect()
+                .await
+                .map_err(|e| ApiError::internal(e.to_string()))?
+                .to_bytes();
+            let token = serde_json::from_slice::<Value>(&bytes)
+                .ok()
+                .and_then(|v| v["token"].as_str().map(str::to_owned));
             *response.body_mut() = Body::new(Full::new(bytes));
             Ok(token)
         }
@@ -93,23 +124,33 @@ async fn read_body(rest: &Rest, body: Body, limit: usize) -> Result<Map<String, 
     if rest.body == BodyOf::None {
         return Ok(Map::new());
     }
-    let bytes = Limited::new(body, limit).collect().await.map_err(|e| ApiError::invalid(format!("cannot read the body: {e}")))?.to_bytes();
+    let bytes = Limited::new(body, limit)
+        .collect()
+        .await
+        .map_err(|e| ApiError::invalid(format!("cannot read the body: {e}")))?
+        .to_bytes();
     if bytes.is_empty() {
         return Ok(Map::new());
     }
-    let value: Value = serde_json::from_slice(&bytes).map_err(|e| ApiError::invalid(format!("the body is not valid JSON: {e}")))?;
+    let value: Value = serde_json::from_slice(&bytes)
+        .map_err(|e| ApiError::invalid(format!("the body is not valid JSON: {e}")))?;
     match (rest.body, value) {
         (BodyOf::Field(field), value) => Ok(Map::from_iter([(field.to_owned(), value)])),
         (_, Value::Object(map)) => Ok(map),
         (_, Value::Null) => Ok(Map::new()),
-        (_, other) => Err(ApiError::invalid(format!("the body is {other}, but must be a JSON object"))),
+        (_, other) => Err(ApiError::invalid(format!(
+            "the body is {other}, but must be a JSON object"
+        ))),
     }
 }
 
 fn json(status: StatusCode, body: Vec<u8>) -> Response<Body> {
     let mut response = Response::new(Body::new(Full::new(Bytes::from(body))));
     *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
     response
 }
 
@@ -117,9 +158,15 @@ fn json(status: StatusCode, body: Vec<u8>) -> Response<Body> {
 async fn select(reply: Reply, fields: Option<Fields>) -> Reply {
     match (reply, fields) {
         (reply, None) => reply,
-        (Reply::One(message), Some(fields)) if message.len() < heavy::LARGE => Reply::One(fields.apply(&message)),
-        (Reply::One(message), Some(fields)) => Reply::One(heavy::run(move || fields.apply(&message)).await),
-        (Reply::Stream(messages), Some(fields)) => Reply::Stream(messages.map(move |m| m.map(|m| fields.apply(&m))).boxed()),
+        (Reply::One(message), Some(fields)) if message.len() < heavy::LARGE => {
+            Reply::One(fields.apply(&message))
+        }
+        (Reply::One(message), Some(fields)) => {
+            Reply::One(heavy::run(move || fields.apply(&message)).await)
+        }
+        (Reply::Stream(messages), Some(fields)) => {
+            Reply::Stream(messages.map(move |m| m.map(|m| fields.apply(&m))).boxed())
+        }
     }
 }
 
@@ -127,14 +174,22 @@ fn respond(parts: &Parts, reply: Reply) -> Response<Body> {
     match reply {
         Reply::One(message) => json(StatusCode::OK, message),
         Reply::Stream(messages) => {
-            let events = parts.headers.get_all(header::ACCEPT).iter().any(|v| v.to_str().is_ok_and(|v| v.contains(EVENT_STREAM)));
+            let events = parts
+                .headers
+                .get_all(header::ACCEPT)
+                .iter()
+                .any(|v| v.to_str().is_ok_and(|v| v.contains(EVENT_STREAM)));
             stream(messages, events)
         }
     }
 }
 
 fn stream(messages: BoxStream<'static, Result<Vec<u8>, ApiError>>, events: bool) -> Response<Body> {
-    let (before, after): (&[u8], &[u8]) = if events { (b"data: ", b"\n\n") } else { (b"", b"\n") };
+    let (before, after): (&[u8], &[u8]) = if events {
+        (b"data: ", b"\n\n")
+    } else {
+        (b"", b"\n")
+    };
     let line = move |message: Result<Vec<u8>, ApiError>| {
         let content = match message {
             Ok(message) => [b"{\"result\":", message.as_slice(), b"}"].concat(),
@@ -143,12 +198,25 @@ fn stream(messages: BoxStream<'static, Result<Vec<u8>, ApiError>>, events: bool)
         Bytes::from([before, &content, after].concat())
     };
     let lines = messages.map(line);
-    let frames = if events { with_heartbeat(lines.boxed()) } else { lines.boxed() };
-    let body = StreamBody::new(frames.map(|bytes| Ok::<_, std::convert::Infallible>(Frame::data(bytes))));
+    let frames = if events {
+        with_heartbeat(lines.boxed())
+    } else {
+        lines.boxed()
+    };
+    let body =
+        StreamBody::new(frames.map(|bytes| Ok::<_, std::convert::Infallible>(Frame::data(bytes))));
     let mut response = Response::new(Body::new(body));
-    let kind = if events { EVENT_STREAM } else { "application/json" };
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    let kind = if events {
+        EVENT_STREAM
+    } else {
+        "application/json"
+    };
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     response
 }
 

@@ -20,11 +20,18 @@ impl FromStr for Network {
 
     fn from_str(text: &str) -> Result<Self, NetworkError> {
         let wrong = || NetworkError(text.to_owned());
-        let (address, bits) = text.trim().split_once('/').map_or((text.trim(), None), |(address, bits)| (address, Some(bits)));
+        let (address, bits) = text
+            .trim()
+            .split_once('/')
+            .map_or((text.trim(), None), |(address, bits)| (address, Some(bits)));
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
         let most = if address.is_ipv4() { 32 } else { 128 };
         let bits = bits.map_or(Ok(most), str::parse).map_err(|_| wrong())?;
-        if bits <= most { Ok(Self { address, bits }) } else { Err(wrong()) }
+        if bits <= most {
+            Ok(Self { address, bits })
+        } else {
+            Err(wrong())
+        }
     }
 }
 
@@ -32,10 +39,16 @@ impl Network {
     fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address) {
             (IpAddr::V4(a), IpAddr::V4(b)) => {
-                u32::MAX.checked_shl(32 - u32::from(self.bits)).unwrap_or(0) & (a.to_bits() ^ b.to_bits()) == 0
+                u32::MAX.checked_shl(32 - u32::from(self.bits)).unwrap_or(0)
+                    & (a.to_bits() ^ b.to_bits())
+                    == 0
             }
             (IpAddr::V6(a), IpAddr::V6(b)) => {
-                u128::MAX.checked_shl(128 - u32::from(self.bits)).unwrap_or(0) & (a.to_bits() ^ b.to_bits()) == 0
+                u128::MAX
+                    .checked_shl(128 - u32::from(self.bits))
+                    .unwrap_or(0)
+                    & (a.to_bits() ^ b.to_bits())
+                    == 0
             }
             _ => false,
         }
@@ -46,9 +59,15 @@ impl Network {
 pub fn of(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
     let is_proxy = |address: IpAddr| trusted.iter().any(|network| network.contains(address));
     let mut source = peer.to_canonical();
-    let said = headers.get_all("x-forwarded-for").iter().map(|value| value.to_str().unwrap_or_default());
+    let said = headers
+        .get_all("x-forwarded-for")
+        .iter()
+        .map(|value| value.to_str().unwrap_or_default());
     let said: Vec<&str> = said.flat_map(|value| value.split(',')).collect();
-    let mut said = said.into_iter().rev().map(|text| text.trim().parse::<IpAddr>());
+    let mut said = said
+        .into_iter()
+        .rev()
+        .map(|text| text.trim().parse::<IpAddr>());
     while is_proxy(source) {
         match said.next() {
             Some(Ok(address)) => source = address.to_canonical(),
@@ -66,12 +85,18 @@ mod tests {
 
     #[test]
     fn proxies_are_believed_only_when_they_are_trusted() {
-        let trusted: Vec<Network> = ["10.0.0.0/8", "192.168.1.1", "fd00::/8"].map(|text| text.parse().expect("a network")).into();
+        let trusted: Vec<Network> = ["10.0.0.0/8", "192.168.1.1", "fd00::/8"]
+            .map(|text| text.parse().expect("a network"))
+            .into();
         for (peer, said, want) in [
             ("1.2.3.4", &["5.6.7.8"][..], "1.2.3.4"),
             ("10.1.1.1", &["5.6.7.8"], "5.6.7.8"),
             ("::ffff:10.1.1.1", &["5.6.7.8"], "5.6.7.8"),
-            ("10.1.1.1", &["9.9.9.9, 5.6.7.8", "192.168.1.1,10.0.0.2"], "5.6.7.8"),
+            (
+                "10.1.1.1",
+                &["9.9.9.9, 5.6.7.8", "192.168.1.1,10.0.0.2"],
+                "5.6.7.8",
+            ),
             ("10.1.1.1", &[], "10.1.1.1"),
             ("10.1.1.1", &["5.6.7.8, nonsense"], "10.1.1.1"),
             ("192.168.1.2", &["5.6.7.8"], "192.168.1.2"),
@@ -87,6 +112,11 @@ mod tests {
         for wrong in ["", "10.0.0.0/33", "10.0.0/8", "a", "::/129"] {
             assert!(wrong.parse::<Network>().is_err(), "{wrong}");
         }
-        assert!("0.0.0.0/0".parse::<Network>().expect("a network").contains(IpAddr::from([1, 2, 3, 4])));
+        assert!(
+            "0.0.0.0/0"
+                .parse::<Network>()
+                .expect("a network")
+                .contains(IpAddr::from([1, 2, 3, 4]))
+        );
     }
 }

@@ -34,15 +34,20 @@ impl Tls {
             Self::Off => return Ok(None),
             Self::SelfSigned(names) => {
                 let made = rcgen::generate_simple_self_signed(names.clone())?;
-                (vec![made.cert.der().clone()], PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into()))
+                (
+                    vec![made.cert.der().clone()],
+                    PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into()),
+                )
             }
             Self::Pem { chain, key } => {
-                let chain = CertificateDer::pem_slice_iter(chain.as_bytes()).collect::<Result<Vec<_>, _>>()?;
+                let chain = CertificateDer::pem_slice_iter(chain.as_bytes())
+                    .collect::<Result<Vec<_>, _>>()?;
                 (chain, PrivateKeyDer::from_pem_slice(key.as_bytes())?)
             }
         };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+        let builder =
+            ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
         let mut config = builder.with_no_client_auth().with_single_cert(chain, key)?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Some(Arc::new(config)))
@@ -56,7 +61,19 @@ mod tests {
     #[test]
     fn configurations() {
         assert!(Tls::Off.config().expect("no TLS").is_none());
-        assert!(Tls::SelfSigned(vec!["localhost".into()]).config().expect("it is made").is_some());
-        assert!(Tls::Pem { chain: String::new(), key: "x".into() }.config().is_err());
+        assert!(
+            Tls::SelfSigned(vec!["localhost".into()])
+                .config()
+                .expect("it is made")
+                .is_some()
+        );
+        assert!(
+            Tls::Pem {
+                chain: String::new(),
+                key: "x".into()
+            }
+            .config()
+            .is_err()
+        );
     }
 }

@@ -23,17 +23,34 @@ impl<'a> Watched<'a> {
         let version = |revision: &String| Version::parse(revision).ok();
         Self {
             push,
-            urls: push.urls.iter().filter_map(|url| same_repository(url)).collect(),
+            urls: push
+                .urls
+                .iter()
+                .filter_map(|url| same_repository(url))
+                .collect(),
             versions: push.revisions.iter().filter_map(version).collect(),
         }
     }
 
     /// Whether one of its sources is at what was pushed.
     pub fn concerns(&self, app: &Application) -> bool {
-        let annotation = app.metadata.annotations.get(MANIFEST_GENERATE_PATHS).map_or("", String::as_str);
-        let touched = |s: &ApplicationSource| generate_paths::touched(&generate_paths::whole(annotation, &s.path), &self.push.files);
-        let at = |s: &ApplicationSource| self.urls.iter().any(|url| url.is_match(&s.repo_url)) && self.moved(&s.target_revision);
-        spec::sources(&app.spec).into_iter().any(|source| at(source) && touched(source))
+        let annotation = app
+            .metadata
+            .annotations
+            .get(MANIFEST_GENERATE_PATHS)
+            .map_or("", String::as_str);
+        let touched = |s: &ApplicationSource| {
+            generate_paths::touched(
+                &generate_paths::whole(annotation, &s.path),
+                &self.push.files,
+            )
+        };
+        let at = |s: &ApplicationSource| {
+            self.urls.iter().any(|url| url.is_match(&s.repo_url)) && self.moved(&s.target_revision)
+        };
+        spec::sources(&app.spec)
+            .into_iter()
+            .any(|source| at(source) && touched(source))
     }
 
     /// Whether what a source follows may have a new commit.
@@ -42,9 +59,14 @@ impl<'a> Watched<'a> {
         if short.is_empty() || short == "HEAD" {
             return self.push.head;
         }
-        let name = if target.starts_with("refs/heads/") || target.starts_with("refs/tags/") { &short } else { target };
+        let name = if target.starts_with("refs/heads/") || target.starts_with("refs/tags/") {
+            &short
+        } else {
+            target
+        };
         self.push.revisions.iter().any(|r| r == name)
-            || (!self.versions.is_empty() && Constraints::parse(name).is_ok_and(|c| self.versions.iter().any(|v| c.check(v))))
+            || (!self.versions.is_empty()
+                && Constraints::parse(name).is_ok_and(|c| self.versions.iter().any(|v| c.check(v))))
     }
 }
 
@@ -55,7 +77,10 @@ fn same_repository(url: &str) -> Option<Regex> {
     let path = path.strip_suffix(".git").unwrap_or(&path);
     let (host, path) = (regex::escape(&host), regex::escape(path));
     const USER: &str = r"(?-u:[\w.][\w.-]{0,30}[\w.$-]?)";
-    Regex::new(&format!(r"(?i)^((https?|ssh)://)?({USER}@)?((alt)?ssh\.)?{host}(:[0-9]+)?[:/]{path}(\.git)?$")).ok()
+    Regex::new(&format!(
+        r"(?i)^((https?|ssh)://)?({USER}@)?((alt)?ssh\.)?{host}(:[0-9]+)?[:/]{path}(\.git)?$"
+    ))
+    .ok()
 }
 
 /// Of a URL; the path as it is written in one, without its first slash.
@@ -63,7 +88,9 @@ fn host_and_path(url: &str) -> Option<(String, String)> {
     let (_, rest) = url.split_once("://")?;
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let host = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host);
     let host = match host.strip_prefix('[') {
         Some(v6) => v6.split_once(']')?.0,
         None => host.split_once(':').map_or(host, |(host, _)| host),
@@ -79,7 +106,16 @@ fn escaped(path: &str) -> String {
     }
     let decoded = crate::table::percent_decode(path);
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(&b);
-    decoded.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+    decoded
+        .bytes()
+        .map(|b| {
+            if plain(b) {
+                char::from(b).to_string()
+            } else {
+                format!("%{b:02X}")
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -89,29 +125,108 @@ mod tests {
     #[test]
     fn urls_of_the_same_repository() {
         for (page, repository, same) in [
-            ("https://example.com/org/repo", "https://example.com/org/repo", true),
-            ("https://example.com/org/repo", "https://example.com/org/repo.git", true),
-            ("https://example.com/org/repo", "git@example.com:org/repo.git", true),
-            ("https://example.com/org/repo", "git@example.com:org/repo", true),
-            ("https://example.com/org/repo", "ssh://git@example.com/org/repo.git", true),
-            ("https://example.com/org/repo", "ssh://git@ssh.example.com:443/org/repo.git", true),
-            ("https://example.com/org/repo", "https://user@EXAMPLE.com/Org/Repo", true),
-            ("https://example.com:8443/org/repo", "https://example.com/org/repo", true),
-            ("https://example.com/org/repo", "https://example.com:8443/org/repo", true),
-            ("ssh://git@example.com:7999/p/r.git", "ssh://git@example.com:7999/p/r.git", true),
-            ("ssh://git@example.com:7999/p/r.git", "https://example.com/p/r", true),
-            ("https://org@dev.azure.com/org/my%20project/_git/r", "https://dev.azure.com/org/my%20project/_git/r", true),
-            ("https://dev.azure.com/org/my project/_git/r", "https://dev.azure.com/org/my%20project/_git/r", true),
-            ("https://example.com/org/repo", "https://example.com/org/repo2", false),
-            ("https://example.com/org/repo", "https://example.com/other/org/repo", false),
-            ("https://example.com/org/repo", "https://exampleXcom/org/repo", false),
-            ("https://example.com/org/repo", "https://evil.com/example.com/org/repo", false),
-            ("https://example.com/.*", "https://example.com/org/repo", false),
+            (
+                "https://example.com/org/repo",
+                "https://example.com/org/repo",
+                true,
+            ),
+            (
+                "https://example.com/org/repo",
+                "https://example.com/org/repo.git",
+                true,
+            ),
+            (
+                "https://example.com/org/repo",
+                "git@example.com:org/repo.git",
+                true,
+            ),
+            (
+                "https://example.com/org/repo",
+                "git@example.com:org/repo",
+                true,
+            ),
+            (
+                "https://example.com/org/repo",
+                "ssh://git@example.com/org/repo.git",
+                true,
+            ),
+            (
+                "https://example.com/org/repo",
+                "ssh://git@ssh.example.com:443/org/repo.git",
+                true,
+            ),
+            (
+                "https://example.com/org/repo",
+                "https://user@EXAMPLE.com/Org/Repo",
+                true,
+            ),
+            (
+                "https://example.com:8443/org/repo",
+                "https://example.com/org/repo",
+                true,
+            ),
+            (
+                "https://example.com/org/repo",
+                "https://example.com:8443/org/repo",
+                true,
+            ),
+            (
+                "ssh://git@example.com:7999/p/r.git",
+                "ssh://git@example.com:7999/p/r.git",
+                true,
+            ),
+            (
+                "ssh://git@example.com:7999/p/r.git",
+                "https://example.com/p/r",
+                true,
+            ),
+            (
+                "https://org@dev.azure.com/org/my%20project/_git/r",
+                "https://dev.azure.com/org/my%20project/_git/r",
+                true,
+            ),
+            (
+                "https://dev.azure.com/org/my project/_git/r",
+                "https://dev.azure.com/org/my%20project/_git/r",
+                true,
+            ),
+            (
+                "https://example.com/org/repo",
+                "https://example.com/org/repo2",
+                false,
+            ),
+            (
+                "https://example.com/org/repo",
+                "https://example.com/other/org/repo",
+                false,
+            ),
+            (
+                "https://example.com/org/repo",
+                "https://exampleXcom/org/repo",
+                false,
+            ),
+            (
+                "https://example.com/org/repo",
+                "https://evil.com/example.com/org/repo",
+                false,
+            ),
+            (
+                "https://example.com/.*",
+                "https://example.com/org/repo",
+                false,
+            ),
         ] {
             let url = same_repository(page).expect(page);
             assert_eq!(url.is_match(repository), same, "{page} {repository}");
         }
-        for nobody in ["", "https://", "https:///org/repo", "https://example.com", "git@example.com:org/repo", "https://[::1/x"] {
+        for nobody in [
+            "",
+            "https://",
+            "https:///org/repo",
+            "https://example.com",
+            "git@example.com:org/repo",
+            "https://[::1/x",
+        ] {
             assert!(same_repository(nobody).is_none(), "{nobody}");
         }
         assert!(same_repository(&format!("https://example.com/{}", "a".repeat(5000))).is_none());
@@ -120,7 +235,11 @@ mod tests {
     #[test]
     fn revisions_that_move() {
         let moved = |pushed: &str, head: bool, target: &str| {
-            let push = Push { revisions: pushed.split(',').map(revision).collect(), head, ..Push::default() };
+            let push = Push {
+                revisions: pushed.split(',').map(revision).collect(),
+                head,
+                ..Push::default()
+            };
             Watched::new(&push).moved(target)
         };
         for (pushed, head, target, want) in [

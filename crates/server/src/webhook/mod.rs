@@ -8,7 +8,9 @@ mod payload;
 mod provider;
 mod registry;
 
-use crate::{assets, heavy, server::State, services::application::read::refresh_request, settings::Settings};
+use crate::{
+    assets, heavy, server::State, services::application::read::refresh_request, settings::Settings,
+};
 use concern::Watched;
 use futures::StreamExt as _;
 use http::{Method, Request, Response, StatusCode};
@@ -47,7 +49,11 @@ pub struct Webhooks {
 
 impl Default for Webhooks {
     fn default() -> Self {
-        Self { memory: Arc::new(Semaphore::new(MEMORY)), queue: Arc::new(Semaphore::new(QUEUE)), refreshes: Semaphore::new(REFRESHES) }
+        Self {
+            memory: Arc::new(Semaphore::new(MEMORY)),
+            queue: Arc::new(Semaphore::new(QUEUE)),
+            refreshes: Semaphore::new(REFRESHES),
+        }
     }
 }
 
@@ -85,47 +91,91 @@ fn refuse(refusal: Refusal, megabytes: usize) -> Response<Body> {
         Refusal::Unknown => assets::text(StatusCode::BAD_REQUEST, "Unknown webhook event\n"),
         Refusal::Method => assets::text(StatusCode::METHOD_NOT_ALLOWED, FAILED),
         Refusal::Payload => {
-            tracing::warn!(security = SECURITY_HIGH, "Webhook processing failed: payload too large or corrupted (limit {megabytes} MB)");
-            assets::text(StatusCode::BAD_REQUEST, format!("Webhook processing failed: payload must be valid JSON under {megabytes} MB\n"))
+            tracing::warn!(
+                security = SECURITY_HIGH,
+                "Webhook processing failed: payload too large or corrupted (limit {megabytes} MB)"
+            );
+            assets::text(
+                StatusCode::BAD_REQUEST,
+                format!(
+                    "Webhook processing failed: payload must be valid JSON under {megabytes} MB\n"
+                ),
+            )
         }
         Refusal::Secret | Refusal::Failed => assets::text(StatusCode::BAD_REQUEST, FAILED),
         Refusal::Unauthorized => assets::text(StatusCode::UNAUTHORIZED, "Unauthorized\n"),
         Refusal::Full => {
             tracing::info!("Queue is full, discarding webhook payload");
-            assets::text(StatusCode::SERVICE_UNAVAILABLE, "Queue is full, discarding webhook payload\n")
+            assets::text(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Queue is full, discarding webhook payload\n",
+            )
         }
     }
 }
 
 fn max_megabytes(settings: &Settings) -> usize {
-    settings.value(MAX_PAYLOAD).parse().unwrap_or(MAX_PAYLOAD_MB).min(MEMORY >> 20)
+    settings
+        .value(MAX_PAYLOAD)
+        .parse()
+        .unwrap_or(MAX_PAYLOAD_MB)
+        .min(MEMORY >> 20)
 }
 
 /// Checks a request and lets what follows from it go on by itself.
-async fn accept(state: &Arc<State>, settings: &Settings, request: Request<Body>, limit: usize) -> Result<(), Refusal> {
+async fn accept(
+    state: &Arc<State>,
+    settings: &Settings,
+    request: Request<Body>,
+    limit: usize,
+) -> Result<(), Refusal> {
     let (parts, body) = request.into_parts();
     let secrets = &settings.webhook_secrets;
     let provider = Provider::of(&parts.headers, secrets).ok_or(Refusal::Unknown)?;
     let audited = |e: Refusal| {
         if matches!(e, Refusal::Secret | Refusal::Unauthorized) {
-            tracing::info!(security = SECURITY_HIGH, "{} webhook {} verification failed", provider.name(), provider.proof());
+            tracing::info!(
+                security = SECURITY_HIGH,
+                "{} webhook {} verification failed",
+                provider.name(),
+                provider.proof()
+            );
         }
         e
     };
-    provider.check_headers(&parts.headers, secrets).map_err(audited)?;
+    provider
+        .check_headers(&parts.headers, secrets)
+        .map_err(audited)?;
     if parts.method != Method::POST {
         return Err(Refusal::Method);
     }
     if !provider.knows_event(&parts.headers) {
         return Err(Refusal::Failed);
     }
-    let received = tokio::time::timeout(SLOW, read(body, limit, &state.webhooks.memory)).await.unwrap_or(Err(Refusal::Payload));
+    let received = tokio::time::timeout(SLOW, read(body, limit, &state.webhooks.memory))
+        .await
+        .unwrap_or(Err(Refusal::Payload));
     // Only Git hosts are told of the limit.
-    let (content, memory) = received.map_err(|e| if e == Refusal::Payload && provider.is_registry() { Refusal::Failed } else { e })?;
-    provider.check_content(&parts.headers, &content, secrets).map_err(audited)?;
+    let (content, memory) = received.map_err(|e| {
+        if e == Refusal::Payload && provider.is_registry() {
+            Refusal::Failed
+        } else {
+            e
+        }
+    })?;
+    provider
+        .check_content(&parts.headers, &content, secrets)
+        .map_err(audited)?;
     let headers = parts.headers;
-    let Some(event) = heavy::run(move || payload::read(provider, &headers, &content)).await? else { return Ok(()) };
-    let place = state.webhooks.queue.clone().try_acquire_owned().map_err(|_| Refusal::Full)?;
+    let Some(event) = heavy::run(move || payload::read(provider, &headers, &content)).await? else {
+        return Ok(());
+    };
+    let place = state
+        .webhooks
+        .queue
+        .clone()
+        .try_acquire_owned()
+        .map_err(|_| Refusal::Full)?;
     let (state, jitter) = (state.clone(), Jitter::of(settings));
     tokio::spawn(async move {
         refresh(&state, event, jitter).await;
@@ -135,22 +185,35 @@ async fn accept(state: &Arc<State>, settings: &Settings, request: Request<Body>,
 }
 
 /// The whole body, and the memory that it takes of what there is for all.
-async fn read(mut body: Body, limit: usize, memory: &Arc<Semaphore>) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), Refusal> {
+async fn read(
+    mut body: Body,
+    limit: usize,
+    memory: &Arc<Semaphore>,
+) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), Refusal> {
     let (mut content, mut held) = (Vec::new(), None::<OwnedSemaphorePermit>);
     while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|_| Refusal::Payload)?.into_data() else { continue };
+        let Ok(data) = frame.map_err(|_| Refusal::Payload)?.into_data() else {
+            continue;
+        };
         if content.len() + data.len() > limit {
             return Err(Refusal::Payload);
         }
         let bytes = u32::try_from(data.len()).map_err(|_| Refusal::Payload)?;
-        let more = memory.clone().try_acquire_many_owned(bytes).map_err(|_| Refusal::Full)?;
+        let more = memory
+            .clone()
+            .try_acquire_many_owned(bytes)
+            .map_err(|_| Refusal::Full)?;
         match &mut held {
             Some(held) => held.merge(more),
             None => held = Some(more),
         }
         content.extend_from_slice(&data);
     }
-    if content.is_empty() { Err(Refusal::Payload) } else { Ok((content, held)) }
+    if content.is_empty() {
+        Err(Refusal::Payload)
+    } else {
+        Ok((content, held))
+    }
 }
 
 /// Spreads the refreshes of a push that concerns many Applications.
@@ -161,15 +224,33 @@ struct Jitter {
 }
 
 impl Jitter {
-    const NONE: Self = Self { most: Duration::ZERO, threshold: usize::MAX };
+    const NONE: Self = Self {
+        most: Duration::ZERO,
+        threshold: usize::MAX,
+    };
 
     fn of(settings: &Settings) -> Self {
-        let most = settings.value(JITTER).parse::<SignedDuration>().ok().and_then(|d| d.try_into().ok()).unwrap_or_default();
-        Self { most, threshold: settings.value(JITTER_THRESHOLD).parse().unwrap_or(JITTER_THRESHOLD_APPS) }
+        let most = settings
+            .value(JITTER)
+            .parse::<SignedDuration>()
+            .ok()
+            .and_then(|d| d.try_into().ok())
+            .unwrap_or_default();
+        Self {
+            most,
+            threshold: settings
+                .value(JITTER_THRESHOLD)
+                .parse()
+                .unwrap_or(JITTER_THRESHOLD_APPS),
+        }
     }
 
     fn delay(self, i: usize) -> Duration {
-        if i < self.threshold { Duration::ZERO } else { self.most.mul_f64(rand::random::<f64>()) }
+        if i < self.threshold {
+            Duration::ZERO
+        } else {
+            self.most.mul_f64(rand::random::<f64>())
+        }
     }
 }
 
@@ -179,7 +260,9 @@ async fn refresh(state: &State, event: Event, jitter: Jitter) {
         Event::Push(push) => {
             for url in &push.urls {
                 let (revision, head) = (push.revisions.join(", "), push.head);
-                tracing::info!("Received push event repo: {url}, revision: {revision}, touchedHead: {head}");
+                tracing::info!(
+                    "Received push event repo: {url}, revision: {revision}, touchedHead: {head}"
+                );
             }
             jitter
         }
@@ -191,9 +274,17 @@ async fn refresh(state: &State, event: Event, jitter: Jitter) {
     };
     state.index.ready().await;
     let (apps, _) = state.index.all();
-    let apps: Vec<_> = apps.into_iter().filter(|app| state.store.permits(&app.metadata.namespace)).collect();
+    let apps: Vec<_> = apps
+        .into_iter()
+        .filter(|app| state.store.permits(&app.metadata.namespace))
+        .collect();
     // A payload can name a hundred thousand files, each of which is held against the paths of every Application.
-    ask_all(state, heavy::run(move || concerned(&event, apps)).await, jitter).await;
+    ask_all(
+        state,
+        heavy::run(move || concerned(&event, apps)).await,
+        jitter,
+    )
+    .await;
 }
 
 fn concerned(event: &Event, mut apps: Vec<Arc<Application>>) -> Vec<Arc<Application>> {
@@ -208,21 +299,34 @@ fn concerned(event: &Event, mut apps: Vec<Arc<Application>>) -> Vec<Arc<Applicat
 }
 
 async fn ask_all(state: &State, concerned: Vec<Arc<Application>>, jitter: Jitter) {
-    let asked = concerned.into_iter().enumerate().map(|(i, app)| async move {
-        let delay = jitter.delay(i);
-        if !delay.is_zero() {
-            tokio::time::sleep(delay).await;
-        }
-        let _permit = state.webhooks.refreshes.acquire().await;
-        ask(state, &app).await;
-    });
-    futures::stream::iter(asked).for_each_concurrent(None, |asked| asked).await;
+    let asked = concerned
+        .into_iter()
+        .enumerate()
+        .map(|(i, app)| async move {
+            let delay = jitter.delay(i);
+            if !delay.is_zero() {
+                tokio::time::sleep(delay).await;
+            }
+            let _permit = state.webhooks.refreshes.acquire().await;
+            ask(state, &app).await;
+        });
+    futures::stream::iter(asked)
+        .for_each_concurrent(None, |asked| asked)
+        .await;
 }
 
 async fn ask(state: &State, app: &Application) {
     let (namespace, name) = (&app.metadata.namespace, &app.metadata.name);
-    match state.store.patch_app(namespace, name, &refresh_request("normal")).await {
-        Ok(_) => tracing::info!(application = name.as_str(), "app-namespace" = namespace.as_str(), "Requested app '{name}' refresh"),
+    match state
+        .store
+        .patch_app(namespace, name, &refresh_request("normal"))
+        .await
+    {
+        Ok(_) => tracing::info!(
+            application = name.as_str(),
+            "app-namespace" = namespace.as_str(),
+            "Requested app '{name}' refresh"
+        ),
         Err(e) => tracing::warn!(
             application = name.as_str(),
             "app-namespace" = namespace.as_str(),

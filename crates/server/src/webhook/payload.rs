@@ -39,7 +39,11 @@ pub enum Event {
 }
 
 /// What has changed, if anything has that somebody may follow.
-pub fn read(provider: Provider, headers: &HeaderMap, content: &[u8]) -> Result<Option<Event>, Refusal> {
+pub fn read(
+    provider: Provider,
+    headers: &HeaderMap,
+    content: &[u8],
+) -> Result<Option<Event>, Refusal> {
     match provider {
         Provider::Ghcr => Ok(registry::ghcr(content)?.map(Event::Registry)),
         Provider::Harbor => Ok(registry::harbor(content)?.map(Event::Registry)),
@@ -50,9 +54,13 @@ pub fn read(provider: Provider, headers: &HeaderMap, content: &[u8]) -> Result<O
 fn push(provider: Provider, headers: &HeaderMap, content: &[u8]) -> Result<Option<Push>, Refusal> {
     let push = match (provider, provider.event(headers)) {
         (Provider::GitHub, "ping") | (Provider::BitbucketServer, "diagnostics:ping") => None,
-        (Provider::GitHub | Provider::Gogs, _) => Some(json::<Commits>(content)?.push(|c| &c.repository, |web| &web.html_url)),
+        (Provider::GitHub | Provider::Gogs, _) => {
+            Some(json::<Commits>(content)?.push(|c| &c.repository, |web| &web.html_url))
+        }
         (Provider::GitLab, "System Hook") if !is_system_push(content)? => None,
-        (Provider::GitLab, _) => Some(json::<Commits>(content)?.push(|c| &c.project, |web| &web.web_url)),
+        (Provider::GitLab, _) => {
+            Some(json::<Commits>(content)?.push(|c| &c.project, |web| &web.web_url))
+        }
         (Provider::AzureDevOps, _) => azure(content)?,
         (Provider::Bitbucket, _) => Some(bitbucket(content)?),
         (Provider::BitbucketServer, _) => Some(bitbucket_server(content)?),
@@ -67,11 +75,17 @@ pub fn json<T: DeserializeOwned>(content: &[u8]) -> Result<T, Refusal> {
 
 /// `main` of `refs/heads/main`.
 pub fn revision(reference: &str) -> String {
-    reference.splitn(3, '/').last().unwrap_or_default().to_owned()
+    reference
+        .splitn(3, '/')
+        .last()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// Null is as good as nothing.
-pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     Option::<T>::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
@@ -104,7 +118,9 @@ impl<'de, T: Deserialize<'de>, const MAX: usize> Deserialize<'de> for List<T, MA
                 Ok(kept)
             }
         }
-        deserializer.deserialize_seq(Items::<T, MAX>(PhantomData)).map(Self)
+        deserializer
+            .deserialize_seq(Items::<T, MAX>(PhantomData))
+            .map(Self)
     }
 }
 
@@ -129,8 +145,17 @@ impl Commits {
     fn push(mut self, of: impl Fn(&Self) -> &Web, url: impl Fn(&Web) -> &String) -> Push {
         let commits = std::mem::take(&mut self.commits);
         let (web, revision) = (of(&self), revision(&self.reference));
-        let urls = Some(url(web)).filter(|url| !url.is_empty()).into_iter().cloned().collect();
-        Push { urls, head: web.default_branch == revision, revisions: vec![revision], files: commits.known(self.total_commits_count) }
+        let urls = Some(url(web))
+            .filter(|url| !url.is_empty())
+            .into_iter()
+            .cloned()
+            .collect();
+        Push {
+            urls,
+            head: web.default_branch == revision,
+            revisions: vec![revision],
+            files: commits.known(self.total_commits_count),
+        }
     }
 }
 
@@ -166,7 +191,11 @@ struct Files {
 impl Files {
     /// None when not all of them are known.
     fn known(self, commits: u64) -> Vec<String> {
-        if self.names.len() >= MAX_FILES || self.commits < commits { Vec::new() } else { self.names }
+        if self.names.len() >= MAX_FILES || self.commits < commits {
+            Vec::new()
+        } else {
+            self.names
+        }
     }
 }
 
@@ -181,8 +210,14 @@ impl<'de> Deserialize<'de> for Files {
             fn visit_seq<A: SeqAccess<'de>>(self, mut commits: A) -> Result<Files, A::Error> {
                 let mut files = Files::default();
                 while let Some(commit) = commits.next_element::<Option<Commit>>()? {
-                    let Commit { added, modified, removed } = commit.unwrap_or_default();
-                    files.names.extend(added.0.into_iter().chain(modified.0).chain(removed.0));
+                    let Commit {
+                        added,
+                        modified,
+                        removed,
+                    } = commit.unwrap_or_default();
+                    files
+                        .names
+                        .extend(added.0.into_iter().chain(modified.0).chain(removed.0));
                     files.names.truncate(MAX_FILES);
                     files.commits += 1;
                 }
@@ -203,9 +238,16 @@ fn is_system_push(content: &[u8]) -> Result<bool, Refusal> {
         #[serde(deserialize_with = "or_default")]
         event_name: String,
     }
-    let System { object_kind, event_name } = json(content)?;
+    let System {
+        object_kind,
+        event_name,
+    } = json(content)?;
     let is_push = |kind: &str| matches!(kind, "push" | "tag_push");
-    let known = || ["project_", "user_", "key_", "group_"].iter().any(|family| event_name.starts_with(family));
+    let known = || {
+        ["project_", "user_", "key_", "group_"]
+            .iter()
+            .any(|family| event_name.starts_with(family))
+    };
     match is_push(&object_kind) || is_push(&event_name) {
         true => Ok(true),
         false if object_kind != "merge_request" && known() => Ok(false),
@@ -245,13 +287,31 @@ fn azure(content: &[u8]) -> Result<Option<Push>, Refusal> {
     let event: Event = json(content).map_err(|_| Refusal::Payload)?;
     match event.event_type.as_str() {
         "git.push" => {}
-        "git.pullrequest.created" | "git.pullrequest.merged" | "git.pullrequest.updated" | "build.complete" => return Ok(None),
+        "git.pullrequest.created"
+        | "git.pullrequest.merged"
+        | "git.pullrequest.updated"
+        | "build.complete" => return Ok(None),
         _ => return Err(Refusal::Failed),
     }
-    let Resource { ref_updates, repository } = json::<GitPush>(content)?.resource;
-    let head = ref_updates.0.iter().any(|update| update.name == repository.default_branch);
-    let revisions = ref_updates.0.iter().map(|update| revision(&update.name)).collect();
-    Ok(Some(Push { urls: vec![repository.remote_url], revisions, head, files: Vec::new() }))
+    let Resource {
+        ref_updates,
+        repository,
+    } = json::<GitPush>(content)?.resource;
+    let head = ref_updates
+        .0
+        .iter()
+        .any(|update| update.name == repository.default_branch);
+    let revisions = ref_updates
+        .0
+        .iter()
+        .map(|update| revision(&update.name))
+        .collect();
+    Ok(Some(Push {
+        urls: vec![repository.remote_url],
+        revisions,
+        head,
+        files: Vec::new(),
+    }))
 }
 
 #[derive(Default, Deserialize)]
@@ -299,8 +359,19 @@ fn bitbucket(content: &[u8]) -> Result<Push, Refusal> {
         new: Named,
     }
     let event: Event = json(content)?;
-    let revisions = event.push.changes.0.into_iter().map(|change| change.new.name).collect();
-    Ok(Push { urls: vec![event.repository.links.html.href], revisions, head: true, files: Vec::new() })
+    let revisions = event
+        .push
+        .changes
+        .0
+        .into_iter()
+        .map(|change| change.new.name)
+        .collect();
+    Ok(Push {
+        urls: vec![event.repository.links.html.href],
+        revisions,
+        head: true,
+        files: Vec::new(),
+    })
 }
 
 /// Like Bitbucket's, with several URLs for cloning.
@@ -338,7 +409,23 @@ fn bitbucket_server(content: &[u8]) -> Result<Push, Refusal> {
         id: String,
     }
     let event: Event = json(content)?;
-    let links = event.repository.links.clone.0.into_iter().filter(|link| matches!(link.name.as_str(), "http" | "ssh"));
-    let revisions = event.changes.0.iter().map(|change| revision(&change.reference.id)).collect();
-    Ok(Push { urls: links.map(|link| link.href).collect(), revisions, head: true, files: Vec::new() })
+    let links = event
+        .repository
+        .links
+        .clone
+        .0
+        .into_iter()
+        .filter(|link| matches!(link.name.as_str(), "http" | "ssh"));
+    let revisions = event
+        .changes
+        .0
+        .iter()
+        .map(|change| revision(&change.reference.id))
+        .collect();
+    Ok(Push {
+        urls: links.map(|link| link.href).collect(),
+        revisions,
+        head: true,
+        files: Vec::new(),
+    })
 }

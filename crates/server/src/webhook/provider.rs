@@ -37,7 +37,10 @@ impl Provider {
             (has("x-event-key"), Self::BitbucketServer),
             (package, Self::Ghcr),
         ];
-        let marked = marks.into_iter().find(|(is_it, _)| *is_it).map(|(_, provider)| provider);
+        let marked = marks
+            .into_iter()
+            .find(|(is_it, _)| *is_it)
+            .map(|(_, provider)| provider);
         marked.or_else(|| is_harbor(headers, secrets).then_some(Self::Harbor))
     }
 
@@ -87,7 +90,10 @@ impl Provider {
             | (Self::GitLab, "Push Hook" | "Tag Push Hook" | "System Hook")
             | (Self::Bitbucket, "repo:push")
             | (Self::BitbucketServer, "repo:refs_changed" | "diagnostics:ping") => true,
-            (Self::Gogs | Self::GitHub | Self::GitLab | Self::Bitbucket | Self::BitbucketServer, _) => false,
+            (
+                Self::Gogs | Self::GitHub | Self::GitLab | Self::Bitbucket | Self::BitbucketServer,
+                _,
+            ) => false,
         }
     }
 
@@ -96,7 +102,10 @@ impl Provider {
         let secret = |key: &str| secrets.get(key).map_or(&[][..], Vec::as_slice);
         let known = match self {
             Self::AzureDevOps => {
-                let (user, password) = (secret("webhook.azuredevops.username"), secret("webhook.azuredevops.password"));
+                let (user, password) = (
+                    secret("webhook.azuredevops.username"),
+                    secret("webhook.azuredevops.password"),
+                );
                 let right = |(u, p): (Vec<u8>, Vec<u8>)| same(&u, user) & same(&p, password);
                 (user.is_empty() && password.is_empty()) || basic(headers).is_some_and(right)
             }
@@ -114,21 +123,40 @@ impl Provider {
     }
 
     /// The secrets that sign the content.
-    pub fn check_content(self, headers: &HeaderMap, content: &[u8], secrets: &Secrets) -> Result<(), Refusal> {
+    pub fn check_content(
+        self,
+        headers: &HeaderMap,
+        content: &[u8],
+        secrets: &Secrets,
+    ) -> Result<(), Refusal> {
         let (key, header, prefix) = match self {
             Self::Gogs => ("webhook.gogs.secret", "x-gogs-signature", ""),
             Self::GitHub => ("webhook.github.secret", "x-hub-signature-256", "sha256="),
             // A ping is not signed.
             Self::BitbucketServer if self.event(headers) == "diagnostics:ping" => return Ok(()),
-            Self::BitbucketServer => ("webhook.bitbucketserver.secret", "x-hub-signature", "sha256="),
+            Self::BitbucketServer => (
+                "webhook.bitbucketserver.secret",
+                "x-hub-signature",
+                "sha256=",
+            ),
             Self::Ghcr => ("webhook.github.secret", "x-hub-signature-256", "sha256="),
             Self::AzureDevOps | Self::GitLab | Self::Bitbucket | Self::Harbor => return Ok(()),
         };
-        let wrong = if self.is_registry() { Refusal::Unauthorized } else { Refusal::Secret };
-        let Some(secret) = secrets.get(key) else { return Ok(()) };
+        let wrong = if self.is_registry() {
+            Refusal::Unauthorized
+        } else {
+            Refusal::Secret
+        };
+        let Some(secret) = secrets.get(key) else {
+            return Ok(());
+        };
         let signature = text(headers, header);
         if signature.is_empty() {
-            return Err(if self.is_registry() { wrong } else { Refusal::Failed });
+            return Err(if self.is_registry() {
+                wrong
+            } else {
+                Refusal::Failed
+            });
         }
         let mut mac = Hmac::<Sha256>::new_from_slice(secret).map_err(|_| wrong)?;
         mac.update(content);
@@ -139,17 +167,28 @@ impl Provider {
 
 /// Whether what authorises the request is Harbor's secret. Without one Harbor is not believed.
 fn is_harbor(headers: &HeaderMap, secrets: &Secrets) -> bool {
-    let (given, secret) = (headers.get(AUTHORIZATION).map_or(&[][..], |v| v.as_bytes()), secrets.get("webhook.harbor.secret"));
-    let Some(secret) = secret.filter(|_| !given.is_empty()) else { return false };
+    let (given, secret) = (
+        headers.get(AUTHORIZATION).map_or(&[][..], |v| v.as_bytes()),
+        secrets.get("webhook.harbor.secret"),
+    );
+    let Some(secret) = secret.filter(|_| !given.is_empty()) else {
+        return false;
+    };
     let known = same(given, secret);
     if !known {
-        tracing::info!(security = SECURITY_HIGH, "Harbor webhook auth header mismatch");
+        tracing::info!(
+            security = SECURITY_HIGH,
+            "Harbor webhook auth header mismatch"
+        );
     }
     known
 }
 
 pub fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
-    headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default()
+    headers
+        .get(name)
+        .and_then(|v| v.to_str().ok())
+        .unwrap_or_default()
 }
 
 fn basic(headers: &HeaderMap) -> Option<(Vec<u8>, Vec<u8>)> {
@@ -168,9 +207,17 @@ fn same(given: &[u8], secret: &[u8]) -> bool {
 }
 
 fn hex(text: &str) -> Option<Vec<u8>> {
-    let digits: Option<Vec<u8>> = text.chars().map(|c| c.to_digit(16).and_then(|d| u8::try_from(d).ok())).collect();
+    let digits: Option<Vec<u8>> = text
+        .chars()
+        .map(|c| c.to_digit(16).and_then(|d| u8::try_from(d).ok()))
+        .collect();
     let digits = digits.filter(|d| d.len() % 2 == 0)?;
-    Some(digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+    Some(
+        digits
+            .chunks_exact(2)
+            .map(|pair| pair[0] << 4 | pair[1])
+            .collect(),
+    )
 }
 
 #[cfg(test)]

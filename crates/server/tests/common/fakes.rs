@@ -27,8 +27,8 @@ use tiphys_engine::{
 use tiphys_server::{
     ApiError,
     ports::{
-        ClusterFacts, EventRecord, Live, LiveRef, LogOptions, Propagation, RenderRequest, RenderedManifests, SecretRecord, Sources, Store,
-        StoreError, StoreEvent, StoreResult,
+        ClusterFacts, EventRecord, Live, LiveRef, LogOptions, Propagation, RenderRequest,
+        RenderedManifests, SecretRecord, Sources, Store, StoreError, StoreEvent, StoreResult,
     },
 };
 use tokio::sync::broadcast;
@@ -55,7 +55,11 @@ pub struct FakeStore {
 
 /// Applications by qualified name, those of `argocd` by their own.
 fn qualified(namespace: &str, name: &str) -> String {
-    if namespace == "argocd" { name.to_owned() } else { format!("{namespace}/{name}") }
+    if namespace == "argocd" {
+        name.to_owned()
+    } else {
+        format!("{namespace}/{name}")
+    }
 }
 
 impl Default for FakeStore {
@@ -90,17 +94,23 @@ impl FakeStore {
 
     fn patch(&self, name: &str, patch: &Value) -> StoreResult<Application> {
         let mut inner = self.lock();
-        let app = inner.apps.get(name).ok_or_else(|| StoreError::NotFound("not found".into()))?;
+        let app = inner
+            .apps
+            .get(name)
+            .ok_or_else(|| StoreError::NotFound("not found".into()))?;
         let wanted = patch["metadata"]["resourceVersion"].as_str();
         if wanted.is_some_and(|v| v != app.metadata.resource_version) {
             return Err(StoreError::Conflict("the object has been modified".into()));
         }
-        let after = json_merge::apply(&serde_json::to_value(app).expect("JSON"), patch).expect("a patch");
+        let after =
+            json_merge::apply(&serde_json::to_value(app).expect("JSON"), patch).expect("a patch");
         let mut app: Application = serde_json::from_value(after).expect("an Application");
         inner.version += 1;
         app.metadata.resource_version = inner.version.to_string();
         inner.apps.insert(name.to_owned(), app.clone());
-        let _ = self.changes.send(StoreEvent::Changed(Arc::new(app.clone())));
+        let _ = self
+            .changes
+            .send(StoreEvent::Changed(Arc::new(app.clone())));
         Ok(app)
     }
 }
@@ -108,11 +118,21 @@ impl FakeStore {
 #[async_trait]
 impl Store for FakeStore {
     fn permits(&self, namespace: &str) -> bool {
-        namespace == "argocd" || self.permitted.lock().expect("not poisoned").iter().any(|n| n == namespace)
+        namespace == "argocd"
+            || self
+                .permitted
+                .lock()
+                .expect("not poisoned")
+                .iter()
+                .any(|n| n == namespace)
     }
 
     async fn get_app(&self, namespace: &str, name: &str) -> StoreResult<Application> {
-        self.lock().apps.get(&qualified(namespace, name)).cloned().ok_or_else(|| StoreError::NotFound("not found".into()))
+        self.lock()
+            .apps
+            .get(&qualified(namespace, name))
+            .cloned()
+            .ok_or_else(|| StoreError::NotFound("not found".into()))
     }
 
     async fn create_app(&self, app: &Application) -> StoreResult<Application> {
@@ -126,11 +146,18 @@ impl Store for FakeStore {
         app.metadata.resource_version = inner.version.to_string();
         app.metadata.uid = format!("uid-{}", inner.version);
         inner.apps.insert(key, app.clone());
-        let _ = self.changes.send(StoreEvent::Changed(Arc::new(app.clone())));
+        let _ = self
+            .changes
+            .send(StoreEvent::Changed(Arc::new(app.clone())));
         Ok(app)
     }
 
-    async fn patch_app(&self, namespace: &str, name: &str, patch: &Value) -> StoreResult<Application> {
+    async fn patch_app(
+        &self,
+        namespace: &str,
+        name: &str,
+        patch: &Value,
+    ) -> StoreResult<Application> {
         let mut conflicts = self.conflicts.lock().expect("not poisoned");
         if *conflicts > 0 {
             *conflicts -= 1;
@@ -139,7 +166,12 @@ impl Store for FakeStore {
         self.patch(&qualified(namespace, name), patch)
     }
 
-    async fn change_app(&self, current: &Application, from: &Value, to: &Value) -> StoreResult<Application> {
+    async fn change_app(
+        &self,
+        current: &Application,
+        from: &Value,
+        to: &Value,
+    ) -> StoreResult<Application> {
         let m = &current.metadata;
         let stored = serde_json::to_value(current).expect("JSON");
         match difference::between(from, to, || Ok(stored.clone())).expect("two maps") {
@@ -151,13 +183,21 @@ impl Store for FakeStore {
                 let after = patch::json::apply(&stored, &list.into()).expect("it applies");
                 let mut app: Application = serde_json::from_value(after).expect("an Application");
                 let mut inner = self.lock();
-                if inner.apps.get(&qualified(&m.namespace, &m.name)).is_none_or(|a| a.metadata.resource_version != m.resource_version) {
+                if inner
+                    .apps
+                    .get(&qualified(&m.namespace, &m.name))
+                    .is_none_or(|a| a.metadata.resource_version != m.resource_version)
+                {
                     return Err(StoreError::Conflict("the object has been modified".into()));
                 }
                 inner.version += 1;
                 app.metadata.resource_version = inner.version.to_string();
-                inner.apps.insert(qualified(&m.namespace, &m.name), app.clone());
-                let _ = self.changes.send(StoreEvent::Changed(Arc::new(app.clone())));
+                inner
+                    .apps
+                    .insert(qualified(&m.namespace, &m.name), app.clone());
+                let _ = self
+                    .changes
+                    .send(StoreEvent::Changed(Arc::new(app.clone())));
                 Ok(app)
             }
         }
@@ -166,7 +206,10 @@ impl Store for FakeStore {
     async fn delete_app(&self, namespace: &str, name: &str) -> StoreResult<()> {
         let mut inner = self.lock();
         inner.version += 1;
-        let mut app = inner.apps.remove(&qualified(namespace, name)).ok_or_else(|| StoreError::NotFound("not found".into()))?;
+        let mut app = inner
+            .apps
+            .remove(&qualified(namespace, name))
+            .ok_or_else(|| StoreError::NotFound("not found".into()))?;
         app.metadata.resource_version = inner.version.to_string();
         let _ = self.changes.send(StoreEvent::Deleted(Arc::new(app)));
         Ok(())
@@ -174,10 +217,14 @@ impl Store for FakeStore {
 
     fn watch_apps(&self) -> BoxStream<'static, StoreEvent> {
         let inner = self.lock();
-        let reset =
-            StoreEvent::Reset { items: inner.apps.values().cloned().map(Arc::new).collect(), resource_version: inner.version.to_string() };
+        let reset = StoreEvent::Reset {
+            items: inner.apps.values().cloned().map(Arc::new).collect(),
+            resource_version: inner.version.to_string(),
+        };
         let changes = tokio_stream::wrappers::BroadcastStream::new(self.changes.subscribe());
-        futures::stream::iter([reset]).chain(changes.map(|e| e.expect("the test is not that fast"))).boxed()
+        futures::stream::iter([reset])
+            .chain(changes.map(|e| e.expect("the test is not that fast")))
+            .boxed()
     }
 
     async fn list_projects(&self) -> StoreResult<Vec<AppProject>> {
@@ -185,17 +232,33 @@ impl Store for FakeStore {
     }
 
     async fn get_project(&self, name: &str) -> StoreResult<AppProject> {
-        self.lock().projects.get(name).cloned().ok_or_else(|| StoreError::NotFound(format!("appprojects.argoproj.io {name:?} not found")))
+        self.lock().projects.get(name).cloned().ok_or_else(|| {
+            StoreError::NotFound(format!("appprojects.argoproj.io {name:?} not found"))
+        })
     }
 
     fn effective_project(&self, project: AppProject) -> AppProject {
-        let globals: Vec<_> = self.global_projects(&project).into_iter().map(Arc::new).collect();
-        AppProject::clone(&project::effective(&Arc::new(project), &globals, Default::default()))
+        let globals: Vec<_> = self
+            .global_projects(&project)
+            .into_iter()
+            .map(Arc::new)
+            .collect();
+        AppProject::clone(&project::effective(
+            &Arc::new(project),
+            &globals,
+            Default::default(),
+        ))
     }
 
     /// The one that is called `global`, if there is one.
     fn global_projects(&self, project: &AppProject) -> Vec<AppProject> {
-        self.lock().projects.get("global").filter(|g| g.metadata.name != project.metadata.name).cloned().into_iter().collect()
+        self.lock()
+            .projects
+            .get("global")
+            .filter(|g| g.metadata.name != project.metadata.name)
+            .cloned()
+            .into_iter()
+            .collect()
     }
 
     async fn create_project(&self, project: &AppProject) -> StoreResult<AppProject> {
@@ -203,17 +266,25 @@ impl Store for FakeStore {
         if inner.projects.contains_key(&project.metadata.name) {
             return Err(StoreError::AlreadyExists("it exists".into()));
         }
-        inner.projects.insert(project.metadata.name.clone(), project.clone());
+        inner
+            .projects
+            .insert(project.metadata.name.clone(), project.clone());
         Ok(project.clone())
     }
 
     async fn update_project(&self, project: &AppProject) -> StoreResult<AppProject> {
-        self.lock().projects.insert(project.metadata.name.clone(), project.clone());
+        self.lock()
+            .projects
+            .insert(project.metadata.name.clone(), project.clone());
         Ok(project.clone())
     }
 
     async fn delete_project(&self, name: &str) -> StoreResult<()> {
-        self.lock().projects.remove(name).map(drop).ok_or_else(|| StoreError::NotFound("not found".into()))
+        self.lock()
+            .projects
+            .remove(name)
+            .map(drop)
+            .ok_or_else(|| StoreError::NotFound("not found".into()))
     }
 
     async fn config_map(&self, _: &str) -> StoreResult<BTreeMap<String, String>> {
@@ -221,32 +292,56 @@ impl Store for FakeStore {
     }
 
     async fn secret(&self, name: &str) -> StoreResult<SecretRecord> {
-        self.lock().secrets.get(name).cloned().ok_or_else(|| StoreError::NotFound("not found".into()))
+        self.lock()
+            .secrets
+            .get(name)
+            .cloned()
+            .ok_or_else(|| StoreError::NotFound("not found".into()))
     }
 
     async fn secrets_of_type(&self, secret_type: &str) -> StoreResult<Vec<SecretRecord>> {
-        let is = |s: &&SecretRecord| s.labels.get("argocd.argoproj.io/secret-type").is_some_and(|t| t == secret_type);
+        let is = |s: &&SecretRecord| {
+            s.labels
+                .get("argocd.argoproj.io/secret-type")
+                .is_some_and(|t| t == secret_type)
+        };
         Ok(self.lock().secrets.values().filter(is).cloned().collect())
     }
 
     async fn put_secret(&self, secret: &SecretRecord) -> StoreResult<()> {
-        self.lock().secrets.insert(secret.name.clone(), secret.clone());
+        self.lock()
+            .secrets
+            .insert(secret.name.clone(), secret.clone());
         Ok(())
     }
 
-    async fn set_in_secret(&self, name: &str, values: &BTreeMap<String, Vec<u8>>) -> StoreResult<()> {
+    async fn set_in_secret(
+        &self,
+        name: &str,
+        values: &BTreeMap<String, Vec<u8>>,
+    ) -> StoreResult<()> {
         let mut inner = self.lock();
-        let secret = inner.secrets.get_mut(name).ok_or_else(|| StoreError::NotFound("not found".into()))?;
+        let secret = inner
+            .secrets
+            .get_mut(name)
+            .ok_or_else(|| StoreError::NotFound("not found".into()))?;
         secret.data.extend(values.clone());
         Ok(())
     }
 
     async fn delete_secret(&self, name: &str) -> StoreResult<()> {
-        self.lock().secrets.remove(name).map(drop).ok_or_else(|| StoreError::NotFound("not found".into()))
+        self.lock()
+            .secrets
+            .remove(name)
+            .map(drop)
+            .ok_or_else(|| StoreError::NotFound("not found".into()))
     }
 
     async fn record_event(&self, event: EventRecord) -> StoreResult<()> {
-        self.lock().events.push(format!("{} {}: {}", event.reason, event.name, event.message));
+        self.lock().events.push(format!(
+            "{} {}: {}",
+            event.reason, event.name, event.message
+        ));
         Ok(())
     }
 
@@ -276,7 +371,9 @@ impl Live for FakeLive {
     }
 
     fn watch_tree(&self, _: &Application) -> BoxStream<'static, Arc<ApplicationTree>> {
-        futures::stream::iter(self.tree.lock().expect("not poisoned").clone()).chain(futures::stream::pending()).boxed()
+        futures::stream::iter(self.tree.lock().expect("not poisoned").clone())
+            .chain(futures::stream::pending())
+            .boxed()
     }
 
     async fn facts(&self, _: &Application) -> Result<ClusterFacts, ApiError> {
@@ -288,23 +385,59 @@ impl Live for FakeLive {
     }
 
     async fn get(&self, _: &Application, object: &LiveRef) -> Result<Value, ApiError> {
-        self.objects.lock().expect("not poisoned").get(&object.name).cloned().ok_or_else(|| ApiError::not_found("not found"))
+        self.objects
+            .lock()
+            .expect("not poisoned")
+            .get(&object.name)
+            .cloned()
+            .ok_or_else(|| ApiError::not_found("not found"))
     }
 
-    async fn delete(&self, _: &Application, object: &LiveRef, how: Propagation) -> Result<(), ApiError> {
-        self.deleted.lock().expect("not poisoned").push((object.name.clone(), how));
+    async fn delete(
+        &self,
+        _: &Application,
+        object: &LiveRef,
+        how: Propagation,
+    ) -> Result<(), ApiError> {
+        self.deleted
+            .lock()
+            .expect("not poisoned")
+            .push((object.name.clone(), how));
         Ok(())
     }
 
-    async fn patch(&self, _: &Application, object: &LiveRef, patch: &str, _: &str) -> Result<Value, ApiError> {
-        self.written.lock().expect("not poisoned").push(serde_json::from_str(patch).unwrap_or_default());
-        let before = self.objects.lock().expect("not poisoned").get(&object.name).cloned().unwrap_or_default();
+    async fn patch(
+        &self,
+        _: &Application,
+        object: &LiveRef,
+        patch: &str,
+        _: &str,
+    ) -> Result<Value, ApiError> {
+        self.written
+            .lock()
+            .expect("not poisoned")
+            .push(serde_json::from_str(patch).unwrap_or_default());
+        let before = self
+            .objects
+            .lock()
+            .expect("not poisoned")
+            .get(&object.name)
+            .cloned()
+            .unwrap_or_default();
         let patch = serde_json::from_str(patch).map_err(|e| ApiError::invalid(e.to_string()))?;
         json_merge::apply(&before, &patch).map_err(|e| ApiError::invalid(e.to_string()))
     }
 
-    async fn patch_status(&self, _: &Application, object: &LiveRef, patch: &Value) -> Result<bool, ApiError> {
-        self.written.lock().expect("not poisoned").push(patch.clone());
+    async fn patch_status(
+        &self,
+        _: &Application,
+        object: &LiveRef,
+        patch: &Value,
+    ) -> Result<bool, ApiError> {
+        self.written
+            .lock()
+            .expect("not poisoned")
+            .push(patch.clone());
         Ok(object.kind == "Rollout")
     }
 
@@ -324,12 +457,20 @@ impl Live for FakeLive {
         pod: &LiveRef,
         _: &LogOptions,
     ) -> Result<BoxStream<'static, Result<LogEntry, ApiError>>, ApiError> {
-        let line = LogEntry { content: "hello".into(), pod_name: pod.name.clone(), ..Default::default() };
+        let line = LogEntry {
+            content: "hello".into(),
+            pod_name: pod.name.clone(),
+            ..Default::default()
+        };
         Ok(futures::stream::iter([Ok(line)]).boxed())
     }
 
     async fn clusters(&self) -> Result<Vec<Cluster>, ApiError> {
-        Ok(vec![Cluster { server: "https://kubernetes.default.svc".into(), name: "in-cluster".into(), ..Default::default() }])
+        Ok(vec![Cluster {
+            server: "https://kubernetes.default.svc".into(),
+            name: "in-cluster".into(),
+            ..Default::default()
+        }])
     }
 }
 
@@ -337,28 +478,59 @@ pub struct FakeSources;
 
 #[async_trait]
 impl Sources for FakeSources {
-    async fn resolve(&self, _: &Repository, _: &ApplicationSource, revision: &str) -> Result<(String, String), ApiError> {
-        let name = if revision.is_empty() { "HEAD" } else { revision };
+    async fn resolve(
+        &self,
+        _: &Repository,
+        _: &ApplicationSource,
+        revision: &str,
+    ) -> Result<(String, String), ApiError> {
+        let name = if revision.is_empty() {
+            "HEAD"
+        } else {
+            revision
+        };
         match name {
             "HEAD" | "main" => Ok((super::SHA.into(), format!("{name} ({})", super::SHA))),
-            other => Err(ApiError::not_found(format!("unable to resolve '{other}' to a commit SHA"))),
+            other => Err(ApiError::not_found(format!(
+                "unable to resolve '{other}' to a commit SHA"
+            ))),
         }
     }
 
     async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError> {
-        if request.source.helm.iter().flat_map(|h| &h.value_files).any(|file| file.contains('*')) {
-            return Err(ApiError::not_found("values file glob \"no/*.yaml\" matched no files"));
+        if request
+            .source
+            .helm
+            .iter()
+            .flat_map(|h| &h.value_files)
+            .any(|file| file.contains('*'))
+        {
+            return Err(ApiError::not_found(
+                "values file glob \"no/*.yaml\" matched no files",
+            ));
         }
         let object = serde_json::json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "labels": {"of": request.app_name}}, "data": {"a": "dmFsdWU="}});
-        Ok(RenderedManifests { revision: request.revision, source_type: "Directory".into(), objects: vec![object], errors: Vec::new() })
+        Ok(RenderedManifests {
+            revision: request.revision,
+            source_type: "Directory".into(),
+            objects: vec![object],
+            errors: Vec::new(),
+        })
     }
 
     async fn details(&self, _: RenderRequest) -> Result<RepoAppDetailsResponse, ApiError> {
-        Ok(RepoAppDetailsResponse { type_: "Directory".into(), ..Default::default() })
+        Ok(RepoAppDetailsResponse {
+            type_: "Directory".into(),
+            ..Default::default()
+        })
     }
 
     async fn test(&self, repository: &Repository) -> Result<(), ApiError> {
-        if repository.repo.contains("unreachable") { Err(ApiError::plain("it does not answer")) } else { Ok(()) }
+        if repository.repo.contains("unreachable") {
+            Err(ApiError::plain("it does not answer"))
+        } else {
+            Ok(())
+        }
     }
 
     async fn refs(&self, _: &Repository) -> Result<(Vec<String>, Vec<String>), ApiError> {
@@ -366,6 +538,10 @@ impl Sources for FakeSources {
     }
 
     async fn metadata(&self, _: &Repository, _: &str) -> Result<RevisionMetadata, ApiError> {
-        Ok(RevisionMetadata { author: "a".into(), message: "m".into(), ..Default::default() })
+        Ok(RevisionMetadata {
+            author: "a".into(),
+            message: "m".into(),
+            ..Default::default()
+        })
     }
 }

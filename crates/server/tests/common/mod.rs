@@ -47,71 +47,142 @@ impl World {
         Self::started(config, secrets, Arc::new(FakeSources)).await
     }
 
-    async fn started(config: &[(&str, &str)], secrets: &[(&str, &str)], sources: Arc<dyn Sources>) -> Self {
-        let (store, live) = (Arc::new(FakeStore::default()), Arc::new(FakeLive::default()));
+    async fn started(
+        config: &[(&str, &str)],
+        secrets: &[(&str, &str)],
+        sources: Arc<dyn Sources>,
+    ) -> Self {
+        let (store, live) = (
+            Arc::new(FakeStore::default()),
+            Arc::new(FakeLive::default()),
+        );
         // The lowest cost bcrypt has: the tests are not about its speed.
         let hash = bcrypt::hash(PASSWORD, 4).expect("it hashes");
-        let mut secret = SecretRecord { name: "argocd-secret".into(), ..Default::default() };
-        secret.data.insert("admin.password".into(), hash.into_bytes());
-        secret.data.insert("server.secretkey".into(), b"signing key".to_vec());
-        secret.data.extend(secrets.iter().map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec())));
+        let mut secret = SecretRecord {
+            name: "argocd-secret".into(),
+            ..Default::default()
+        };
+        secret
+            .data
+            .insert("admin.password".into(), hash.into_bytes());
+        secret
+            .data
+            .insert("server.secretkey".into(), b"signing key".to_vec());
+        secret.data.extend(
+            secrets
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec())),
+        );
         store.put_secret(&secret).await.expect("stored");
-        store.config.lock().expect("not poisoned").extend(config.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+        store.config.lock().expect("not poisoned").extend(
+            config
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned())),
+        );
         let mut project = tiphys_api::AppProject::default();
         project.metadata.name = "default".into();
         project.metadata.namespace = "argocd".into();
         project.spec.source_repos = vec!["*".into()];
-        project.spec.destinations = vec![serde_json::from_value(json!({"server": "*", "namespace": "*"})).expect("a destination")];
+        project.spec.destinations = vec![
+            serde_json::from_value(json!({"server": "*", "namespace": "*"}))
+                .expect("a destination"),
+        ];
         store.create_project(&project).await.expect("stored");
         let mut world = Self::serve(store, live, sources, Options::default()).await;
         let body = json!({"username": "admin", "password": PASSWORD});
-        let session = world.rest(Method::POST, "/api/v1/session", Some(body)).await.1;
+        let session = world
+            .rest(Method::POST, "/api/v1/session", Some(body))
+            .await
+            .1;
         world.token = session["token"].as_str().expect("a token").to_owned();
         world
     }
 
     /// Another process with the same records, and the session of this one.
     pub async fn again(&self, options: Options) -> Self {
-        let mut world = Self::serve(self.store.clone(), self.live.clone(), Arc::new(FakeSources), options).await;
+        let mut world = Self::serve(
+            self.store.clone(),
+            self.live.clone(),
+            Arc::new(FakeSources),
+            options,
+        )
+        .await;
         world.token.clone_from(&self.token);
         world
     }
 
-    async fn serve(store: Arc<FakeStore>, live: Arc<FakeLive>, sources: Arc<dyn Sources>, options: Options) -> Self {
+    async fn serve(
+        store: Arc<FakeStore>,
+        live: Arc<FakeLive>,
+        sources: Arc<dyn Sources>,
+        options: Options,
+    ) -> Self {
         let deps = Deps {
             store: store.clone(),
             live: live.clone(),
             sources,
             assets: Assets::new([("index.html", "text/html", "the page")]),
-            options: Options { refresh_timeout: Duration::from_secs(5), ..options },
+            options: Options {
+                refresh_timeout: Duration::from_secs(5),
+                ..options
+            },
         };
         let server = Server::new(deps);
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("a free port");
         let address = listener.local_addr().expect("an address");
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let (connections, serving) = (server.connections(), server.clone());
         tokio::spawn(async move { serving.serve(listener, Tls::Off, stopped).await });
-        Self { store, live, address, token: String::new(), connections, server, _stop: stop.drop_guard() }
+        Self {
+            store,
+            live,
+            address,
+            token: String::new(),
+            connections,
+            server,
+            _stop: stop.drop_guard(),
+        }
     }
 
     /// With the session, as JSON.
     pub async fn rest(&self, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
-        let mut request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", "application/json");
         if !self.token.is_empty() {
             request = request.header("authorization", format!("Bearer {}", self.token));
         }
         let body = body.map(|b| b.to_string()).unwrap_or_default();
-        let response = self.send(request.body(Full::new(Bytes::from(body))).expect("a request")).await;
+        let response = self
+            .send(
+                request
+                    .body(Full::new(Bytes::from(body)))
+                    .expect("a request"),
+            )
+            .await;
         let status = response.status().as_u16();
-        let bytes = response.into_body().collect().await.expect("a body").to_bytes();
-        (status, serde_json::from_slice(&bytes).unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned())))
+        let bytes = response
+            .into_body()
+            .collect()
+            .await
+            .expect("a body")
+            .to_bytes();
+        (
+            status,
+            serde_json::from_slice(&bytes)
+                .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned())),
+        )
     }
 
     pub async fn send(&self, mut request: Request<Full<Bytes>>) -> Response<hyper::body::Incoming> {
         let uri = format!("http://{}{}", self.address, request.uri());
         *request.uri_mut() = uri.parse().expect("a URI");
-        let client: legacy::Client<_, Full<Bytes>> = legacy::Client::builder(TokioExecutor::new()).build_http();
+        let client: legacy::Client<_, Full<Bytes>> =
+            legacy::Client::builder(TokioExecutor::new()).build_http();
         client.request(request).await.expect("an answer")
     }
 
@@ -122,7 +193,10 @@ impl World {
 
     fn request<Q>(&self, message: Q) -> tonic::Request<Q> {
         let mut request = tonic::Request::new(message);
-        request.metadata_mut().insert("token", MetadataValue::try_from(&self.token).expect("a token"));
+        request.metadata_mut().insert(
+            "token",
+            MetadataValue::try_from(&self.token).expect("a token"),
+        );
         request
     }
 
@@ -135,7 +209,14 @@ impl World {
         let mut client = tonic::client::Grpc::new(self.channel().await);
         client.ready().await.expect("a connection");
         let codec = ProstCodec::<Q, R>::default();
-        client.unary(self.request(message), http::uri::PathAndQuery::from_static(rpc), codec).await.map(tonic::Response::into_inner)
+        client
+            .unary(
+                self.request(message),
+                http::uri::PathAndQuery::from_static(rpc),
+                codec,
+            )
+            .await
+            .map(tonic::Response::into_inner)
     }
 
     pub async fn grpc_stream<Q, R>(&self, rpc: &'static str, message: Q) -> tonic::Streaming<R>
@@ -147,7 +228,11 @@ impl World {
         client.ready().await.expect("a connection");
         let codec = ProstCodec::<Q, R>::default();
         let path = http::uri::PathAndQuery::from_static(rpc);
-        client.server_streaming(self.request(message), path, codec).await.expect("a stream").into_inner()
+        client
+            .server_streaming(self.request(message), path, codec)
+            .await
+            .expect("a stream")
+            .into_inner()
     }
 }
 

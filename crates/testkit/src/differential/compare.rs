@@ -9,8 +9,10 @@ use regex::Regex;
 use serde_json::Value;
 use std::{collections::BTreeSet, sync::LazyLock};
 
-static QUOTED: LazyLock<Regex> = LazyLock::new(|| Regex::new(r#""(?:[^"\\]|\\.)*"|'[^']*'"#).expect("a pattern of ours"));
-static VOLUME: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(template\.spec\.volumes)\[\d+\]").expect("a pattern of ours"));
+static QUOTED: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r#""(?:[^"\\]|\\.)*"|'[^']*'"#).expect("a pattern of ours"));
+static VOLUME: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(template\.spec\.volumes)\[\d+\]").expect("a pattern of ours"));
 static DIGITS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\d+").expect("a pattern of ours"));
 
 /// The first thing that is not the same in the answers to one step.
@@ -35,7 +37,12 @@ pub struct Difference {
 
 /// Compares normalised replies. After a difference in a write, what follows in the same collection says nothing new and is left out.
 /// What a rule explains is named, and everything around it compared all the same.
-pub fn differences(script: &Script, rules: &[Rule], expected: &[Reply], found: &[Reply]) -> Vec<Difference> {
+pub fn differences(
+    script: &Script,
+    rules: &[Rule],
+    expected: &[Reply],
+    found: &[Reply],
+) -> Vec<Difference> {
     let mut out = Vec::new();
     let mut tainted: BTreeSet<String> = BTreeSet::new();
     for (index, step) in script.steps.iter().enumerate() {
@@ -44,21 +51,57 @@ pub fn differences(script: &Script, rules: &[Rule], expected: &[Reply], found: &
             _ => step,
         };
         let collection = collection(&subject.path);
-        let (Some(want), Some(got)) = (expected.get(index), found.get(index)) else { break };
+        let (Some(want), Some(got)) = (expected.get(index), found.get(index)) else {
+            break;
+        };
         if tainted.contains(&collection) {
             continue;
         }
         let (kind, verb) = (kind(&subject.path), verb(step));
-        let (want, got) = (&claims_in_any_order(&kind, want), &claims_in_any_order(&kind, got));
-        let mut meant = Meant { rules, kind: &kind, verb, seen: Vec::new() };
-        let unexplained = if meant.breaks(step, want, got) { None } else { first(want, got, &mut meant) };
+        let (want, got) = (
+            &claims_in_any_order(&kind, want),
+            &claims_in_any_order(&kind, got),
+        );
+        let mut meant = Meant {
+            rules,
+            kind: &kind,
+            verb,
+            seen: Vec::new(),
+        };
+        let unexplained = if meant.breaks(step, want, got) {
+            None
+        } else {
+            first(want, got, &mut meant)
+        };
         for (of, (at, expected, found, word)) in meant.seen {
             let signature = format!("{} {}: {word}", of.kind, of.verb);
-            out.push(Difference { step: index, kind: of.kind.clone(), verb, at, expected, found, word, signature, explained: true });
+            out.push(Difference {
+                step: index,
+                kind: of.kind.clone(),
+                verb,
+                at,
+                expected,
+                found,
+                word,
+                signature,
+                explained: true,
+            });
         }
-        let Some((at, expected, found, word)) = unexplained else { continue };
+        let Some((at, expected, found, word)) = unexplained else {
+            continue;
+        };
         let signature = format!("{kind} {verb}: {word}");
-        out.push(Difference { step: index, kind, verb, at, expected, found, word, signature, explained: false });
+        out.push(Difference {
+            step: index,
+            kind,
+            verb,
+            at,
+            expected,
+            found,
+            word,
+            signature,
+            explained: false,
+        });
         if want.status < 400 || got.status < 400 {
             tainted.insert(collection);
         }
@@ -70,7 +113,8 @@ pub fn differences(script: &Script, rules: &[Rule], expected: &[Reply], found: &
 fn claims_in_any_order(kind: &str, reply: &Reply) -> Reply {
     let mut reply = reply.clone();
     if kind == "statefulsets" && reply.status == 422 {
-        reply.body = serde_json::from_str(&VOLUME.replace_all(&reply.body.to_string(), "$1[*]")).unwrap_or(reply.body);
+        reply.body = serde_json::from_str(&VOLUME.replace_all(&reply.body.to_string(), "$1[*]"))
+            .unwrap_or(reply.body);
     }
     reply
 }
@@ -85,10 +129,22 @@ fn lists_null(value: &Value) -> bool {
 
 /// Whether a list has an element with a list or a map where the key should be that it is merged by.
 fn has_parts_for_key(value: &Value) -> bool {
-    const KEYS: [&str; 9] = ["containerPort", "devicePath", "ip", "mountPath", "name", "port", "topologyKey", "type", "uid"];
+    const KEYS: [&str; 9] = [
+        "containerPort",
+        "devicePath",
+        "ip",
+        "mountPath",
+        "name",
+        "port",
+        "topologyKey",
+        "type",
+        "uid",
+    ];
     let has_parts = |value: &Value| value.is_array() || value.is_object();
     match value {
-        Value::Array(list) => list.iter().any(|item| KEYS.iter().any(|key| has_parts(&item[*key])) || has_parts_for_key(item)),
+        Value::Array(list) => list
+            .iter()
+            .any(|item| KEYS.iter().any(|key| has_parts(&item[*key])) || has_parts_for_key(item)),
         Value::Object(map) => map.values().any(has_parts_for_key),
         _ => false,
     }
@@ -107,20 +163,31 @@ struct Meant<'r> {
 impl<'r> Meant<'r> {
     fn explains(&mut self, at: &str, want: &Value, got: &Value) -> bool {
         let (want, got) = (brief(want), brief(got));
-        let rule = self.rules.iter().find(|r| r.explains(self.kind, self.verb, at, &want, &got));
+        let rule = self
+            .rules
+            .iter()
+            .find(|r| r.explains(self.kind, self.verb, at, &want, &got));
         self.note(rule, at, want, got)
     }
 
     fn note(&mut self, rule: Option<&'r Rule>, at: &str, want: String, got: String) -> bool {
-        self.seen.extend(rule.map(|rule| (rule, (at.to_owned(), want, got, format!("{at} is meant")))));
+        self.seen
+            .extend(rule.map(|rule| (rule, (at.to_owned(), want, got, format!("{at} is meant")))));
         rule.is_some()
     }
 
     /// The real server's library for JSON patches breaks down when it compares an element with null in a list, the one for strategic
     /// patches when it compares lists or maps that stand where an element has its key.
     fn breaks(&mut self, step: &Step, want: &Reply, got: &Reply) -> bool {
-        let compares = |operation: &Value| operation["op"] == "test" && operation.get("value").is_some_and(lists_null);
-        let operations = step.body.as_ref().and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let compares = |operation: &Value| {
+            operation["op"] == "test" && operation.get("value").is_some_and(lists_null)
+        };
+        let operations = step
+            .body
+            .as_ref()
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         let cause = match self.verb {
             "json patch" => operations.iter().any(compares),
             "strategic patch" => step.body.as_ref().is_some_and(has_parts_for_key),
@@ -129,7 +196,10 @@ impl<'r> Meant<'r> {
         if want.status != BROKEN || got.status != 422 || !cause {
             return false;
         }
-        let rule = self.rules.iter().find(|r| r.verb == self.verb && r.at == "connection");
+        let rule = self
+            .rules
+            .iter()
+            .find(|r| r.verb == self.verb && r.at == "connection");
         self.note(rule, "connection", BROKEN.to_string(), brief(&got.body))
     }
 
@@ -137,13 +207,29 @@ impl<'r> Meant<'r> {
     fn columns(&mut self, want: &mut Value, got: &mut Value) {
         let rule = self.rules.iter().find(|r| r.kind == "Table");
         for pointer in ["/columnDefinitions", "/object/columnDefinitions"] {
-            let (Some(Value::Array(a)), Some(Value::Array(b))) = (want.pointer_mut(pointer), got.pointer_mut(pointer)) else { continue };
-            for (x, y) in a.iter_mut().filter_map(Value::as_object_mut).zip(b.iter_mut().filter_map(Value::as_object_mut)) {
-                let is_text = x.get("description").and_then(Value::as_str).is_some_and(|text| text.contains(' '));
+            let (Some(Value::Array(a)), Some(Value::Array(b))) =
+                (want.pointer_mut(pointer), got.pointer_mut(pointer))
+            else {
+                continue;
+            };
+            for (x, y) in a
+                .iter_mut()
+                .filter_map(Value::as_object_mut)
+                .zip(b.iter_mut().filter_map(Value::as_object_mut))
+            {
+                let is_text = x
+                    .get("description")
+                    .and_then(Value::as_str)
+                    .is_some_and(|text| text.contains(' '));
                 let differ = x.get("description") != y.get("description");
                 if is_text && differ && y.get("description") == y.get("name") {
                     let (text, name) = (x.remove("description"), y.remove("description"));
-                    self.note(rule, "columnDefinitions.*.description", brief(&text.unwrap_or_default()), brief(&name.unwrap_or_default()));
+                    self.note(
+                        rule,
+                        "columnDefinitions.*.description",
+                        brief(&text.unwrap_or_default()),
+                        brief(&name.unwrap_or_default()),
+                    );
                 }
             }
         }
@@ -152,17 +238,35 @@ impl<'r> Meant<'r> {
 
 fn first(want: &Reply, got: &Reply, meant: &mut Meant<'_>) -> Option<Found> {
     if want.status != got.status {
-        let (side, refusal) = if want.status >= 400 { ("", &want.body) } else { (" ours:", &got.body) };
-        let word = format!("{} became {};{side} {}", want.status, got.status, reason_of(refusal));
+        let (side, refusal) = if want.status >= 400 {
+            ("", &want.body)
+        } else {
+            (" ours:", &got.body)
+        };
+        let word = format!(
+            "{} became {};{side} {}",
+            want.status,
+            got.status,
+            reason_of(refusal)
+        );
         let show = |r: &Reply| format!("{} {}", r.status, brief(&r.body));
         return Some(("status".into(), show(want), show(got), word));
     }
-    causes(want, got).or_else(|| body(want, got, meant)).or_else(|| headers(want, got)).or_else(|| events(want, got, meant))
+    causes(want, got)
+        .or_else(|| body(want, got, meant))
+        .or_else(|| headers(want, got))
+        .or_else(|| events(want, got, meant))
 }
 
 /// Refusals are compared cause by cause, so that each missing one shows.
 fn causes(want: &Reply, got: &Reply) -> Option<Found> {
-    let list = |r: &Reply| r.body.pointer("/details/causes").and_then(Value::as_array).cloned().unwrap_or_default();
+    let list = |r: &Reply| {
+        r.body
+            .pointer("/details/causes")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default()
+    };
     let (mut a, mut b) = (list(want), list(got));
     // Fields that are maps are checked in the order of a Go map.
     let key = |cause: &Value| cause.to_string();
@@ -171,13 +275,29 @@ fn causes(want: &Reply, got: &Reply) -> Option<Found> {
         b.sort_by_key(key);
     }
     let index = (0..a.len().max(b.len())).find(|i| a.get(*i) != b.get(*i))?;
-    let word = |list: &[Value]| list.get(index).map_or_else(|| "nothing".to_owned(), cause_text);
-    let show = |list: &[Value]| list.get(index).map_or_else(|| "nothing".to_owned(), Value::to_string);
-    Some(("details.causes".into(), show(&a), show(&b), format!("cause `{}` became `{}`", word(&a), word(&b))))
+    let word = |list: &[Value]| {
+        list.get(index)
+            .map_or_else(|| "nothing".to_owned(), cause_text)
+    };
+    let show = |list: &[Value]| {
+        list.get(index)
+            .map_or_else(|| "nothing".to_owned(), Value::to_string)
+    };
+    Some((
+        "details.causes".into(),
+        show(&a),
+        show(&b),
+        format!("cause `{}` became `{}`", word(&a), word(&b)),
+    ))
 }
 
 fn body(want: &Reply, got: &Reply, meant: &mut Meant<'_>) -> Option<Found> {
-    let message = |r: &Reply| r.body.get("message").and_then(Value::as_str).map(str::to_owned);
+    let message = |r: &Reply| {
+        r.body
+            .get("message")
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
     let letters = |text: Option<String>| {
         let mut letters: Vec<char> = text.unwrap_or_default().chars().collect();
         letters.sort_unstable();
@@ -192,7 +312,10 @@ fn body(want: &Reply, got: &Reply, meant: &mut Meant<'_>) -> Option<Found> {
         if message(want).map(one_of_a_map) == message(got).map(one_of_a_map) {
             return None;
         }
-        let (a, b) = (message(want).unwrap_or_else(|| brief(&want.body)), message(got).unwrap_or_else(|| brief(&got.body)));
+        let (a, b) = (
+            message(want).unwrap_or_else(|| brief(&want.body)),
+            message(got).unwrap_or_else(|| brief(&got.body)),
+        );
         let word = format!("message `{}` became `{}`", general(&a), general(&b));
         return Some(("message".into(), a, b, word));
     }
@@ -205,43 +328,96 @@ fn body(want: &Reply, got: &Reply, meant: &mut Meant<'_>) -> Option<Found> {
 /// object is listed in that order.
 fn one_of_a_map(message: String) -> String {
     const UNDECLARED: &str = ": field not declared in schema";
-    let (head, list) = message.split_once("Kind=").and_then(|(_, rest)| rest.split_once("): ")).unwrap_or(("", &message));
+    let (head, list) = message
+        .split_once("Kind=")
+        .and_then(|(_, rest)| rest.split_once("): "))
+        .unwrap_or(("", &message));
     if head.is_empty() && !list.ends_with(UNDECLARED) {
         return message;
     }
-    let lines: Vec<&str> = list.trim_start_matches("errors:\n").lines().map(str::trim).collect();
-    let parent = |line: &str| line.strip_suffix(UNDECLARED).and_then(|path| path.rsplit_once('.')).map(|(parent, _)| format!("{parent}."));
+    let lines: Vec<&str> = list
+        .trim_start_matches("errors:\n")
+        .lines()
+        .map(str::trim)
+        .collect();
+    let parent = |line: &str| {
+        line.strip_suffix(UNDECLARED)
+            .and_then(|path| path.rsplit_once('.'))
+            .map(|(parent, _)| format!("{parent}."))
+    };
     let all: BTreeSet<String> = lines.iter().filter_map(|line| parent(line)).collect();
-    let parents: Vec<&String> =
-        all.iter().filter(|one| !all.iter().any(|other| *one != other && one.starts_with(other.as_str()))).collect();
+    let parents: Vec<&String> = all
+        .iter()
+        .filter(|one| {
+            !all.iter()
+                .any(|other| *one != other && one.starts_with(other.as_str()))
+        })
+        .collect();
     // What else is wrong in a map with an undeclared field is told if it is found before.
-    let others = lines.into_iter().filter(|line| !parents.iter().any(|parent| line.starts_with(parent.as_str()))).map(str::to_owned);
-    let told: BTreeSet<String> = others.chain(parents.iter().map(|parent| format!("{parent}*{UNDECLARED}"))).collect();
-    format!("{head}: {}", told.into_iter().collect::<Vec<_>>().join("\n"))
+    let others = lines
+        .into_iter()
+        .filter(|line| {
+            !parents
+                .iter()
+                .any(|parent| line.starts_with(parent.as_str()))
+        })
+        .map(str::to_owned);
+    let told: BTreeSet<String> = others
+        .chain(
+            parents
+                .iter()
+                .map(|parent| format!("{parent}*{UNDECLARED}")),
+        )
+        .collect();
+    format!(
+        "{head}: {}",
+        told.into_iter().collect::<Vec<_>>().join("\n")
+    )
 }
 
 fn headers(want: &Reply, got: &Reply) -> Option<Found> {
     let names: BTreeSet<&String> = want.headers.keys().chain(got.headers.keys()).collect();
     names.into_iter().find_map(|name| {
         let none = Vec::new();
-        let (a, b) = (want.headers.get(name).unwrap_or(&none), got.headers.get(name).unwrap_or(&none));
+        let (a, b) = (
+            want.headers.get(name).unwrap_or(&none),
+            got.headers.get(name).unwrap_or(&none),
+        );
         let index = (0..a.len().max(b.len())).find(|i| a.get(*i) != b.get(*i))?;
-        let show = |list: &[String]| list.get(index).cloned().unwrap_or_else(|| "nothing".to_owned());
-        let word = format!("header {name} `{}` became `{}`", general(&show(a)), general(&show(b)));
+        let show = |list: &[String]| {
+            list.get(index)
+                .cloned()
+                .unwrap_or_else(|| "nothing".to_owned())
+        };
+        let word = format!(
+            "header {name} `{}` became `{}`",
+            general(&show(a)),
+            general(&show(b))
+        );
         Some((format!("header.{name}"), show(a), show(b), word))
     })
 }
 
 fn events(want: &Reply, got: &Reply, meant: &mut Meant<'_>) -> Option<Found> {
     let (mut a, mut b) = (want.events.clone(), got.events.clone());
-    a.iter_mut().zip(&mut b).for_each(|(x, y)| meant.columns(x, y));
+    a.iter_mut()
+        .zip(&mut b)
+        .for_each(|(x, y)| meant.columns(x, y));
     let index = (0..a.len().max(b.len())).find(|i| a.get(*i) != b.get(*i))?;
     match (a.get(index), b.get(index)) {
         (Some(x), Some(y)) if x["type"] == y["type"] => walk(x, y, "events.*", meant),
         (x, y) => {
-            let kind = |e: Option<&Value>| e.map_or("nothing", |e| e["type"].as_str().unwrap_or("no event")).to_owned();
+            let kind = |e: Option<&Value>| {
+                e.map_or("nothing", |e| e["type"].as_str().unwrap_or("no event"))
+                    .to_owned()
+            };
             let show = |e: Option<&Value>| e.map_or_else(|| "nothing".to_owned(), brief);
-            Some(("events".into(), show(x), show(y), format!("event {} became {}", kind(x), kind(y))))
+            Some((
+                "events".into(),
+                show(x),
+                show(y),
+                format!("event {} became {}", kind(x), kind(y)),
+            ))
         }
     }
 }
@@ -252,11 +428,25 @@ fn walk(want: &Value, got: &Value, at: &str, meant: &mut Meant<'_>) -> Option<Fo
         (Value::Object(a), Value::Object(b)) => {
             let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
             keys.into_iter().find_map(|key| {
-                let at = if at.is_empty() { key.clone() } else { format!("{at}.{key}") };
+                let at = if at.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{at}.{key}")
+                };
                 match (a.get(key), b.get(key)) {
                     (Some(x), Some(y)) => walk(x, y, &at, meant),
-                    (Some(x), None) => Some((at.clone(), brief(x), "nothing".into(), format!("{at} is missing"))),
-                    (None, Some(y)) => Some((at.clone(), "nothing".into(), brief(y), format!("{at} is too much"))),
+                    (Some(x), None) => Some((
+                        at.clone(),
+                        brief(x),
+                        "nothing".into(),
+                        format!("{at} is missing"),
+                    )),
+                    (None, Some(y)) => Some((
+                        at.clone(),
+                        "nothing".into(),
+                        brief(y),
+                        format!("{at} is too much"),
+                    )),
                     (None, None) => None,
                 }
             })
@@ -266,8 +456,18 @@ fn walk(want: &Value, got: &Value, at: &str, meant: &mut Meant<'_>) -> Option<Fo
             let at = format!("{at}.*");
             (0..a.len().max(b.len())).find_map(|index| match (a.get(index), b.get(index)) {
                 (Some(x), Some(y)) => walk(x, y, &at, meant),
-                (Some(x), None) => Some((at.clone(), brief(x), "nothing".into(), format!("{at}: an entry is missing"))),
-                (None, y) => Some((at.clone(), "nothing".into(), y.map(brief).unwrap_or_default(), format!("{at}: an entry is too much"))),
+                (Some(x), None) => Some((
+                    at.clone(),
+                    brief(x),
+                    "nothing".into(),
+                    format!("{at}: an entry is missing"),
+                )),
+                (None, y) => Some((
+                    at.clone(),
+                    "nothing".into(),
+                    y.map(brief).unwrap_or_default(),
+                    format!("{at}: an entry is too much"),
+                )),
             })
         }
         (a, b) if a == b || meant.explains(at, a, b) => None,
@@ -283,7 +483,10 @@ fn walk(want: &Value, got: &Value, at: &str, meant: &mut Meant<'_>) -> Option<Fo
 fn by_manager(at: &str, list: &[Value]) -> Vec<Value> {
     let mut list = list.to_vec();
     if at.ends_with("managedFields") {
-        let key = |entry: &Value| ["operation", "manager", "apiVersion", "subresource"].map(|field| entry[field].to_string());
+        let key = |entry: &Value| {
+            ["operation", "manager", "apiVersion", "subresource"]
+                .map(|field| entry[field].to_string())
+        };
         list.sort_by_key(key);
     }
     list
@@ -292,7 +495,11 @@ fn by_manager(at: &str, list: &[Value]) -> Vec<Value> {
 fn reason_of(body: &Value) -> String {
     match body.pointer("/details/causes/0") {
         Some(cause) => cause_text(cause),
-        None => general(body.get("message").and_then(Value::as_str).unwrap_or(&brief(body))),
+        None => general(
+            body.get("message")
+                .and_then(Value::as_str)
+                .unwrap_or(&brief(body)),
+        ),
     }
 }
 
@@ -333,7 +540,9 @@ fn resource_words(path: &str) -> Vec<&str> {
         _ => return words,
     };
     match words.get(prefix) {
-        Some(&"namespaces") if words.len() > prefix + 2 && !matches!(words[prefix + 2], "status" | "finalize") => {
+        Some(&"namespaces")
+            if words.len() > prefix + 2 && !matches!(words[prefix + 2], "status" | "finalize") =>
+        {
             words[prefix + 2..].to_vec()
         }
         Some(_) => words[prefix..].to_vec(),
@@ -342,13 +551,19 @@ fn resource_words(path: &str) -> Vec<&str> {
 }
 
 fn collection(path: &str) -> String {
-    resource_words(path).first().copied().unwrap_or_default().to_owned()
+    resource_words(path)
+        .first()
+        .copied()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// Which collection a path belongs to, with the subresource.
 pub fn kind(path: &str) -> String {
     let words = resource_words(path);
-    if !path.starts_with("/api/") && !path.starts_with("/apis/") || words.first().is_some_and(|w| w.starts_with("api")) {
+    if !path.starts_with("/api/") && !path.starts_with("/apis/")
+        || words.first().is_some_and(|w| w.starts_with("api"))
+    {
         return path.to_owned();
     }
     match words.as_slice() {
@@ -386,25 +601,50 @@ mod tests {
     use serde_json::json;
 
     fn step(method: &str, path: &str) -> Step {
-        Step { method: method.into(), path: path.into(), ..Step::default() }
+        Step {
+            method: method.into(),
+            path: path.into(),
+            ..Step::default()
+        }
     }
 
     #[test]
     fn a_difference_names_kind_verb_and_field_and_silences_what_follows_from_it() {
         let path = "/apis/apps/v1/namespaces/${ns}/deployments";
-        let script = Script { steps: vec![step("POST", path), step("GET", path)], ..Script::default() };
-        let reply = |n: u8| Reply { status: 200, body: json!({"spec": {"list": [{"a": n}]}}), ..Reply::default() };
+        let script = Script {
+            steps: vec![step("POST", path), step("GET", path)],
+            ..Script::default()
+        };
+        let reply = |n: u8| Reply {
+            status: 200,
+            body: json!({"spec": {"list": [{"a": n}]}}),
+            ..Reply::default()
+        };
         let found = differences(&script, &[], &[reply(1), reply(1)], &[reply(2), reply(3)]);
         assert_eq!(found.len(), 1);
-        assert_eq!((found[0].kind.as_str(), found[0].verb, found[0].at.as_str()), ("deployments", "create", "spec.list.*.a"));
+        assert_eq!(
+            (found[0].kind.as_str(), found[0].verb, found[0].at.as_str()),
+            ("deployments", "create", "spec.list.*.a")
+        );
         assert!(differences(&script, &[], &[reply(1), reply(1)], &[reply(1), reply(1)]).is_empty());
     }
 
     #[test]
     fn what_is_listed_in_the_order_of_a_map_may_stand_in_any() {
-        let list = |lines: [&str; 2]| one_of_a_map(format!("failed (a; Kind=X): errors:\n  {}\n  {}", lines[0], lines[1]));
-        assert_eq!(list([".a: wrong", ".b: wrong"]), list([".b: wrong", ".a: wrong"]));
-        assert_ne!(list([".a: wrong", ".b: wrong"]), list([".a: wrong", ".c: wrong"]));
+        let list = |lines: [&str; 2]| {
+            one_of_a_map(format!(
+                "failed (a; Kind=X): errors:\n  {}\n  {}",
+                lines[0], lines[1]
+            ))
+        };
+        assert_eq!(
+            list([".a: wrong", ".b: wrong"]),
+            list([".b: wrong", ".a: wrong"])
+        );
+        assert_ne!(
+            list([".a: wrong", ".b: wrong"]),
+            list([".a: wrong", ".c: wrong"])
+        );
         let undeclared = |path: &str| one_of_a_map(format!("{path}: field not declared in schema"));
         assert_eq!(undeclared(".spec.a"), undeclared(".spec.b"));
         assert_ne!(undeclared(".spec.a"), undeclared(".status.a"));

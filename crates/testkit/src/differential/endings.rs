@@ -12,10 +12,20 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 /// come before that depends on how fast the script is played: those stay that both gave.
 pub fn level(script: &Script, one: &mut [Reply], other: &mut [Reply]) {
     for (index, step) in script.steps.iter().enumerate() {
-        let Some(Watch::Drain(of)) = step.watch else { continue };
-        let Some((start, after)) = script.steps.get(of..index).and_then(<[Step]>::split_first) else { continue };
-        let (Some(one), Some(other)) = (one.get_mut(index), other.get_mut(index)) else { continue };
-        if after.iter().any(|step| changes_definition(step, &start.path)) {
+        let Some(Watch::Drain(of)) = step.watch else {
+            continue;
+        };
+        let Some((start, after)) = script.steps.get(of..index).and_then(<[Step]>::split_first)
+        else {
+            continue;
+        };
+        let (Some(one), Some(other)) = (one.get_mut(index), other.get_mut(index)) else {
+            continue;
+        };
+        if after
+            .iter()
+            .any(|step| changes_definition(step, &start.path))
+        {
             for reply in [&mut *one, &mut *other] {
                 reply.events.retain(|event| !is_periodic(event));
             }
@@ -29,8 +39,13 @@ pub fn level(script: &Script, one: &mut [Reply], other: &mut [Reply]) {
 /// Whether a step writes the definition of the kind whose collection is at this path.
 fn changes_definition(step: &Step, path: &str) -> bool {
     let words: Vec<&str> = path.trim_matches('/').split('/').collect();
-    let (Some(group), Some(plural)) = (words.get(1), words.last()) else { return false };
-    let written = step.path.strip_prefix(DEFINITIONS).map(|rest| rest.split('/').next().unwrap_or_default());
+    let (Some(group), Some(plural)) = (words.get(1), words.last()) else {
+        return false;
+    };
+    let written = step
+        .path
+        .strip_prefix(DEFINITIONS)
+        .map(|rest| rest.split('/').next().unwrap_or_default());
     matches!(step.method.as_str(), "PUT" | "PATCH") && written == Some(&format!("{plural}.{group}"))
 }
 
@@ -41,22 +56,43 @@ mod tests {
 
     #[test]
     fn only_watches_of_a_changed_kind_are_cut() {
-        let step =
-            |method: &str, path: &str, watch: Option<Watch>| Step { method: method.into(), path: path.into(), watch, ..Step::default() };
+        let step = |method: &str, path: &str, watch: Option<Watch>| Step {
+            method: method.into(),
+            path: path.into(),
+            watch,
+            ..Step::default()
+        };
         let gizmos = "/apis/${ns}.example.com/v1/namespaces/${ns}/gizmos";
         let steps = vec![
             step("", gizmos, Some(Watch::Start)),
             step("", "/api/v1/pods", Some(Watch::Start)),
-            step("PATCH", &format!("{DEFINITIONS}gizmos.${{ns}}.example.com"), None),
+            step(
+                "PATCH",
+                &format!("{DEFINITIONS}gizmos.${{ns}}.example.com"),
+                None,
+            ),
             step("", gizmos, Some(Watch::Start)),
             step("", "", Some(Watch::Drain(0))),
             step("", "", Some(Watch::Drain(1))),
             step("", "", Some(Watch::Drain(3))),
         ];
-        let script = Script { steps, ..Script::default() };
-        let replies = |events: usize| vec![Reply { events: vec![json!({}); events], ..Reply::default() }; script.steps.len()];
+        let script = Script {
+            steps,
+            ..Script::default()
+        };
+        let replies = |events: usize| {
+            vec![
+                Reply {
+                    events: vec![json!({}); events],
+                    ..Reply::default()
+                };
+                script.steps.len()
+            ]
+        };
         let (mut real, mut ours) = (replies(1), replies(2));
-        real[4].events.push(json!({"type": "BOOKMARK", "object": {}}));
+        real[4]
+            .events
+            .push(json!({"type": "BOOKMARK", "object": {}}));
         level(&script, &mut real, &mut ours);
         let left: Vec<usize> = ours.iter().map(|reply| reply.events.len()).collect();
         assert_eq!(left, [2, 2, 2, 2, 1, 2, 2]);

@@ -16,24 +16,38 @@ use std::{
     sync::LazyLock,
 };
 
-static UUID: LazyLock<Regex> = LazyLock::new(|| pattern(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"));
-static TIME: LazyLock<Regex> = LazyLock::new(|| pattern(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?(Z|[+-]\d\d:?\d\d))?( UTC)?"));
+static UUID: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"));
+static TIME: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?(Z|[+-]\d\d:?\d\d))?( UTC)?")
+});
 static TOKEN_VOLUME: LazyLock<Regex> = LazyLock::new(|| pattern(r"kube-api-access-[a-z0-9]{5}"));
-static GENERATED: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bgen-[bcdfghjklmnpqrstvwxz2456789]{5}\b"));
+static GENERATED: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"\bgen-[bcdfghjklmnpqrstvwxz2456789]{5}\b"));
 /// An age, or how often a pod began anew with the age of the last time.
-static AGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(\d+ \()?\d+[smhdy](?:\d+[smhd])?( ago\))?$"));
-static OWN_GROUP: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(diff-[0-9a-f]{5}-\d{5}|\{ns\})\.example\.(com|org)$"));
+static AGE: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^(\d+ \()?\d+[smhdy](?:\d+[smhd])?( ago\))?$"));
+static OWN_GROUP: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^(diff-[0-9a-f]{5}-\d{5}|\{ns\})\.example\.(com|org)$"));
 /// A revision where a text tells one: any other number may equal one by chance.
-static TOLD_REVISION: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)((?:resource ?version|current)[^0-9,{}\[\]]{0,40}?\b)(\d+)\b(?:( \()(\d+)\))?"));
+static TOLD_REVISION: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"(?i)((?:resource ?version|current)[^0-9,{}\[\]]{0,40}?\b)(\d+)\b(?:( \()(\d+)\))?")
+});
 /// The object that an allocated address is kept in, as a refusal names it.
-static KEPT_ADDRESS: LazyLock<Regex> = LazyLock::new(|| pattern(r#"IPAddress\.networking\.k8s\.io "([0-9.]+)""#));
+static KEPT_ADDRESS: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r#"IPAddress\.networking\.k8s\.io "([0-9.]+)""#));
 /// A node port in a Table's cell, and in a refusal.
-static SHOWN_PORTS: LazyLock<[Regex; 2]> =
-    LazyLock::new(|| [pattern(r"(:)(\d{5})(/(?:TCP|UDP|SCTP))"), pattern(r#"(odePort(?:: Duplicate value: |\\*":))(\d{5})(\b)"#)]);
+static SHOWN_PORTS: LazyLock<[Regex; 2]> = LazyLock::new(|| {
+    [
+        pattern(r"(:)(\d{5})(/(?:TCP|UDP|SCTP))"),
+        pattern(r#"(odePort(?:: Duplicate value: |\\*":))(\d{5})(\b)"#),
+    ]
+});
 /// The revision of an object that is quoted whole, of which no answer may have told it.
-static QUOTED_REVISION: LazyLock<Regex> = LazyLock::new(|| pattern(r#"(\\"resourceVersion\\":\\")(\d+)"#));
-static TWICE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(Duplicate value: |duplicate nodePort: \{[A-Z]+ )(\d{5})(\}?)$"));
+static QUOTED_REVISION: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r#"(\\"resourceVersion\\":\\")(\d+)"#));
+static TWICE: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^(Duplicate value: |duplicate nodePort: \{[A-Z]+ )(\d{5})(\}?)$"));
 
 fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("a pattern of ours")
@@ -45,20 +59,43 @@ pub fn normalise(script: &Script, transcript: &Transcript) -> Vec<Reply> {
         .unwrap_or_default()
         .replace("${ns}", &transcript.namespace)
         .replace("${ip}", &own_address(&transcript.namespace));
-    let mut seen = Seen { sent, namespace: &transcript.namespace, ..Seen::default() };
+    let mut seen = Seen {
+        sent,
+        namespace: &transcript.namespace,
+        ..Seen::default()
+    };
     for (index, reply) in transcript.replies.iter().enumerate() {
         seen.collect(&reply.body, &mut vec![index.to_string()]);
         for (n, event) in without_chance(&reply.events).enumerate() {
             seen.collect(event, &mut vec![index.to_string(), n.to_string()]);
         }
-        let base = script.steps.get(index).and_then(|step| step.body.as_ref()?.pointer("/metadata/generateName")?.as_str());
-        seen.collect_refused(&reply.body, &base.unwrap_or_default().replace("${ns}", &transcript.namespace), index);
+        let base = script.steps.get(index).and_then(|step| {
+            step.body
+                .as_ref()?
+                .pointer("/metadata/generateName")?
+                .as_str()
+        });
+        seen.collect_refused(
+            &reply.body,
+            &base
+                .unwrap_or_default()
+                .replace("${ns}", &transcript.namespace),
+            index,
+        );
     }
     let one = |reply: &Reply| Reply {
         status: reply.status,
-        headers: reply.headers.iter().map(|(k, v)| (k.clone(), v.iter().map(|t| seen.text(t)).collect())).collect(),
+        headers: reply
+            .headers
+            .iter()
+            .map(|(k, v)| (k.clone(), v.iter().map(|t| seen.text(t)).collect()))
+            .collect(),
         body: seen.value(&reply.body, false),
-        events: seen.in_order(without_chance(&reply.events)).into_iter().map(|e| seen.value(e, false)).collect(),
+        events: seen
+            .in_order(without_chance(&reply.events))
+            .into_iter()
+            .map(|e| seen.value(e, false))
+            .collect(),
     };
     transcript.replies.iter().map(one).collect()
 }
@@ -68,13 +105,19 @@ pub fn normalise(script: &Script, transcript: &Transcript) -> Vec<Reply> {
 fn without_chance(events: &[Value]) -> impl Iterator<Item = &Value> {
     let mut cleaned = HashSet::new();
     events.iter().filter(move |event| {
-        let conditions = event.pointer("/object/status/conditions").and_then(Value::as_array);
+        let conditions = event
+            .pointer("/object/status/conditions")
+            .and_then(Value::as_array);
         let cleaning = conditions
             .and_then(|list| list.iter().find(|c| c["type"] == "Terminating"))
             .map_or("", |c| c["reason"].as_str().unwrap_or_default());
-        let uid = event.pointer("/object/metadata/uid").and_then(Value::as_str).unwrap_or_default();
+        let uid = event
+            .pointer("/object/metadata/uid")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let again = event["type"] == "MODIFIED"
-            && (cleaning == "InstanceDeletionFailed" || (cleaning == "InstanceDeletionInProgress" && !cleaned.insert(uid)));
+            && (cleaning == "InstanceDeletionFailed"
+                || (cleaning == "InstanceDeletionInProgress" && !cleaned.insert(uid)));
         !again && !is_periodic(event)
     })
 }
@@ -87,17 +130,24 @@ pub(super) fn is_periodic(event: &Value) -> bool {
 
 /// Of a listed object, or of one in an event or a row of a Table.
 fn name(value: &Value) -> Option<&str> {
-    ["/metadata/name", "/object/metadata/name"].iter().find_map(|at| value.pointer(at)?.as_str())
+    ["/metadata/name", "/object/metadata/name"]
+        .iter()
+        .find_map(|at| value.pointer(at)?.as_str())
 }
 
 fn namespace(value: &Value) -> Option<&str> {
-    ["/metadata/namespace", "/object/metadata/namespace"].iter().find_map(|at| value.pointer(at)?.as_str())
+    ["/metadata/namespace", "/object/metadata/namespace"]
+        .iter()
+        .find_map(|at| value.pointer(at)?.as_str())
 }
 
 /// In the order of steps: their numbers have no leading zeros.
 fn first_seen<'a>(made_up: Option<(&str, &'a str)>) -> (usize, &'a str) {
     let place = made_up.map_or("", |(_, place)| place);
-    (place.chars().take_while(char::is_ascii_digit).count(), place)
+    (
+        place.chars().take_while(char::is_ascii_digit).count(),
+        place,
+    )
 }
 
 /// What was made up, and its placeholder.
@@ -153,33 +203,50 @@ impl Seen<'_> {
         for found in KEPT_ADDRESS.captures_iter(text) {
             self.address(&found[1], &place);
         }
-        for (n, found) in SHOWN_PORTS.iter().flat_map(|shown| shown.captures_iter(text)).enumerate() {
+        for (n, found) in SHOWN_PORTS
+            .iter()
+            .flat_map(|shown| shown.captures_iter(text))
+            .enumerate()
+        {
             self.port(&found[2], &format!("{place}/{n}"));
         }
     }
 
     fn port(&mut self, port: &str, place: &str) {
         if let (false, Ok(number)) = (self.sent.contains(port), port.parse()) {
-            self.ports.entry(number).or_insert_with(|| format!("{{port@{place}}}"));
+            self.ports
+                .entry(number)
+                .or_insert_with(|| format!("{{port@{place}}}"));
         }
     }
 
     fn collect_metadata(&mut self, metadata: &serde_json::Map<String, Value>, at: &[String]) {
-        let text = |key: &str| metadata.get(key).and_then(Value::as_str).unwrap_or_default();
+        let text = |key: &str| {
+            metadata
+                .get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         if !text("uid").is_empty() && !text("resourceVersion").is_empty() {
             let place = format!("{{rv@{}}}", at.join("/"));
-            self.revisions.entry(text("resourceVersion").to_owned()).or_insert(place);
+            self.revisions
+                .entry(text("resourceVersion").to_owned())
+                .or_insert(place);
         }
         let (base, name) = (text("generateName"), text("name"));
         if !base.is_empty() && name.len() >= 5 && !self.sent.contains(name) {
-            let place = format!("{{{}+{}@{}}}", &name[..name.len() - 5], 5, at.join("/")).replace(self.namespace, "{ns}");
+            let place = format!("{{{}+{}@{}}}", &name[..name.len() - 5], 5, at.join("/"))
+                .replace(self.namespace, "{ns}");
             self.names.entry(name.to_owned()).or_insert(place);
         }
     }
 
     /// The name that an object was given before it was refused.
     fn collect_refused(&mut self, status: &Value, base: &str, step: usize) {
-        let name = status.pointer("/details/name").and_then(Value::as_str).unwrap_or_default();
+        let name = status
+            .pointer("/details/name")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let made_up = name.strip_prefix(base).is_some_and(|end| end.len() == 5);
         if !base.is_empty() && made_up && !self.sent.contains(name) {
             let place = format!("{{{base}+5@{step}}}").replace(self.namespace, "{ns}");
@@ -191,8 +258,15 @@ impl Seen<'_> {
         let place = at.join("/");
         match (key, value) {
             ("clusterIP", Value::String(ip)) => self.address(ip, &place),
-            ("clusterIPs", Value::Array(list)) => list.iter().filter_map(Value::as_str).for_each(|ip| self.address(ip, &place)),
-            ("nodePort" | "healthCheckNodePort", Value::Number(port)) if port.as_i64() != Some(0) => self.port(&port.to_string(), &place),
+            ("clusterIPs", Value::Array(list)) => list
+                .iter()
+                .filter_map(Value::as_str)
+                .for_each(|ip| self.address(ip, &place)),
+            ("nodePort" | "healthCheckNodePort", Value::Number(port))
+                if port.as_i64() != Some(0) =>
+            {
+                self.port(&port.to_string(), &place)
+            }
             ("message", Value::String(text)) => {
                 if let Some(port) = TWICE.captures(text) {
                     self.port(&port[2], &place);
@@ -204,10 +278,13 @@ impl Seen<'_> {
 
     fn address(&mut self, ip: &str, place: &str) {
         // The beginning of a network that was sent is no address that was sent.
-        let sent =
-            self.sent.match_indices(ip).any(|(at, _)| !self.sent[at + ip.len()..].starts_with(|c: char| c.is_ascii_digit() || c == '/'));
+        let sent = self.sent.match_indices(ip).any(|(at, _)| {
+            !self.sent[at + ip.len()..].starts_with(|c: char| c.is_ascii_digit() || c == '/')
+        });
         if ip.parse::<std::net::IpAddr>().is_ok() && !sent {
-            self.addresses.entry(ip.to_owned()).or_insert_with(|| format!("{{ip@{place}}}"));
+            self.addresses
+                .entry(ip.to_owned())
+                .or_insert_with(|| format!("{{ip@{place}}}"));
         }
     }
 
@@ -237,13 +314,20 @@ impl Seen<'_> {
                     Some("APIGroupList") => Some(("groups", "/name")),
                     _ => None,
                 };
-                if let Some((Value::Array(list), name)) = groups.and_then(|(field, name)| Some((out.get_mut(field)?, name))) {
+                if let Some((Value::Array(list), name)) =
+                    groups.and_then(|(field, name)| Some((out.get_mut(field)?, name)))
+                {
                     // Other scripts have kinds of their own, which come and go.
-                    list.retain(|group| !OWN_GROUP.is_match(group.pointer(name).and_then(Value::as_str).unwrap_or("")));
+                    list.retain(|group| {
+                        !OWN_GROUP
+                            .is_match(group.pointer(name).and_then(Value::as_str).unwrap_or(""))
+                    });
                 }
                 for rules in ["resourceRules", "nonResourceRules"] {
                     // The rules of a user come in the order of a cache.
-                    if let (true, Some(Value::Array(list))) = (map.contains_key("incomplete"), out.get_mut(rules)) {
+                    if let (true, Some(Value::Array(list))) =
+                        (map.contains_key("incomplete"), out.get_mut(rules))
+                    {
                         list.sort_by_key(Value::to_string);
                     }
                 }
@@ -253,8 +337,15 @@ impl Seen<'_> {
                 }
                 Value::Object(out)
             }
-            Value::Array(list) => Value::Array(self.listed(list).into_iter().map(|v| self.value(v, in_table)).collect()),
-            Value::String(text) if in_table && AGE.is_match(text) => AGE.replace(text, "${1}{age}${2}").into(),
+            Value::Array(list) => Value::Array(
+                self.listed(list)
+                    .into_iter()
+                    .map(|v| self.value(v, in_table))
+                    .collect(),
+            ),
+            Value::String(text) if in_table && AGE.is_match(text) => {
+                AGE.replace(text, "${1}{age}${2}").into()
+            }
             Value::String(text) => self.text(text).into(),
             other => other.clone(),
         }
@@ -286,12 +377,17 @@ impl Seen<'_> {
     fn listed<'v>(&self, list: &'v [Value]) -> Vec<&'v Value> {
         let place = |value: &&'v Value| (namespace(value), name(value));
         let mut list: Vec<&Value> = list.iter().collect();
-        if !list.iter().any(|value| self.made_up(value).is_some()) || !list.is_sorted_by_key(place) {
+        if !list.iter().any(|value| self.made_up(value).is_some()) || !list.is_sorted_by_key(place)
+        {
             return self.in_order(list.into_iter());
         }
         list.sort_by_key(|value| {
             let made_up = self.made_up(value);
-            (namespace(value), made_up.map_or(name(value), |(base, _)| Some(base)), first_seen(made_up))
+            (
+                namespace(value),
+                made_up.map_or(name(value), |(base, _)| Some(base)),
+                first_seen(made_up),
+            )
         });
         list
     }
@@ -299,7 +395,10 @@ impl Seen<'_> {
     /// Managers stand in the order of their times, which is another one when a second ended between two writes. A list in any other
     /// order than the right one stays as it is.
     fn managers(&self, list: &[Value], in_table: bool) -> Value {
-        let mut out: Vec<Value> = list.iter().map(|entry| self.value(entry, in_table)).collect();
+        let mut out: Vec<Value> = list
+            .iter()
+            .map(|entry| self.value(entry, in_table))
+            .collect();
         if list.is_sorted_by_key(|entry| key(entry, "time")) {
             out.sort_by_key(|entry| key(entry, ""));
         }
@@ -324,17 +423,32 @@ impl Seen<'_> {
                 out = replace_token(&out, address, place);
             }
         }
-        let out = out.replace(self.namespace, "{ns}").replace(&own_address(self.namespace), "{ip}");
+        let out = out
+            .replace(self.namespace, "{ns}")
+            .replace(&own_address(self.namespace), "{ip}");
         let place = |port: &str| port.parse().ok().and_then(|n: i64| self.ports.get(&n));
-        let shown = |c: &Captures<'_>| place(&c[2]).map_or_else(|| c[0].to_owned(), |p| format!("{}{p}{}", &c[1], &c[3]));
+        let shown = |c: &Captures<'_>| {
+            place(&c[2]).map_or_else(|| c[0].to_owned(), |p| format!("{}{p}{}", &c[1], &c[3]))
+        };
         let out = TWICE.replace(&out, shown);
-        let out = SHOWN_PORTS.iter().fold(out.into_owned(), |out, pattern| pattern.replace_all(&out, shown).into_owned());
-        let out = UUID.replace_all(&out, |c: &Captures<'_>| self.uids.get(&c[0]).cloned().unwrap_or_else(|| c[0].to_owned()));
+        let out = SHOWN_PORTS.iter().fold(out.into_owned(), |out, pattern| {
+            pattern.replace_all(&out, shown).into_owned()
+        });
+        let out = UUID.replace_all(&out, |c: &Captures<'_>| {
+            self.uids
+                .get(&c[0])
+                .cloned()
+                .unwrap_or_else(|| c[0].to_owned())
+        });
         let out = TIME.replace_all(&out, |c: &Captures<'_>| {
             let digits = c.get(1).map_or(0, |m| m.as_str().len());
             let date = c[0].replacen(' ', "T", 1);
             let known = date.get(..19).is_some_and(|d| self.sent.contains(d));
-            if known { c[0].to_owned() } else { format!("{{now.{digits}}}") }
+            if known {
+                c[0].to_owned()
+            } else {
+                format!("{{now.{digits}}}")
+            }
         });
         let out = TOKEN_VOLUME.replace_all(&out, "kube-api-access-{5}");
         // A refusal names what nobody ever sees again.
@@ -345,17 +459,26 @@ impl Seen<'_> {
         }
         let never_told = |c: &Captures<'_>| {
             let known = self.revisions.contains_key(&c[2]) || self.sent.contains(&c[2]);
-            if known { c[0].to_owned() } else { format!("{}{{rv}}", &c[1]) }
+            if known {
+                c[0].to_owned()
+            } else {
+                format!("{}{{rv}}", &c[1])
+            }
         };
         let out = QUOTED_REVISION.replace_all(&out, never_told);
-        let of_a_list = ["too large", "too old", "in the precondition"].iter().any(|words| lower.contains(words));
+        let of_a_list = ["too large", "too old", "in the precondition"]
+            .iter()
+            .any(|words| lower.contains(words));
         let number = |number: &str| match self.revisions.get(number) {
             Some(place) => place.clone(),
             None if of_a_list && !self.sent.contains(number) => "{rv of a list}".to_owned(),
             None => number.to_owned(),
         };
         let told = |c: &Captures<'_>| {
-            let oldest = c.get(4).map(|m| format!("{}{})", &c[3], number(m.as_str()))).unwrap_or_default();
+            let oldest = c
+                .get(4)
+                .map(|m| format!("{}{})", &c[3], number(m.as_str())))
+                .unwrap_or_default();
             format!("{}{}{oldest}", &c[1], number(&c[2]))
         };
         TOLD_REVISION.replace_all(&out, told).into_owned()

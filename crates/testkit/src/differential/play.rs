@@ -49,7 +49,11 @@ pub struct Patience {
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { quiet: Duration::from_millis(40), events: Duration::from_millis(1500), until: Duration::from_secs(8) }
+        Self {
+            quiet: Duration::from_millis(40),
+            events: Duration::from_millis(1500),
+            until: Duration::from_secs(8),
+        }
     }
 }
 
@@ -64,22 +68,37 @@ pub fn play(
     other: Option<&Transcript>,
     patience: Patience,
 ) -> Result<Transcript, TransportError> {
-    let mut player = Player { server, namespace, replies: Vec::new(), streams: BTreeMap::new(), touched: BTreeSet::new() };
+    let mut player = Player {
+        server,
+        namespace,
+        replies: Vec::new(),
+        streams: BTreeMap::new(),
+        touched: BTreeSet::new(),
+    };
     player.make_namespace()?;
     let mut outcome = Ok(());
     for (index, step) in script.steps.iter().enumerate() {
-        let expected = other.and_then(|t| t.replies.get(index)).map(|r| r.events.len());
+        let expected = other
+            .and_then(|t| t.replies.get(index))
+            .map(|r| r.events.len());
         match player.step(index, step, expected, patience) {
             Ok(reply) => player.replies.push(reply),
             Err(error) => {
-                outcome = Err(TransportError(format!("step {index}, {}: {}", step.title(), error.0)));
+                outcome = Err(TransportError(format!(
+                    "step {index}, {}: {}",
+                    step.title(),
+                    error.0
+                )));
                 break;
             }
         }
     }
     let cleaned = player.clean_up();
     outcome.and(cleaned)?;
-    Ok(Transcript { namespace: namespace.to_owned(), replies: player.replies })
+    Ok(Transcript {
+        namespace: namespace.to_owned(),
+        replies: player.replies,
+    })
 }
 
 struct Player<'a> {
@@ -93,12 +112,20 @@ struct Player<'a> {
 
 impl Player<'_> {
     fn make_namespace(&self) -> Result<(), TransportError> {
-        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}});
-        let reply = self.server.send(&plain("POST", "/api/v1/namespaces", Some(object.to_string())))?;
+        let object =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}});
+        let reply = self.server.send(&plain(
+            "POST",
+            "/api/v1/namespaces",
+            Some(object.to_string()),
+        ))?;
         if reply.status == 201 || reply.status == 409 {
             return Ok(());
         }
-        Err(TransportError(format!("namespace {}: {} {}", self.namespace, reply.status, reply.body)))
+        Err(TransportError(format!(
+            "namespace {}: {} {}",
+            self.namespace, reply.status, reply.body
+        )))
     }
 
     /// What a placeholder stands for; what is not there is `none`.
@@ -109,7 +136,10 @@ impl Player<'_> {
             _ => {}
         }
         let mut words = name.split('.');
-        let reply = words.next().and_then(|n| n.parse::<usize>().ok()).and_then(|n| self.replies.get(n));
+        let reply = words
+            .next()
+            .and_then(|n| n.parse::<usize>().ok())
+            .and_then(|n| self.replies.get(n));
         let value = reply.and_then(|r| {
             words.try_fold(&r.body, |value, word| match word.parse::<usize>() {
                 Ok(index) if value.is_array() => value.get(index),
@@ -126,16 +156,36 @@ impl Player<'_> {
     fn request(&self, step: &Step) -> Request {
         let fill = |text: &str| fill(text, &|name| self.value(name));
         let query = fill(&step.query);
-        let target = if query.is_empty() { fill(&step.path) } else { format!("{}?{query}", fill(&step.path)) };
-        let method = if step.watch.is_some() { "GET".to_owned() } else { step.method.clone() };
+        let target = if query.is_empty() {
+            fill(&step.path)
+        } else {
+            format!("{}?{query}", fill(&step.path))
+        };
+        let method = if step.watch.is_some() {
+            "GET".to_owned()
+        } else {
+            step.method.clone()
+        };
         let content_type = match (&step.content_type, step.body.is_some()) {
             (given, true) if given.is_empty() => "application/json".to_owned(),
             (given, _) => given.clone(),
         };
-        Request { method, target, accept: step.accept.clone(), content_type, body: step.payload().map(|b| fill(&b)) }
+        Request {
+            method,
+            target,
+            accept: step.accept.clone(),
+            content_type,
+            body: step.payload().map(|b| fill(&b)),
+        }
     }
 
-    fn step(&mut self, index: usize, step: &Step, expected: Option<usize>, patience: Patience) -> Result<Reply, TransportError> {
+    fn step(
+        &mut self,
+        index: usize,
+        step: &Step,
+        expected: Option<usize>,
+        patience: Patience,
+    ) -> Result<Reply, TransportError> {
         match step.watch {
             Some(Watch::Start) => {
                 let (raw, stream) = self.server.open(&self.request(step))?;
@@ -144,7 +194,10 @@ impl Player<'_> {
                 }
                 Ok(reply(raw))
             }
-            Some(Watch::Drain(of)) => Ok(Reply { events: self.drain(of, expected, patience), ..Reply::default() }),
+            Some(Watch::Drain(of)) => Ok(Reply {
+                events: self.drain(of, expected, patience),
+                ..Reply::default()
+            }),
             None => {
                 let request = self.request(step);
                 self.remember(step, &request);
@@ -153,14 +206,25 @@ impl Player<'_> {
         }
     }
 
-    fn ask(&self, request: &Request, until: Option<u16>, patience: Patience) -> Result<Reply, TransportError> {
+    fn ask(
+        &self,
+        request: &Request,
+        until: Option<u16>,
+        patience: Patience,
+    ) -> Result<Reply, TransportError> {
         let deadline = Instant::now() + patience.until;
         loop {
             let raw = match self.server.send(request) {
                 // Not even begun.
-                Err(error) if error.0.contains("refused stream") && Instant::now() < deadline => continue,
+                Err(error) if error.0.contains("refused stream") && Instant::now() < deadline => {
+                    continue;
+                }
                 Err(error) if error.0.contains("stream error received") => {
-                    return Ok(Reply { status: BROKEN, body: error.0.into(), ..Reply::default() });
+                    return Ok(Reply {
+                        status: BROKEN,
+                        body: error.0.into(),
+                        ..Reply::default()
+                    });
                 }
                 other => other?,
             };
@@ -172,14 +236,24 @@ impl Player<'_> {
     }
 
     fn drain(&self, of: usize, expected: Option<usize>, patience: Patience) -> Vec<Value> {
-        let Some(stream) = self.streams.get(&of) else { return Vec::new() };
+        let Some(stream) = self.streams.get(&of) else {
+            return Vec::new();
+        };
         let deadline = Instant::now() + patience.events;
         let mut events = Vec::new();
         loop {
             let waiting = expected.is_some_and(|n| events.len() < n);
-            let wait = if waiting { deadline.saturating_duration_since(Instant::now()).max(patience.quiet) } else { patience.quiet };
+            let wait = if waiting {
+                deadline
+                    .saturating_duration_since(Instant::now())
+                    .max(patience.quiet)
+            } else {
+                patience.quiet
+            };
             match stream.next(wait) {
-                Some(line) => events.push(serde_json::from_str(&line).unwrap_or(Value::String(line))),
+                Some(line) => {
+                    events.push(serde_json::from_str(&line).unwrap_or(Value::String(line)))
+                }
                 None => return events,
             }
         }
@@ -201,11 +275,18 @@ impl Player<'_> {
         }
         let name = match words.get(length) {
             Some(name) => Some((*name).to_owned()),
-            None => step.body.as_ref().and_then(|b| b.pointer("/metadata/name")).and_then(Value::as_str).map(str::to_owned),
+            None => step
+                .body
+                .as_ref()
+                .and_then(|b| b.pointer("/metadata/name"))
+                .and_then(Value::as_str)
+                .map(str::to_owned),
         };
         let name = name.map(|n| fill(&n, &|placeholder| self.value(placeholder)));
         // What belongs to no script is left alone.
-        if let Some(name) = name.filter(|n| n.contains(self.namespace) || *n == own_address(self.namespace)) {
+        if let Some(name) =
+            name.filter(|n| n.contains(self.namespace) || *n == own_address(self.namespace))
+        {
             self.touched.insert(format!("{collection}/{name}"));
         }
     }
@@ -215,26 +296,45 @@ impl Player<'_> {
         let own = format!("/api/v1/namespaces/{}", self.namespace);
         let now = "?gracePeriodSeconds=0&propagationPolicy=Background";
         for path in self.touched.iter().filter(|p| **p != own) {
-            let reply = self.server.send(&plain("DELETE", &format!("{path}{now}"), None))?;
+            let reply = self
+                .server
+                .send(&plain("DELETE", &format!("{path}{now}"), None))?;
             if reply.status >= 300 {
                 continue;
             }
             let left = self.server.send(&plain("GET", path, None))?;
             let left: Value = serde_json::from_str(&left.body).unwrap_or_default();
             let single = left.get("metadata").and_then(|m| m.get("uid")).is_some();
-            let objects = if single { vec![left] } else { left["items"].as_array().cloned().unwrap_or_default() };
+            let objects = if single {
+                vec![left]
+            } else {
+                left["items"].as_array().cloned().unwrap_or_default()
+            };
             for object in objects {
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
-                let path = if single { path.clone() } else { format!("{path}/{name}") };
-                let mut patch = plain("PATCH", &path, Some(json!({"metadata": {"finalizers": null}}).to_string()));
+                let path = if single {
+                    path.clone()
+                } else {
+                    format!("{path}/{name}")
+                };
+                let mut patch = plain(
+                    "PATCH",
+                    &path,
+                    Some(json!({"metadata": {"finalizers": null}}).to_string()),
+                );
                 patch.content_type = "application/merge-patch+json".to_owned();
                 self.server.send(&patch)?;
-                self.server.send(&plain("DELETE", &format!("{path}{now}"), None))?;
+                self.server
+                    .send(&plain("DELETE", &format!("{path}{now}"), None))?;
             }
         }
         self.server.send(&plain("DELETE", &own, None))?;
         let finalize = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}, "spec": {}});
-        self.server.send(&plain("PUT", &format!("{own}/finalize"), Some(finalize.to_string())))?;
+        self.server.send(&plain(
+            "PUT",
+            &format!("{own}/finalize"),
+            Some(finalize.to_string()),
+        ))?;
         Ok(())
     }
 }
@@ -242,7 +342,9 @@ impl Player<'_> {
 /// An address that no other script has, of the documentation's network.
 pub fn own_address(namespace: &str) -> String {
     // FNV-1a
-    let hash = namespace.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let hash = namespace.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
     format!("2001:db8::{:x}:{:x}", (hash >> 16) | 1, (hash & 0xffff) | 1)
 }
 
@@ -251,15 +353,30 @@ pub fn own_address(namespace: &str) -> String {
 /// # Errors
 /// When the server refuses them, or does not serve them in time.
 pub fn install(server: &dyn Server) -> Result<(), String> {
-    let send = |method: &str, target: &str, body: Option<String>| server.send(&plain(method, target, body)).map_err(|e| e.0);
+    let send = |method: &str, target: &str, body: Option<String>| {
+        server.send(&plain(method, target, body)).map_err(|e| e.0)
+    };
     for definition in samples::definitions() {
-        let reply = send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", Some(definition.to_string()))?;
+        let reply = send(
+            "POST",
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            Some(definition.to_string()),
+        )?;
         if !matches!(reply.status, 201 | 409) {
             return Err(format!("{} {}", reply.status, reply.body));
         }
-        let plural = definition["spec"]["names"]["plural"].as_str().unwrap_or_default();
-        for version in definition["spec"]["versions"].as_array().into_iter().flatten() {
-            let path = format!("/apis/diff.example.com/{}/{plural}", version["name"].as_str().unwrap_or_default());
+        let plural = definition["spec"]["names"]["plural"]
+            .as_str()
+            .unwrap_or_default();
+        for version in definition["spec"]["versions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
+            let path = format!(
+                "/apis/diff.example.com/{}/{plural}",
+                version["name"].as_str().unwrap_or_default()
+            );
             let deadline = Instant::now() + Duration::from_secs(30);
             while send("GET", &path, None)?.status != 200 {
                 if Instant::now() > deadline {
@@ -274,7 +391,13 @@ pub fn install(server: &dyn Server) -> Result<(), String> {
 
 fn plain(method: &str, target: &str, body: Option<String>) -> Request {
     let content_type = "application/json".to_owned();
-    Request { method: method.to_owned(), target: target.to_owned(), accept: String::new(), content_type, body }
+    Request {
+        method: method.to_owned(),
+        target: target.to_owned(),
+        accept: String::new(),
+        content_type,
+        body,
+    }
 }
 
 fn reply(raw: RawReply) -> Reply {
@@ -282,6 +405,15 @@ fn reply(raw: RawReply) -> Reply {
     for (name, value) in raw.headers {
         headers.entry(name).or_default().push(value);
     }
-    let body = serde_json::from_str(&raw.body).unwrap_or(if raw.body.is_empty() { Value::Null } else { Value::String(raw.body) });
-    Reply { status: raw.status, headers, body, events: Vec::new() }
+    let body = serde_json::from_str(&raw.body).unwrap_or(if raw.body.is_empty() {
+        Value::Null
+    } else {
+        Value::String(raw.body)
+    });
+    Reply {
+        status: raw.status,
+        headers,
+        body,
+        events: Vec::new(),
+    }
 }

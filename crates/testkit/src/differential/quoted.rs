@@ -7,23 +7,39 @@ const MANAGERS: &str = r#"\"managedFields\":["#;
 
 /// The message with the managers of a quoted object in an order that no time has a part in, if they stand in the right one.
 pub fn managers_in_order(text: &str) -> String {
-    let Some((before, rest)) = text.split_once(MANAGERS) else { return text.to_owned() };
-    let Some((list, after)) = entries(rest) else { return text.to_owned() };
-    let read =
-        |entry: &&str| serde_json::from_str::<String>(&format!("\"{entry}\"")).ok().and_then(|json| serde_json::from_str(&json).ok());
-    let Some(mut list) = list.into_iter().map(|entry| Some((read(&entry)?, entry))).collect::<Option<Vec<(Value, &str)>>>() else {
+    let Some((before, rest)) = text.split_once(MANAGERS) else {
+        return text.to_owned();
+    };
+    let Some((list, after)) = entries(rest) else {
+        return text.to_owned();
+    };
+    let read = |entry: &&str| {
+        serde_json::from_str::<String>(&format!("\"{entry}\""))
+            .ok()
+            .and_then(|json| serde_json::from_str(&json).ok())
+    };
+    let Some(mut list) = list
+        .into_iter()
+        .map(|entry| Some((read(&entry)?, entry)))
+        .collect::<Option<Vec<(Value, &str)>>>()
+    else {
         return text.to_owned();
     };
     if list.is_sorted_by_key(|(entry, _)| key(entry, "time")) {
         list.sort_by_key(|(entry, _)| key(entry, ""));
     }
     let list: Vec<&str> = list.into_iter().map(|(_, entry)| entry).collect();
-    format!("{before}{MANAGERS}{}]{}", list.join(","), managers_in_order(after))
+    format!(
+        "{before}{MANAGERS}{}]{}",
+        list.join(","),
+        managers_in_order(after)
+    )
 }
 
 /// What managers are sorted by; `time` is the name of the field with the time, or of none.
 pub fn key(entry: &Value, time: &str) -> [String; 5] {
-    ["operation", time, "manager", "apiVersion", "subresource"].map(|field| entry[field].as_str().unwrap_or("").to_owned())
+    ["operation", time, "manager", "apiVersion", "subresource"]
+        .map(|field| entry[field].as_str().unwrap_or("").to_owned())
 }
 
 /// The elements of a list of maps up to its end, and what comes then.
@@ -59,16 +75,33 @@ mod tests {
             let object = json!({"metadata": {"managedFields": entries, "name": "n"}}).to_string();
             managers_in_order(&format!("Invalid value: {}: no", json!(object)))
         };
-        let names = |text: &str| (text.find("m1").expect("there"), text.find("m2").expect("there"));
+        let names = |text: &str| {
+            (
+                text.find("m1").expect("there"),
+                text.find("m2").expect("there"),
+            )
+        };
         for text in [
-            said([("m1", "2031-01-02T03:04:05Z"), ("m2", "2031-01-02T03:04:05Z")]),
-            said([("m2", "2031-01-02T03:04:05Z"), ("m1", "2031-01-02T03:04:06Z")]),
+            said([
+                ("m1", "2031-01-02T03:04:05Z"),
+                ("m2", "2031-01-02T03:04:05Z"),
+            ]),
+            said([
+                ("m2", "2031-01-02T03:04:05Z"),
+                ("m1", "2031-01-02T03:04:06Z"),
+            ]),
         ] {
             let (first, second) = names(&text);
             assert!(first < second && text.ends_with(": no"), "{text}");
         }
-        let (first, second) = names(&said([("m2", "2031-01-02T03:04:05Z"), ("m1", "2031-01-02T03:04:05Z")]));
+        let (first, second) = names(&said([
+            ("m2", "2031-01-02T03:04:05Z"),
+            ("m1", "2031-01-02T03:04:05Z"),
+        ]));
         assert!(second < first);
-        assert_eq!(managers_in_order(r#"x \"managedFields\":[ y"#), r#"x \"managedFields\":[ y"#);
+        assert_eq!(
+            managers_in_order(r#"x \"managedFields\":[ y"#),
+            r#"x \"managedFields\":[ y"#
+        );
     }
 }

@@ -32,8 +32,15 @@ pub fn committed() -> Vec<Rule> {
 impl Rule {
     /// Whether this is the difference that is meant, to the letter. A `*` at the end stands for any other letters.
     pub fn explains(&self, kind: &str, verb: &str, at: &str, real: &str, embedded: &str) -> bool {
-        let fits = |rule: &str, text: &str| rule.strip_suffix('*').map_or(rule == text, |start| text.starts_with(start));
-        self.kind == kind && self.verb == verb && self.at == at && fits(&self.real, real) && fits(&self.embedded, embedded)
+        let fits = |rule: &str, text: &str| {
+            rule.strip_suffix('*')
+                .map_or(rule == text, |start| text.starts_with(start))
+        };
+        self.kind == kind
+            && self.verb == verb
+            && self.at == at
+            && fits(&self.real, real)
+            && fits(&self.embedded, embedded)
     }
 }
 
@@ -41,7 +48,10 @@ impl Rule {
 pub fn page(rules: &[Rule]) -> String {
     let mut out = String::from(HEAD);
     for rule in rules {
-        out.push_str(&format!("| {} | {} | `{}` | {} | {} | {} |\n", rule.kind, rule.verb, rule.at, rule.real, rule.embedded, rule.cause));
+        out.push_str(&format!(
+            "| {} | {} | `{}` | {} | {} | {} |\n",
+            rule.kind, rule.verb, rule.at, rule.real, rule.embedded, rule.cause
+        ));
     }
     out.push_str(TAIL);
     out
@@ -77,12 +87,23 @@ mod tests {
         let rules = committed();
         assert!(rules.len() <= MOST);
         let exact = |text: &str| !text.is_empty() && text != "*";
-        assert!(rules.iter().all(|r| exact(&r.kind) && exact(&r.verb) && exact(&r.at) && exact(&r.cause)));
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/differences.md");
+        assert!(
+            rules
+                .iter()
+                .all(|r| exact(&r.kind) && exact(&r.verb) && exact(&r.at) && exact(&r.cause))
+        );
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/guide/differences.md"
+        );
         let page = page(&rules);
         if std::env::var_os("WRITE").is_some() {
             std::fs::write(file, &page).expect("the guide's folder is there");
         }
-        assert_eq!(std::fs::read_to_string(file).expect("the page is committed"), page, "run again with WRITE=1");
+        assert_eq!(
+            std::fs::read_to_string(file).expect("the page is committed"),
+            page,
+            "run again with WRITE=1"
+        );
     }
 }

@@ -56,7 +56,9 @@ pub enum Watch {
 impl Step {
     /// The body as it is sent.
     pub fn payload(&self) -> Option<String> {
-        self.text.clone().or_else(|| self.body.as_ref().map(Value::to_string))
+        self.text
+            .clone()
+            .or_else(|| self.body.as_ref().map(Value::to_string))
     }
 
     /// Method and path, for people.
@@ -69,7 +71,11 @@ impl Step {
     }
 
     fn query_part(&self) -> String {
-        if self.query.is_empty() { String::new() } else { format!("?{}", self.query) }
+        if self.query.is_empty() {
+            String::new()
+        } else {
+            format!("?{}", self.query)
+        }
     }
 }
 
@@ -78,7 +84,9 @@ pub fn fill(text: &str, lookup: &dyn Fn(&str) -> String) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(start) = rest.find("${") {
-        let Some(length) = rest[start..].find('}') else { break };
+        let Some(length) = rest[start..].find('}') else {
+            break;
+        };
         out.push_str(&rest[..start]);
         out.push_str(&lookup(&rest[start + 2..start + length]));
         rest = &rest[start + length + 1..];
@@ -94,7 +102,10 @@ mod tests {
     #[test]
     fn placeholders_are_filled_and_the_rest_stays() {
         let lookup = |name: &str| format!("<{name}>");
-        assert_eq!(fill("/a/${ns}/b/${3.metadata.uid}", &lookup), "/a/<ns>/b/<3.metadata.uid>");
+        assert_eq!(
+            fill("/a/${ns}/b/${3.metadata.uid}", &lookup),
+            "/a/<ns>/b/<3.metadata.uid>"
+        );
         assert_eq!(fill("$1 ${open", &lookup), "$1 ${open");
     }
 }

@@ -33,7 +33,14 @@ pub struct RawReply {
 }
 
 /// The headers that are compared.
-pub const HEADERS: [&str; 6] = ["content-type", "warning", "allow", "retry-after", "location", "www-authenticate"];
+pub const HEADERS: [&str; 6] = [
+    "content-type",
+    "warning",
+    "allow",
+    "retry-after",
+    "location",
+    "www-authenticate",
+];
 
 /// The lines of an open watch.
 pub struct Stream {
@@ -85,18 +92,40 @@ impl Remote {
     /// # Errors
     /// When a field is missing.
     pub fn from_kubeconfig(text: &str) -> Result<Self, String> {
-        let field = |name: &str| value_of(text, name).ok_or_else(|| format!("the kubeconfig has no {name}"));
-        let ca = STANDARD.decode(field("certificate-authority-data")?).map_err(|e| e.to_string())?;
+        let field = |name: &str| {
+            value_of(text, name).ok_or_else(|| format!("the kubeconfig has no {name}"))
+        };
+        let ca = STANDARD
+            .decode(field("certificate-authority-data")?)
+            .map_err(|e| e.to_string())?;
         let ca = Certificate::from_pem(&ca).map_err(|e| e.to_string())?;
-        let client = finish(builder().tls_certs_only([ca]).redirect(reqwest::redirect::Policy::none()));
-        Ok(Self { client, base: field("server")?.trim_end_matches('/').to_owned(), token: field("token")? })
+        let client = finish(
+            builder()
+                .tls_certs_only([ca])
+                .redirect(reqwest::redirect::Policy::none()),
+        );
+        Ok(Self {
+            client,
+            base: field("server")?.trim_end_matches('/').to_owned(),
+            token: field("token")?,
+        })
     }
 
     fn request(&self, request: &Request) -> Result<Response, TransportError> {
-        let method = Method::from_bytes(request.method.as_bytes()).map_err(|e| TransportError(e.to_string()))?;
-        let mut out = self.client.request(method, format!("{}{}", self.base, request.target)).bearer_auth(&self.token);
-        let accept = if request.accept.is_empty() { "application/json" } else { &request.accept };
-        out = out.header("Accept", accept).header("User-Agent", "differential/1");
+        let method = Method::from_bytes(request.method.as_bytes())
+            .map_err(|e| TransportError(e.to_string()))?;
+        let mut out = self
+            .client
+            .request(method, format!("{}{}", self.base, request.target))
+            .bearer_auth(&self.token);
+        let accept = if request.accept.is_empty() {
+            "application/json"
+        } else {
+            &request.accept
+        };
+        out = out
+            .header("Accept", accept)
+            .header("User-Agent", "differential/1");
         if let Some(body) = &request.body {
             if !request.content_type.is_empty() {
                 out = out.header("Content-Type", &request.content_type);
@@ -121,9 +150,18 @@ fn head(response: &Response) -> RawReply {
     let mut headers = Vec::new();
     for name in HEADERS {
         let values = response.headers().get_all(name).iter();
-        headers.extend(values.map(|v| (name.to_owned(), String::from_utf8_lossy(v.as_bytes()).into_owned())));
+        headers.extend(values.map(|v| {
+            (
+                name.to_owned(),
+                String::from_utf8_lossy(v.as_bytes()).into_owned(),
+            )
+        }));
     }
-    RawReply { status: response.status().as_u16(), headers, body: String::new() }
+    RawReply {
+        status: response.status().as_u16(),
+        headers,
+        body: String::new(),
+    }
 }
 
 impl Server for Remote {

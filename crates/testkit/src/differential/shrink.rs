@@ -4,7 +4,11 @@ use super::script::{Script, Step, Watch, fill};
 use serde_json::Value;
 
 /// Takes away steps, then fields of bodies, while `still_differs` says yes; asks at most `budget` times.
-pub fn shrink(script: &Script, budget: usize, still_differs: &mut dyn FnMut(&Script) -> bool) -> Script {
+pub fn shrink(
+    script: &Script,
+    budget: usize,
+    still_differs: &mut dyn FnMut(&Script) -> bool,
+) -> Script {
     let mut best = script.clone();
     let mut left = budget;
     let mut ask = |candidate: &Script| {
@@ -32,7 +36,9 @@ pub fn shrink(script: &Script, budget: usize, still_differs: &mut dyn FnMut(&Scr
 
 fn shrink_body(best: &mut Script, index: usize, ask: &mut dyn FnMut(&Script) -> bool) {
     loop {
-        let Some(body) = best.steps[index].body.clone() else { return };
+        let Some(body) = best.steps[index].body.clone() else {
+            return;
+        };
         let smaller = paths(&body).into_iter().find_map(|path| {
             let mut candidate = best.clone();
             candidate.steps[index].body = Some(without(&body, &path));
@@ -70,13 +76,18 @@ fn without_steps(script: &Script, at: usize, count: usize) -> Script {
             *text = renumber(text);
         }
         step.text = step.text.as_deref().map(&renumber);
-        step.body = step.body.map(|b| serde_json::from_str(&renumber(&b.to_string())).unwrap_or(b));
+        step.body = step
+            .body
+            .map(|b| serde_json::from_str(&renumber(&b.to_string())).unwrap_or(b));
         if let Some(Watch::Drain(of)) = step.watch {
             step.watch = Some(Watch::Drain(moved(of)));
         }
         step
     });
-    Script { about: script.about.clone(), steps: steps.collect() }
+    Script {
+        about: script.about.clone(),
+        steps: steps.collect(),
+    }
 }
 
 /// The ways to every part of a tree, outermost first.
@@ -86,7 +97,11 @@ fn paths(value: &Value) -> Vec<Vec<String>> {
     while let Some((path, value)) = queue.pop() {
         let children: Vec<(String, &Value)> = match value {
             Value::Object(map) => map.iter().map(|(k, v)| (k.clone(), v)).collect(),
-            Value::Array(list) => list.iter().enumerate().map(|(i, v)| (i.to_string(), v)).collect(),
+            Value::Array(list) => list
+                .iter()
+                .enumerate()
+                .map(|(i, v)| (i.to_string(), v))
+                .collect(),
             _ => Vec::new(),
         };
         for (key, child) in children {
@@ -102,7 +117,9 @@ fn paths(value: &Value) -> Vec<Vec<String>> {
 
 fn without(value: &Value, path: &[String]) -> Value {
     let mut out = value.clone();
-    let Some((last, before)) = path.split_last() else { return out };
+    let Some((last, before)) = path.split_last() else {
+        return out;
+    };
     let mut at = Some(&mut out);
     for word in before {
         at = at.and_then(|v| match v {
@@ -132,14 +149,35 @@ mod tests {
 
     #[test]
     fn what_does_not_matter_goes_and_references_follow() {
-        let step = |n: u8| Step { path: format!("/{n}"), body: Some(json!({"n": n, "x": {"y": 1}})), ..Step::default() };
-        let mut steps: Vec<Step> = (0..6).map(step).collect();
-        steps.push(Step { path: "/${4.metadata.uid}".into(), ..Step::default() });
-        let mut matters = |s: &Script| {
-            let four = s.steps.iter().position(|s| s.path == "/4" && s.body.as_ref().is_some_and(|b| b["x"]["y"] == 1));
-            four.is_some_and(|n| s.steps.iter().any(|s| s.path == format!("/${{{n}.metadata.uid}}")))
+        let step = |n: u8| Step {
+            path: format!("/{n}"),
+            body: Some(json!({"n": n, "x": {"y": 1}})),
+            ..Step::default()
         };
-        let small = shrink(&Script { about: String::new(), steps }, 500, &mut matters);
+        let mut steps: Vec<Step> = (0..6).map(step).collect();
+        steps.push(Step {
+            path: "/${4.metadata.uid}".into(),
+            ..Step::default()
+        });
+        let mut matters = |s: &Script| {
+            let four = s
+                .steps
+                .iter()
+                .position(|s| s.path == "/4" && s.body.as_ref().is_some_and(|b| b["x"]["y"] == 1));
+            four.is_some_and(|n| {
+                s.steps
+                    .iter()
+                    .any(|s| s.path == format!("/${{{n}.metadata.uid}}"))
+            })
+        };
+        let small = shrink(
+            &Script {
+                about: String::new(),
+                steps,
+            },
+            500,
+            &mut matters,
+        );
         assert_eq!(small.steps.len(), 2);
         assert_eq!(small.steps[0].body, Some(json!({"x": {"y": 1}})));
         assert_eq!(small.steps[1].path, "/${0.metadata.uid}");

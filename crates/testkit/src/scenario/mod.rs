@@ -90,15 +90,32 @@ pub(crate) const KINDS: &[(&str, &str)] = &[
 ];
 
 fn is_cluster_scoped(plural: &str) -> bool {
-    matches!(plural, "namespaces" | "nodes" | "persistentvolumes" | "storageclasses")
+    matches!(
+        plural,
+        "namespaces" | "nodes" | "persistentvolumes" | "storageclasses"
+    )
 }
 
 /// The path of `plural/name`, or of a collection `plural`.
 pub(crate) fn path(namespace: &str, target: &str) -> String {
-    let (plural, rest) = target.split_once('/').map_or((target, String::new()), |(p, n)| (p, format!("/{n}")));
-    let version = KINDS.iter().find(|(p, _)| *p == plural).unwrap_or_else(|| panic!("no scenario knows {plural}")).1;
-    let root = if version.contains('/') { "/apis" } else { "/api" };
-    let scope = if is_cluster_scoped(plural) { String::new() } else { format!("/namespaces/{namespace}") };
+    let (plural, rest) = target
+        .split_once('/')
+        .map_or((target, String::new()), |(p, n)| (p, format!("/{n}")));
+    let version = KINDS
+        .iter()
+        .find(|(p, _)| *p == plural)
+        .unwrap_or_else(|| panic!("no scenario knows {plural}"))
+        .1;
+    let root = if version.contains('/') {
+        "/apis"
+    } else {
+        "/api"
+    };
+    let scope = if is_cluster_scoped(plural) {
+        String::new()
+    } else {
+        format!("/namespaces/{namespace}")
+    };
     format!("{root}/{version}{scope}/{plural}{rest}")
 }
 
@@ -114,7 +131,8 @@ fn plural_of(object: &Value) -> String {
 
 /// The value with `$NS` filled in everywhere.
 fn filled(value: &Value, namespace: &str) -> Value {
-    serde_json::from_str(&value.to_string().replace("$NS", namespace)).expect("a name does not break JSON")
+    serde_json::from_str(&value.to_string().replace("$NS", namespace))
+        .expect("a name does not break JSON")
 }
 
 /// Runs a scenario in a new namespace and says in which states it rested. The namespace stays.
@@ -123,38 +141,79 @@ pub fn run(cluster: &dyn Cluster, scenario: &Scenario, namespace: &str) -> Outco
     let api = cluster.api();
     api.namespace(namespace);
     // Its service account comes a moment later, and no pod can be made before.
-    until(cluster, namespace, "serviceaccounts/default", "/metadata/name", &json!("default"));
+    until(
+        cluster,
+        namespace,
+        "serviceaccounts/default",
+        "/metadata/name",
+        &json!("default"),
+    );
     for (number, step) in scenario.steps.iter().enumerate() {
         if let Err(why) = take(cluster, step, namespace, &mut outcome) {
-            outcome.trouble(&format!("step {}: {}", number + 1, why.replace(namespace, "$NS")));
+            outcome.trouble(&format!(
+                "step {}: {}",
+                number + 1,
+                why.replace(namespace, "$NS")
+            ));
         }
     }
     outcome
 }
 
-fn take(cluster: &dyn Cluster, step: &Step, namespace: &str, outcome: &mut Outcome) -> Result<(), String> {
+fn take(
+    cluster: &dyn Cluster,
+    step: &Step,
+    namespace: &str,
+    outcome: &mut Outcome,
+) -> Result<(), String> {
     let api = cluster.api();
     let send = |method: &str, path: &str, media: &str, body: &Value| {
-        let answer = api.send(method, path, media, Some(&filled(body, namespace))).map_err(|e| format!("{method} {path}: {}", e.0))?;
+        let answer = api
+            .send(method, path, media, Some(&filled(body, namespace)))
+            .map_err(|e| format!("{method} {path}: {}", e.0))?;
         if answer.is_success() {
             Ok(())
         } else {
-            Err(format!("{method}: {} {}", answer.status, answer.body["message"].as_str().unwrap_or("")))
+            Err(format!(
+                "{method}: {} {}",
+                answer.status,
+                answer.body["message"].as_str().unwrap_or("")
+            ))
         }
     };
     let named = |target: &str| path(namespace, &target.replace("$NS", namespace));
     match step {
-        Step::Create(object) => send("POST", &named(&plural_of(object)), "application/json", object),
-        Step::Patch(target, patch) => send("PATCH", &named(target), "application/merge-patch+json", patch),
-        Step::Delete(target, options) => send("DELETE", &named(target), "application/json", options),
+        Step::Create(object) => send(
+            "POST",
+            &named(&plural_of(object)),
+            "application/json",
+            object,
+        ),
+        Step::Patch(target, patch) => send(
+            "PATCH",
+            &named(target),
+            "application/merge-patch+json",
+            patch,
+        ),
+        Step::Delete(target, options) => {
+            send("DELETE", &named(target), "application/json", options)
+        }
         Step::Evict(target) => {
-            let body =
-                json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": target.rsplit('/').next(), "namespace": "$NS"}});
-            send("POST", &format!("{}/eviction", named(target)), "application/json", &body)
+            let body = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": target.rsplit('/').next(), "namespace": "$NS"}});
+            send(
+                "POST",
+                &format!("{}/eviction", named(target)),
+                "application/json",
+                &body,
+            )
         }
         Step::Until(target, field, want) => {
             let target = target.replace("$NS", namespace);
-            if until(cluster, namespace, &target, field, want) { Ok(()) } else { Err(format!("{target} {field} did not become {want}")) }
+            if until(cluster, namespace, &target, field, want) {
+                Ok(())
+            } else {
+                Err(format!("{target} {field} did not become {want}"))
+            }
         }
         Step::Pass(seconds) => {
             cluster.pass(Duration::from_secs(*seconds));

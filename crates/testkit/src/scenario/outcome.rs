@@ -52,8 +52,16 @@ pub fn difference(first: &str, second: &str) -> Vec<String> {
     for name in a.keys().chain(b.keys().filter(|k| !a.contains_key(*k))) {
         let empty = Vec::new();
         let (a, b) = (a.get(name).unwrap_or(&empty), b.get(name).unwrap_or(&empty));
-        out.extend(a.iter().filter(|l| !b.contains(l)).map(|l| format!("- [{name}] {l}")));
-        out.extend(b.iter().filter(|l| !a.contains(l)).map(|l| format!("+ [{name}] {l}")));
+        out.extend(
+            a.iter()
+                .filter(|l| !b.contains(l))
+                .map(|l| format!("- [{name}] {l}")),
+        );
+        out.extend(
+            b.iter()
+                .filter(|l| !a.contains(l))
+                .map(|l| format!("+ [{name}] {l}")),
+        );
     }
     out
 }
@@ -65,7 +73,10 @@ pub(super) fn state(api: &Api, namespace: &str) -> Vec<String> {
         let mut list = api.list(&path(namespace, plural));
         if is_cluster_scoped(plural) {
             list.retain(|o| {
-                o["metadata"]["name"].as_str().is_some_and(|n| n.starts_with(namespace)) || o["spec"]["claimRef"]["namespace"] == namespace
+                o["metadata"]["name"]
+                    .as_str()
+                    .is_some_and(|n| n.starts_with(namespace))
+                    || o["spec"]["claimRef"]["namespace"] == namespace
             });
         }
         objects.extend(list.into_iter().map(|o| (*plural, o)));
@@ -73,11 +84,22 @@ pub(super) fn state(api: &Api, namespace: &str) -> Vec<String> {
     let names = names(&objects, namespace);
     let mut lines: BTreeMap<String, usize> = BTreeMap::new();
     for (plural, object) in &objects {
-        let Some((line, counts)) = line(plural, object, &names) else { continue };
+        let Some((line, counts)) = line(plural, object, &names) else {
+            continue;
+        };
         let count = lines.entry(line).or_default();
         *count = if counts { *count + 1 } else { 1 };
     }
-    lines.into_iter().map(|(line, count)| if count == 1 { line } else { format!("{line} (×{count})") }).collect()
+    lines
+        .into_iter()
+        .map(|(line, count)| {
+            if count == 1 {
+                line
+            } else {
+                format!("{line} (×{count})")
+            }
+        })
+        .collect()
 }
 
 fn word<'a>(value: &'a Value, pointer: &str) -> &'a str {
@@ -88,15 +110,25 @@ fn word<'a>(value: &'a Value, pointer: &str) -> &'a str {
 fn names(objects: &[(&str, Value)], namespace: &str) -> Vec<(String, String)> {
     let mut names = vec![(namespace.to_owned(), "$NS".to_owned())];
     for (plural, object) in objects {
-        let (name, prefix) = (word(object, "/metadata/name"), word(object, "/metadata/generateName"));
-        let random = |s: &str| s.len() == 5 && s.bytes().all(|b| b"bcdfghjklmnpqrstvwxz2456789".contains(&b));
+        let (name, prefix) = (
+            word(object, "/metadata/name"),
+            word(object, "/metadata/generateName"),
+        );
+        let random = |s: &str| {
+            s.len() == 5
+                && s.bytes()
+                    .all(|b| b"bcdfghjklmnpqrstvwxz2456789".contains(&b))
+        };
         if !prefix.is_empty() && name.strip_prefix(prefix).is_some_and(random) {
             names.push((name.to_owned(), format!("{prefix}*")));
         }
         match *plural {
             "replicasets" => {
                 let hash = word(object, "/metadata/labels/pod-template-hash");
-                let revision = object["metadata"]["annotations"]["deployment.kubernetes.io/revision"].as_str().unwrap_or("?");
+                let revision =
+                    object["metadata"]["annotations"]["deployment.kubernetes.io/revision"]
+                        .as_str()
+                        .unwrap_or("?");
                 names.push((hash.to_owned(), format!("{{rs {revision}}}")));
             }
             "controllerrevisions" => {
@@ -120,16 +152,28 @@ fn regex(text: &str) -> Regex {
 static VOLATILE: LazyLock<[(Regex, &'static str); 9]> = LazyLock::new(|| {
     [
         (regex(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "<time>"),
-        (regex(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "<uid>"),
+        (
+            regex(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"),
+            "<uid>",
+        ),
         (regex(r"\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b"), "<ip>"),
         (regex(r"-2\d{7}\b"), "-<minute>"),
         (regex(r"\bnode-[12]\b"), "<node>"),
         (regex(r"\(combined from similar events\): "), ""),
         // How many steps a rollout takes depends on which pods become ready together.
-        (regex(r"(Scaled (?:up|down) replica set .+?) from \d+ to \d+"), "$1"),
+        (
+            regex(r"(Scaled (?:up|down) replica set .+?) from \d+ to \d+"),
+            "$1",
+        ),
         // Hashes and generated names of what is gone.
-        (regex(r"\bw-[bcdfghjklmnpqrstvwxz2456789]{6,10}\b"), "w-{rs gone}"),
-        (regex(r"(\bw(?:-\d+|-\{rs [^}]+\}|-<minute>)?)-[bcdfghjklmnpqrstvwxz2456789]{5}\b"), "$1-*"),
+        (
+            regex(r"\bw-[bcdfghjklmnpqrstvwxz2456789]{6,10}\b"),
+            "w-{rs gone}",
+        ),
+        (
+            regex(r"(\bw(?:-\d+|-\{rs [^}]+\}|-<minute>)?)-[bcdfghjklmnpqrstvwxz2456789]{5}\b"),
+            "$1-*",
+        ),
     ]
 });
 
@@ -145,7 +189,10 @@ fn plain(text: &str, names: &[(String, String)]) -> String {
 }
 
 /// Fields that say how writes fell in time.
-const UNTIMED: &[&str] = &["endpoints.kubernetes.io/last-change-trigger-time", "resourceVersion"];
+const UNTIMED: &[&str] = &[
+    "endpoints.kubernetes.io/last-change-trigger-time",
+    "resourceVersion",
+];
 
 /// A value with sorted keys, without nulls and empty maps and lists; lists whose order means nothing are sorted.
 fn tidy(value: &Value, names: &[(String, String)]) -> Value {
@@ -159,9 +206,16 @@ fn tidy(value: &Value, names: &[(String, String)]) -> Value {
             Value::Array(list)
         }
         Value::Object(map) => {
-            let entries: BTreeMap<String, Value> =
-                map.iter().filter(|(k, _)| !UNTIMED.contains(&k.as_str())).map(|(k, v)| (plain(k, names), tidy(v, names))).collect();
-            let says = |v: &Value| !(v.is_null() || v.as_object().is_some_and(Map::is_empty) || v.as_array().is_some_and(Vec::is_empty));
+            let entries: BTreeMap<String, Value> = map
+                .iter()
+                .filter(|(k, _)| !UNTIMED.contains(&k.as_str()))
+                .map(|(k, v)| (plain(k, names), tidy(v, names)))
+                .collect();
+            let says = |v: &Value| {
+                !(v.is_null()
+                    || v.as_object().is_some_and(Map::is_empty)
+                    || v.as_array().is_some_and(Vec::is_empty))
+            };
             Value::Object(entries.into_iter().filter(|(_, v)| says(v)).collect())
         }
         other => other.clone(),
@@ -176,7 +230,14 @@ fn line(plural: &str, object: &Value, names: &[(String, String)]) -> Option<(Str
     let name = plain(word(object, "/metadata/name"), names);
     let mut kept = Map::new();
     let mut metadata = object["metadata"].as_object().cloned().unwrap_or_default();
-    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp", "managedFields"] {
+    for field in [
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "managedFields",
+    ] {
         metadata.remove(field);
     }
     if plural == "nodes" {
@@ -184,7 +245,11 @@ fn line(plural: &str, object: &Value, names: &[(String, String)]) -> Option<(Str
         metadata.remove("annotations");
     }
     kept.insert("metadata".into(), Value::Object(metadata));
-    for field in SPEC.iter().filter(|(p, _)| *p == plural).flat_map(|(_, fields)| *fields) {
+    for field in SPEC
+        .iter()
+        .filter(|(p, _)| *p == plural)
+        .flat_map(|(_, fields)| *fields)
+    {
         if let Some(mut value) = object.pointer(field).cloned() {
             if let Some(reference) = value.as_object_mut() {
                 reference.remove("resourceVersion");
@@ -192,7 +257,14 @@ fn line(plural: &str, object: &Value, names: &[(String, String)]) -> Option<(Str
             kept.insert((*field).to_owned(), value);
         }
     }
-    for field in ["status", "subsets", "endpoints", "ports", "addressType", "revision"] {
+    for field in [
+        "status",
+        "subsets",
+        "endpoints",
+        "ports",
+        "addressType",
+        "revision",
+    ] {
         if let Some(value) = object.get(field) {
             kept.insert(field.to_owned(), value.clone());
         }
@@ -204,31 +276,74 @@ fn line(plural: &str, object: &Value, names: &[(String, String)]) -> Option<(Str
         without_kubelet(&mut kept);
     } else if plural == "nodes" {
         kept.retain(|k, _| k != "status");
-        let conditions = object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
-        let short = conditions.map(|c| (word(c, "/type").to_owned(), Value::from(word(c, "/status"))));
+        let conditions = object
+            .pointer("/status/conditions")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let short =
+            conditions.map(|c| (word(c, "/type").to_owned(), Value::from(word(c, "/status"))));
         kept.insert("conditions".into(), Value::Object(short.collect()));
     }
-    Some((format!("{plural} {name} {}", tidy(&Value::Object(kept), names)), true))
+    Some((
+        format!("{plural} {name} {}", tidy(&Value::Object(kept), names)),
+        true,
+    ))
 }
 
 /// The fields of the specification that controllers write.
 const SPEC: &[(&str, &[&str])] = &[
     ("namespaces", &["/spec"]),
     ("nodes", &["/spec/taints", "/spec/unschedulable"]),
-    ("pods", &["/spec/nodeName", "/spec/hostname", "/spec/subdomain", "/spec/restartPolicy"]),
-    ("replicasets", &["/spec/replicas", "/spec/selector", "/spec/template/metadata"]),
+    (
+        "pods",
+        &[
+            "/spec/nodeName",
+            "/spec/hostname",
+            "/spec/subdomain",
+            "/spec/restartPolicy",
+        ],
+    ),
+    (
+        "replicasets",
+        &[
+            "/spec/replicas",
+            "/spec/selector",
+            "/spec/template/metadata",
+        ],
+    ),
     ("replicationcontrollers", &["/spec/replicas"]),
     ("deployments", &["/spec/replicas"]),
     ("statefulsets", &["/spec/replicas"]),
-    ("jobs", &["/spec/parallelism", "/spec/completions", "/spec/suspend", "/spec/selector", "/spec/template/metadata"]),
+    (
+        "jobs",
+        &[
+            "/spec/parallelism",
+            "/spec/completions",
+            "/spec/suspend",
+            "/spec/selector",
+            "/spec/template/metadata",
+        ],
+    ),
     ("persistentvolumeclaims", &["/spec"]),
-    ("persistentvolumes", &["/spec/claimRef", "/spec/persistentVolumeReclaimPolicy", "/spec/storageClassName", "/spec/accessModes"]),
+    (
+        "persistentvolumes",
+        &[
+            "/spec/claimRef",
+            "/spec/persistentVolumeReclaimPolicy",
+            "/spec/storageClassName",
+            "/spec/accessModes",
+        ],
+    ),
 ];
 
 /// A ReplicaSet is resized as often as its rollout takes steps, a slice written as often as pods change: only that the last change was
 /// seen counts.
 fn without_generation(kept: &mut Map<String, Value>) {
-    let generation = kept.get_mut("metadata").and_then(Value::as_object_mut).and_then(|m| m.remove("generation"));
+    let generation = kept
+        .get_mut("metadata")
+        .and_then(Value::as_object_mut)
+        .and_then(|m| m.remove("generation"));
     if let Some(Value::Object(status)) = kept.get_mut("status")
         && status.get("observedGeneration") == generation.as_ref()
     {
@@ -238,7 +353,9 @@ fn without_generation(kept: &mut Map<String, Value>) {
 
 /// There are no kubelets on one side: what only they write says nothing.
 fn without_kubelet(kept: &mut Map<String, Value>) {
-    let Some(Value::Object(status)) = kept.get_mut("status") else { return };
+    let Some(Value::Object(status)) = kept.get_mut("status") else {
+        return;
+    };
     status.remove("observedGeneration");
     for field in ["hostIPs", "podIPs", "startTime", "hostIP", "podIP"] {
         status.remove(field);
@@ -248,25 +365,41 @@ fn without_kubelet(kept: &mut Map<String, Value>) {
         for condition in list.iter_mut().filter_map(Value::as_object_mut) {
             condition.remove("observedGeneration");
             condition.remove("lastProbeTime");
-            if condition.get("reason").is_some_and(|r| r == "ContainersNotReady") {
+            if condition
+                .get("reason")
+                .is_some_and(|r| r == "ContainersNotReady")
+            {
                 condition.remove("message");
             }
         }
     }
     for field in ["containerStatuses", "initContainerStatuses"] {
-        let Some(Value::Array(list)) = status.get_mut(field) else { continue };
+        let Some(Value::Array(list)) = status.get_mut(field) else {
+            continue;
+        };
         for container in list.iter_mut().filter_map(Value::as_object_mut) {
-            let ended = container.get("state").is_some_and(|s| s.get("terminated").is_some());
+            let ended = container
+                .get("state")
+                .is_some_and(|s| s.get("terminated").is_some());
             if ended {
                 container.remove("started");
             }
-            for field in ["containerID", "imageID", "resources", "allocatedResources", "user", "volumeMounts"] {
+            for field in [
+                "containerID",
+                "imageID",
+                "resources",
+                "allocatedResources",
+                "user",
+                "volumeMounts",
+            ] {
                 container.remove(field);
             }
             for state in ["/state/terminated", "/lastState/terminated"] {
                 let mut at = Some(&mut *container);
                 for part in state[1..].split('/') {
-                    at = at.and_then(|m| m.get_mut(part)).and_then(Value::as_object_mut);
+                    at = at
+                        .and_then(|m| m.get_mut(part))
+                        .and_then(Value::as_object_mut);
                 }
                 if let Some(ended) = at {
                     ended.remove("containerID");
@@ -278,7 +411,13 @@ fn without_kubelet(kept: &mut Map<String, Value>) {
 
 /// An event: who says what of whom. How often does not matter, nor what kubelets say.
 fn event(event: &Value, names: &[(String, String)]) -> Option<String> {
-    let who = [word(event, "/source/component"), word(event, "/reportingComponent")].into_iter().find(|w| !w.is_empty()).unwrap_or("");
+    let who = [
+        word(event, "/source/component"),
+        word(event, "/reportingComponent"),
+    ]
+    .into_iter()
+    .find(|w| !w.is_empty())
+    .unwrap_or("");
     // The allocator's repair looks around once in three minutes, whatever happens.
     if matches!(who, "kubelet" | "kwok" | "ipallocator-repair-controller") {
         return None;
@@ -286,12 +425,21 @@ fn event(event: &Value, names: &[(String, String)]) -> Option<String> {
     let message = word(event, "/message");
     // Said or not, as a pod's deletion and the scheduler meet, or two controllers write one object at the same moment: the one that lost
     // writes again, and what it then came to is in the objects.
-    let lost_a_race =
-        message.contains("Operation cannot be fulfilled on ") && message.contains("the object has been modified; please apply");
+    let lost_a_race = message.contains("Operation cannot be fulfilled on ")
+        && message.contains("the object has been modified; please apply");
     if message.starts_with("skip schedule deleting pod") || lost_a_race {
         return None;
     }
-    let about = format!("{} {}", word(event, "/involvedObject/kind"), word(event, "/involvedObject/name"));
-    let text = format!("{about} {} {} {who}: {}", word(event, "/type"), word(event, "/reason"), message);
+    let about = format!(
+        "{} {}",
+        word(event, "/involvedObject/kind"),
+        word(event, "/involvedObject/name")
+    );
+    let text = format!(
+        "{about} {} {} {who}: {}",
+        word(event, "/type"),
+        word(event, "/reason"),
+        message
+    );
     Some(format!("event {}", plain(&text, names)))
 }

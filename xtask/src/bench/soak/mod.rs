@@ -49,18 +49,33 @@ struct Sample {
 pub fn run(root: &Path, args: &SoakArgs) -> anyhow::Result<()> {
     let program = super::program(root, args.program.as_deref())?;
     let control_plane = args.kubeconfig.is_none().then(|| ControlPlane::start(root));
-    let direct = args.kubeconfig.clone().or_else(|| control_plane.as_ref().map(|c| c.kubeconfig.clone())).context("one of the two")?;
+    let direct = args
+        .kubeconfig
+        .clone()
+        .or_else(|| control_plane.as_ref().map(|c| c.kubeconfig.clone()))
+        .context("one of the two")?;
     let folder = TempDir::new()?;
     let (proxy, kubeconfig) = proxied(&direct, folder.path())?;
     let repo = fleet::repository(args.apps);
-    let (tiphys, _) = Tiphys::ready(&Options { program, ephemeral: true, kubeconfig: Some(kubeconfig), ..Options::default() });
+    let (tiphys, _) = Tiphys::ready(&Options {
+        program,
+        ephemeral: true,
+        kubeconfig: Some(kubeconfig),
+        ..Options::default()
+    });
     let kube = Api::kubeconfig(&direct).map_err(anyhow::Error::msg)?;
     kube.namespace(fleet::NAMESPACE);
-    let retry = json!({"limit": -1, "backoff": {"duration": "2s", "factor": 2, "maxDuration": "20s"}});
+    let retry =
+        json!({"limit": -1, "backoff": {"duration": "2s", "factor": 2, "maxDuration": "20s"}});
     let url = repo.url();
-    fleet::each_of(args.apps, |number| fleet::create(&kube, number, &url, &retry))?;
+    fleet::each_of(args.apps, |number| {
+        fleet::create(&kube, number, &url, &retry)
+    })?;
     fleet::all_well(&kube, args.apps, RECOVERY)?;
-    println!("{} Applications are well; {} minutes of fire, seed {}", args.apps, args.minutes, args.seed);
+    println!(
+        "{} Applications are well; {} minutes of fire, seed {}",
+        args.apps, args.minutes, args.seed
+    );
     let (over, deeds) = (AtomicBool::new(false), AtomicUsize::new(0));
     let samples = thread::scope(|scope| {
         scope.spawn(|| harm(&proxy, args.seed, &over));
@@ -69,10 +84,17 @@ pub fn run(root: &Path, args: &SoakArgs) -> anyhow::Result<()> {
         over.store(true, Ordering::Relaxed);
         samples
     })?;
-    println!("{} times harm on the wire, {} deeds from outside", proxy.harm(), deeds.into_inner());
+    println!(
+        "{} times harm on the wire, {} deeds from outside",
+        proxy.harm(),
+        deeds.into_inner()
+    );
     let began = Instant::now();
     fleet::all_well(&kube, args.apps, RECOVERY)?;
-    println!("all well {:.0} s after the fire", began.elapsed().as_secs_f64());
+    println!(
+        "all well {:.0} s after the fire",
+        began.elapsed().as_secs_f64()
+    );
     tiphys.interrupt();
     judge(&samples)
 }
@@ -80,18 +102,28 @@ pub fn run(root: &Path, args: &SoakArgs) -> anyhow::Result<()> {
 /// A proxy before the cluster, and the kubeconfig that goes through it.
 fn proxied(direct: &Path, folder: &Path) -> anyhow::Result<(Proxy, std::path::PathBuf)> {
     let text = fs::read_to_string(direct)?;
-    let (_, rest) = text.split_once("https://127.0.0.1:").context("a control plane on loopback is needed")?;
+    let (_, rest) = text
+        .split_once("https://127.0.0.1:")
+        .context("a control plane on loopback is needed")?;
     let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
     let proxy = Proxy::start(format!("127.0.0.1:{port}"))?;
     let path = folder.join("kubeconfig");
-    fs::write(&path, text.replace(&format!("127.0.0.1:{port}"), &format!("127.0.0.1:{}", proxy.port())))?;
+    fs::write(
+        &path,
+        text.replace(
+            &format!("127.0.0.1:{port}"),
+            &format!("127.0.0.1:{}", proxy.port()),
+        ),
+    )?;
     Ok((proxy, path))
 }
 
 fn harm(proxy: &Proxy, seed: u64, over: &AtomicBool) {
     let mut rng = Rng::new(seed);
     while !over.load(Ordering::Relaxed) {
-        thread::sleep(Duration::from_millis(HARM_MS.0 + rng.below(HARM_MS.1 - HARM_MS.0)));
+        thread::sleep(Duration::from_millis(
+            HARM_MS.0 + rng.below(HARM_MS.1 - HARM_MS.0),
+        ));
         proxy.harm_once(&mut rng);
     }
 }
@@ -106,12 +138,19 @@ fn outside(kube: &Api, repo: &Repo, args: &SoakArgs, over: &AtomicBool, deeds: &
         let number = usize::try_from(rng.below(args.apps as u64)).unwrap_or(0);
         // What is not there at the moment cannot be changed, which is as well.
         match rng.below(4) {
-            0 => drop(kube.merge(&format!("{maps}/cm-{number:04}"), &json!({"data": {"settings": "drift"}}))),
+            0 => drop(kube.merge(
+                &format!("{maps}/cm-{number:04}"),
+                &json!({"data": {"settings": "drift"}}),
+            )),
             1 => drop(kube.send("DELETE", &format!("{maps}/cm-{number:04}"), "", None)),
             2 => {
-                let text = fleet::config_map(number).replace("settings.0 = ", &format!("settings.0 = {}", rng.below(1_000_000)));
+                let text = fleet::config_map(number).replace(
+                    "settings.0 = ",
+                    &format!("settings.0 = {}", rng.below(1_000_000)),
+                );
                 repo.commit(&[(&format!("fleet/app-{number:04}/cm.yaml"), &text)], &[]);
-                let refresh = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
+                let refresh =
+                    json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
                 drop(kube.merge(&format!("{}/fleet-{number:04}", apps_path()), &refresh));
             }
             _ if rng.below(OUTAGES / 4) == 0 => {
@@ -153,10 +192,17 @@ fn sample(kube: &Api, id: u32, began: Instant) -> anyhow::Result<Sample> {
     let apps = fleet::items(kube, &apps_path())?;
     let now = jiff::Timestamp::now();
     let age = |app: &&Value| {
-        let started = app.pointer("/status/operationState/startedAt").and_then(Value::as_str)?.parse::<jiff::Timestamp>().ok()?;
+        let started = app
+            .pointer("/status/operationState/startedAt")
+            .and_then(Value::as_str)?
+            .parse::<jiff::Timestamp>()
+            .ok()?;
         Some(now.duration_since(started).as_secs())
     };
-    let running: Vec<&Value> = apps.iter().filter(|a| a.get("operation").is_some()).collect();
+    let running: Vec<&Value> = apps
+        .iter()
+        .filter(|a| a.get("operation").is_some())
+        .collect();
     Ok(Sample {
         seconds: began.elapsed().as_secs(),
         mebibytes: process::resident_mebibytes(id)?,
@@ -178,7 +224,10 @@ fn judge(samples: &[Sample]) -> anyhow::Result<()> {
         return Ok(());
     }
     let (second, last) = (&samples[third..2 * third], &samples[2 * third..]);
-    let mean = |samples: &[Sample]| samples.iter().map(|s| s.mebibytes).sum::<f64>() / f64::from(u32::try_from(samples.len()).unwrap_or(1));
+    let mean = |samples: &[Sample]| {
+        samples.iter().map(|s| s.mebibytes).sum::<f64>()
+            / f64::from(u32::try_from(samples.len()).unwrap_or(1))
+    };
     let most = |samples: &[Sample]| samples.iter().map(|s| s.descriptors).max().unwrap_or(0);
     let (memory, descriptors) = ((mean(second), mean(last)), (most(second), most(last)));
     println!(
@@ -186,6 +235,9 @@ fn judge(samples: &[Sample]) -> anyhow::Result<()> {
         memory.0, memory.1, descriptors.0, descriptors.1
     );
     ensure!(memory.1 <= memory.0 * MEMORY, "memory grows");
-    ensure!(descriptors.1 <= descriptors.0 + DESCRIPTORS, "descriptors leak");
+    ensure!(
+        descriptors.1 <= descriptors.0 + DESCRIPTORS,
+        "descriptors leak"
+    );
     Ok(())
 }

@@ -39,7 +39,12 @@ impl Proxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let (port, shared) = (listener.local_addr()?.port(), Arc::new(Shared::default()));
         let taking = shared.clone();
-        thread::spawn(move || listener.incoming().flatten().for_each(|client| taking.take(client, &upstream)));
+        thread::spawn(move || {
+            listener
+                .incoming()
+                .flatten()
+                .for_each(|client| taking.take(client, &upstream))
+        });
         Ok(Self { port, shared })
     }
 
@@ -65,7 +70,10 @@ impl Proxy {
                 "cut"
             }
             2 => {
-                self.shared.cut_in.store(1 + usize::try_from(rng.below(200_000)).unwrap_or(0), Ordering::Relaxed);
+                self.shared.cut_in.store(
+                    1 + usize::try_from(rng.below(200_000)).unwrap_or(0),
+                    Ordering::Relaxed,
+                );
                 "cut in mid-answer"
             }
             _ => {
@@ -79,7 +87,11 @@ impl Proxy {
     }
 
     fn stall(&self, time: Duration) {
-        *self.shared.stalled_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + time);
+        *self
+            .shared
+            .stalled_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + time);
     }
 }
 
@@ -88,10 +100,22 @@ impl Shared {
         if self.refusing.load(Ordering::Relaxed) {
             return;
         }
-        let Ok(server) = TcpStream::connect(upstream) else { return };
-        let copies = (client.try_clone(), server.try_clone(), client.try_clone(), server.try_clone());
-        let (Ok(from), Ok(to), Ok(one), Ok(other)) = copies else { return };
-        self.connections.lock().unwrap_or_else(PoisonError::into_inner).extend([one, other]);
+        let Ok(server) = TcpStream::connect(upstream) else {
+            return;
+        };
+        let copies = (
+            client.try_clone(),
+            server.try_clone(),
+            client.try_clone(),
+            server.try_clone(),
+        );
+        let (Ok(from), Ok(to), Ok(one), Ok(other)) = copies else {
+            return;
+        };
+        self.connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend([one, other]);
         for (from, to, answers) in [(from, to, false), (server, client, true)] {
             let shared = self.clone();
             thread::spawn(move || shared.carry(from, to, answers));
@@ -102,12 +126,18 @@ impl Shared {
     fn carry(&self, mut from: TcpStream, mut to: TcpStream, answers: bool) {
         let mut chunk = [0; CHUNK];
         while let Ok(read @ 1..) = from.read(&mut chunk) {
-            while self.stalled_until.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|until| until > Instant::now()) {
+            while self
+                .stalled_until
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .is_some_and(|until| until > Instant::now())
+            {
                 thread::sleep(TICK);
             }
             let left = self.cut_in.load(Ordering::Relaxed);
             if answers && left > 0 {
-                self.cut_in.store(left.saturating_sub(read), Ordering::Relaxed);
+                self.cut_in
+                    .store(left.saturating_sub(read), Ordering::Relaxed);
                 if left <= read {
                     let _ = to.write_all(&chunk[..left.min(read) / 2]);
                     self.cut();
@@ -119,11 +149,19 @@ impl Shared {
             }
         }
         let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
-        self.connections.lock().unwrap_or_else(PoisonError::into_inner).retain(|c| c.peer_addr().is_ok());
+        self.connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|c| c.peer_addr().is_ok());
     }
 
     fn cut(&self) {
-        for connection in self.connections.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        for connection in self
+            .connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .drain(..)
+        {
             let _ = connection.shutdown(Shutdown::Both);
         }
     }

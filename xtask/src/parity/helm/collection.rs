@@ -45,26 +45,56 @@ pub struct Collection {
 }
 
 impl Collection {
-    pub fn find(dir: &Path, more: &[PathBuf], scratch: &Path, without_missing: bool) -> anyhow::Result<Self> {
+    pub fn find(
+        dir: &Path,
+        more: &[PathBuf],
+        scratch: &Path,
+        without_missing: bool,
+    ) -> anyhow::Result<Self> {
         let mut charts = BTreeMap::new();
         for folder in chart_folders(dir, 0)? {
-            let inside = folder.strip_prefix(dir).unwrap_or(&folder).to_string_lossy().into_owned();
-            let name = inside.rsplit('/').next().filter(|n| !n.is_empty()).unwrap_or("chart").to_owned();
-            let name = if charts.contains_key(&name) { inside } else { name };
+            let inside = folder
+                .strip_prefix(dir)
+                .unwrap_or(&folder)
+                .to_string_lossy()
+                .into_owned();
+            let name = inside
+                .rsplit('/')
+                .next()
+                .filter(|n| !n.is_empty())
+                .unwrap_or("chart")
+                .to_owned();
+            let name = if charts.contains_key(&name) {
+                inside
+            } else {
+                name
+            };
             charts.insert(name, folder);
         }
         let mut known: BTreeMap<String, Vec<(String, PathBuf)>> = BTreeMap::new();
-        let others = more.iter().map(|dir| chart_folders(dir, 0)).collect::<anyhow::Result<Vec<_>>>()?;
+        let others = more
+            .iter()
+            .map(|dir| chart_folders(dir, 0))
+            .collect::<anyhow::Result<Vec<_>>>()?;
         for folder in charts.values().cloned().chain(others.into_iter().flatten()) {
             if let Some(chart) = load(&folder) {
-                known.entry(chart.name().to_owned()).or_default().push((chart.metadata.version.clone(), folder));
+                known
+                    .entry(chart.name().to_owned())
+                    .or_default()
+                    .push((chart.metadata.version.clone(), folder));
             }
         }
         let scratch = scratch.join("charts");
         if scratch.exists() {
             fs::remove_dir_all(&scratch)?;
         }
-        Ok(Self { charts, known, prepared: BTreeMap::new(), scratch, without_missing })
+        Ok(Self {
+            charts,
+            known,
+            prepared: BTreeMap::new(),
+            scratch,
+            without_missing,
+        })
     }
 
     pub fn names(&self) -> impl Iterator<Item = String> {
@@ -72,26 +102,38 @@ impl Collection {
     }
 
     pub fn prepare(&mut self, name: &str, helm: &Helm) -> anyhow::Result<Prepared> {
-        let folder = self.charts.get(name).context("it was found before")?.clone();
+        let folder = self
+            .charts
+            .get(name)
+            .context("it was found before")?
+            .clone();
         self.place(&folder, helm)
     }
 
     fn place(&mut self, folder: &Path, helm: &Helm) -> anyhow::Result<Prepared> {
         if let Some(known) = self.prepared.get(folder) {
-            return Ok(known.clone().unwrap_or_else(|| Prepared::Missing(vec![format!("itself ({})", folder.display())])));
+            return Ok(known.clone().unwrap_or_else(|| {
+                Prepared::Missing(vec![format!("itself ({})", folder.display())])
+            }));
         }
         self.prepared.insert(folder.to_owned(), None);
         let prepared = self.place_anew(folder, helm)?;
-        self.prepared.insert(folder.to_owned(), Some(prepared.clone()));
+        self.prepared
+            .insert(folder.to_owned(), Some(prepared.clone()));
         Ok(prepared)
     }
 
     fn place_anew(&mut self, folder: &Path, helm: &Helm) -> anyhow::Result<Prepared> {
         let name = folder.file_name().unwrap_or_default();
-        let copy = self.scratch.join(self.prepared.len().to_string()).join(name);
+        let copy = self
+            .scratch
+            .join(self.prepared.len().to_string())
+            .join(name);
         copy_folder(folder, &copy)?;
         // A chart that we cannot load is compared as it lies.
-        let Some(chart) = load(folder) else { return Ok(Prepared::Ready(copy)) };
+        let Some(chart) = load(folder) else {
+            return Ok(Prepared::Ready(copy));
+        };
         let mut missing = Vec::new();
         let mut lacking = Vec::new();
         for dependency in missing_dependencies(&chart) {
@@ -99,11 +141,20 @@ impl Collection {
             let packed = match source.map(|source| self.place(&source, helm)).transpose()? {
                 Some(Prepared::Ready(chart)) => helm.package(&chart)?,
                 Some(Prepared::Missing(deeper)) => {
-                    missing.extend(deeper.iter().map(|what| format!("{} → {what}", dependency.name)));
+                    missing.extend(
+                        deeper
+                            .iter()
+                            .map(|what| format!("{} → {what}", dependency.name)),
+                    );
                     None
                 }
                 None => {
-                    missing.push(format!("{} {} of {}", dependency.name, dependency.version, or_nowhere(&dependency.repository)));
+                    missing.push(format!(
+                        "{} {} of {}",
+                        dependency.name,
+                        dependency.version,
+                        or_nowhere(&dependency.repository)
+                    ));
                     None
                 }
             };
@@ -131,29 +182,51 @@ impl Collection {
             return Some(folder.join(path)).filter(|path| path.join("Chart.yaml").is_file());
         }
         let constraints = Constraints::parse(&wanted.version).ok()?;
-        let parsed = self.known.get(&wanted.name)?.iter().filter_map(|(version, path)| Some((Version::parse(version).ok()?, path)));
-        let mut fitting: Vec<_> = parsed.filter(|(version, _)| constraints.check(version)).collect();
+        let parsed = self
+            .known
+            .get(&wanted.name)?
+            .iter()
+            .filter_map(|(version, path)| Some((Version::parse(version).ok()?, path)));
+        let mut fitting: Vec<_> = parsed
+            .filter(|(version, _)| constraints.check(version))
+            .collect();
         fitting.sort_by(|a, b| a.0.precedence(&b.0));
         fitting.last().map(|(_, path)| (*path).clone())
     }
 }
 
 fn or_nowhere(repository: &str) -> &str {
-    if repository.is_empty() { "no repository" } else { repository }
+    if repository.is_empty() {
+        "no repository"
+    } else {
+        repository
+    }
 }
 
 /// The renders of a chart: with its defaults, and with every file of its `ci/` folder.
 pub fn cases(name: &str, chart: &Path) -> anyhow::Result<Vec<Case>> {
-    let mut cases = vec![Case { name: name.to_owned(), chart: chart.to_owned(), values: None }];
+    let mut cases = vec![Case {
+        name: name.to_owned(),
+        chart: chart.to_owned(),
+        values: None,
+    }];
     let mut files = Vec::new();
     for entry in fs::read_dir(chart.join("ci")).into_iter().flatten() {
         let path = entry?.path();
-        if path.is_file() && path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml") {
+        if path.is_file()
+            && path
+                .extension()
+                .is_some_and(|extension| extension == "yaml" || extension == "yml")
+        {
             files.push(Path::new("ci").join(path.file_name().unwrap_or_default()));
         }
     }
     files.sort();
-    let case = |file: PathBuf| Case { name: format!("{name} {}", file.display()), chart: chart.to_owned(), values: Some(file) };
+    let case = |file: PathBuf| Case {
+        name: format!("{name} {}", file.display()),
+        chart: chart.to_owned(),
+        values: Some(file),
+    };
     cases.extend(files.into_iter().map(case));
     Ok(cases)
 }
@@ -165,8 +238,13 @@ fn chart_folders(dir: &Path, depth: usize) -> anyhow::Result<Vec<PathBuf>> {
     }
     let mut folders: Vec<PathBuf> = Vec::new();
     if depth < DEPTH {
-        let entries = fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
-        for entry in entries.collect::<Result<Vec<_>, _>>()?.iter().filter(|entry| entry.path().is_dir()) {
+        let entries =
+            fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
+        for entry in entries
+            .collect::<Result<Vec<_>, _>>()?
+            .iter()
+            .filter(|entry| entry.path().is_dir())
+        {
             folders.extend(chart_folders(&entry.path(), depth + 1)?);
         }
     }
@@ -176,7 +254,9 @@ fn chart_folders(dir: &Path, depth: usize) -> anyhow::Result<Vec<PathBuf>> {
 
 pub fn load(folder: &Path) -> Option<Chart> {
     let files = read_folder(folder).ok()?;
-    Chart::from_folder(&files, "", &Limits::default()).ok().map(|loaded| loaded.chart)
+    Chart::from_folder(&files, "", &Limits::default())
+        .ok()
+        .map(|loaded| loaded.chart)
 }
 
 /// All files of a folder, by their paths inside it.
@@ -199,10 +279,19 @@ fn copy_folder(from: &Path, to: &Path) -> anyhow::Result<()> {
     })
 }
 
-fn each_file(folder: &Path, prefix: &str, visit: &mut dyn FnMut(&str, &Path) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+fn each_file(
+    folder: &Path,
+    prefix: &str,
+    visit: &mut dyn FnMut(&str, &Path) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    for entry in
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?
+    {
         let path = entry?.path();
-        let name = format!("{prefix}{}", path.file_name().unwrap_or_default().to_string_lossy());
+        let name = format!(
+            "{prefix}{}",
+            path.file_name().unwrap_or_default().to_string_lossy()
+        );
         if path.is_dir() {
             each_file(&path, &format!("{name}/"), visit)?;
         } else {
@@ -217,13 +306,18 @@ fn drop_dependencies(chart: &Path, names: &[String]) -> anyhow::Result<()> {
     for file in ["Chart.yaml", "requirements.yaml"] {
         let path = chart.join(file);
         let Ok(text) = fs::read(&path) else { continue };
-        let mut about = yaml::parse_document(&text, &yaml::Limits::default(), Duplicates::LastWins)?;
+        let mut about =
+            yaml::parse_document(&text, &yaml::Limits::default(), Duplicates::LastWins)?;
         if let Some(Value::Array(list)) = about.get_mut("dependencies") {
             list.retain(|entry| !names.iter().any(|name| entry["name"] == **name));
         }
         fs::write(&path, yaml::to_string(&about))?;
     }
-    for lock in ["Chart.lock", "requirements.lock"].map(|name| chart.join(name)).iter().filter(|lock| lock.exists()) {
+    for lock in ["Chart.lock", "requirements.lock"]
+        .map(|name| chart.join(name))
+        .iter()
+        .filter(|lock| lock.exists())
+    {
         fs::remove_file(lock)?;
     }
     Ok(())

@@ -23,8 +23,15 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    pub const ALL: [Self; 7] =
-        [Self::Identical, Self::SameFailure, Self::Equal, Self::Different, Self::OtherFailure, Self::OursFails, Self::OnlyRealFails];
+    pub const ALL: [Self; 7] = [
+        Self::Identical,
+        Self::SameFailure,
+        Self::Equal,
+        Self::Different,
+        Self::OtherFailure,
+        Self::OursFails,
+        Self::OnlyRealFails,
+    ];
 
     pub fn words(self) -> &'static str {
         match self {
@@ -48,13 +55,21 @@ pub fn judge(runs: &[Answer], ours: &Answer) -> Verdict {
             let texts: Vec<&str> = runs.iter().map(Answer::error).collect();
             let printed: Vec<&str> = runs.iter().map(|run| run.stdout.as_str()).collect();
             let alike = same(&texts, ours.error()) && same(&printed, &ours.stdout);
-            if alike { Verdict::SameFailure } else { Verdict::OtherFailure }
+            if alike {
+                Verdict::SameFailure
+            } else {
+                Verdict::OtherFailure
+            }
         }
         (true, true) => {
             let texts: Vec<&str> = runs.iter().map(|run| run.stdout.as_str()).collect();
             match () {
                 () if same(&texts, &ours.stdout) => Verdict::Identical,
-                () if documents(&real.stdout).is_some_and(|real| Some(real) == documents(&ours.stdout)) => Verdict::Equal,
+                () if documents(&real.stdout)
+                    .is_some_and(|real| Some(real) == documents(&ours.stdout)) =>
+                {
+                    Verdict::Equal
+                }
                 () => Verdict::Different,
             }
         }
@@ -69,23 +84,47 @@ fn same(real: &[&str], ours: &str) -> bool {
     let lines = |text: &'_ str| text.split('\n').map(str::to_owned).collect::<Vec<_>>();
     let (first, mine) = (lines(real[0]), lines(ours));
     let others: Vec<Vec<String>> = real[1..].iter().map(|text| lines(text)).collect();
-    if others.iter().chain([&mine]).all(|other| other.len() == first.len()) {
-        return (0..first.len()).all(|i| mine[i] == first[i] || others.iter().any(|other| other[i] != first[i]));
+    if others
+        .iter()
+        .chain([&mine])
+        .all(|other| other.len() == first.len())
+    {
+        return (0..first.len())
+            .all(|i| mine[i] == first[i] || others.iter().any(|other| other[i] != first[i]));
     }
     // Places between lines: 2i is before line i, 2i + 1 is line i itself.
     let places = |ops: &[DiffOp]| -> BTreeSet<usize> {
-        let changed = ops.iter().filter(|op| op.tag() != DiffTag::Equal).map(DiffOp::old_range);
-        changed.flat_map(|old| 2 * old.start..=2 * old.end).collect()
+        let changed = ops
+            .iter()
+            .filter(|op| op.tag() != DiffTag::Equal)
+            .map(DiffOp::old_range);
+        changed
+            .flat_map(|old| 2 * old.start..=2 * old.end)
+            .collect()
     };
-    let vary: BTreeSet<usize> = others.iter().flat_map(|other| places(&capture_diff_slices(Algorithm::Myers, &first, other))).collect();
-    !vary.is_empty() && places(&capture_diff_slices(Algorithm::Myers, &first, &mine)).is_subset(&vary)
+    let vary: BTreeSet<usize> = others
+        .iter()
+        .flat_map(|other| places(&capture_diff_slices(Algorithm::Myers, &first, other)))
+        .collect();
+    !vary.is_empty()
+        && places(&capture_diff_slices(Algorithm::Myers, &first, &mine)).is_subset(&vary)
 }
 
 /// The documents, numbers by value; None when they cannot be read.
 fn documents(text: &str) -> Option<Vec<Value>> {
-    let limits = yaml::Limits { bytes: 256 << 20, nodes: 50_000_000, ..yaml::Limits::default() };
+    let limits = yaml::Limits {
+        bytes: 256 << 20,
+        nodes: 50_000_000,
+        ..yaml::Limits::default()
+    };
     let found = yaml::parse_documents(text.as_bytes(), &limits).ok()?;
-    Some(found.into_iter().map(|document| document.value).filter(|value| !value.is_null()).collect())
+    Some(
+        found
+            .into_iter()
+            .map(|document| document.value)
+            .filter(|value| !value.is_null())
+            .collect(),
+    )
 }
 
 #[cfg(test)]
@@ -93,37 +132,81 @@ mod tests {
     use super::*;
 
     fn answer(stdout: &str) -> Answer {
-        Answer { success: true, stdout: stdout.into(), stderr: String::new() }
+        Answer {
+            success: true,
+            stdout: stdout.into(),
+            stderr: String::new(),
+        }
     }
 
     fn failure(stderr: &str) -> Answer {
-        Answer { success: false, stdout: String::new(), stderr: stderr.into() }
+        Answer {
+            success: false,
+            stdout: String::new(),
+            stderr: stderr.into(),
+        }
     }
 
     #[test]
     fn only_what_varies_is_left_out() {
-        let runs = [answer("a: 1\npassword: x\nb: 2\n"), answer("a: 1\npassword: y\nb: 2\n")];
-        assert_eq!(judge(&runs, &answer("a: 1\npassword: z\nb: 2\n")), Verdict::Identical);
-        assert_eq!(judge(&runs, &answer("a: 1\npassword: z\nb: 3\n")), Verdict::Different);
-        let runs = [answer("a: 1\nkey:\n- x\n- y\nb: 2\n"), answer("a: 1\nkey:\n- z\nb: 2\n")];
-        assert_eq!(judge(&runs, &answer("a: 1\nkey:\n- p\n- q\n- r\nb: 2\n")), Verdict::Identical);
-        assert_eq!(judge(&runs, &answer("a: 1\nextra: 1\nkey:\n- x\n- y\nb: 2\n")), Verdict::Different);
+        let runs = [
+            answer("a: 1\npassword: x\nb: 2\n"),
+            answer("a: 1\npassword: y\nb: 2\n"),
+        ];
+        assert_eq!(
+            judge(&runs, &answer("a: 1\npassword: z\nb: 2\n")),
+            Verdict::Identical
+        );
+        assert_eq!(
+            judge(&runs, &answer("a: 1\npassword: z\nb: 3\n")),
+            Verdict::Different
+        );
+        let runs = [
+            answer("a: 1\nkey:\n- x\n- y\nb: 2\n"),
+            answer("a: 1\nkey:\n- z\nb: 2\n"),
+        ];
+        assert_eq!(
+            judge(&runs, &answer("a: 1\nkey:\n- p\n- q\n- r\nb: 2\n")),
+            Verdict::Identical
+        );
+        assert_eq!(
+            judge(&runs, &answer("a: 1\nextra: 1\nkey:\n- x\n- y\nb: 2\n")),
+            Verdict::Different
+        );
     }
 
     #[test]
     fn the_same_documents_may_be_written_otherwise() {
         let runs = [answer("a: 1\nb: {c: x}\n"), answer("a: 1\nb: {c: x}\n")];
-        assert_eq!(judge(&runs, &answer("b:\n  c: \"x\"\na: 1\n")), Verdict::Equal);
-        assert_eq!(judge(&runs, &answer("a: 1\nb: {c: y}\n")), Verdict::Different);
+        assert_eq!(
+            judge(&runs, &answer("b:\n  c: \"x\"\na: 1\n")),
+            Verdict::Equal
+        );
+        assert_eq!(
+            judge(&runs, &answer("a: 1\nb: {c: y}\n")),
+            Verdict::Different
+        );
     }
 
     #[test]
     fn failures_are_compared_without_warnings() {
-        let runs = [failure("level=WARN msg=x\nError: no\n\nUse --debug\n"), failure("Error: no\n\nUse --debug\n")];
+        let runs = [
+            failure("level=WARN msg=x\nError: no\n\nUse --debug\n"),
+            failure("Error: no\n\nUse --debug\n"),
+        ];
         assert_eq!(runs[0].warnings(), ["level=WARN msg=x"]);
-        assert_eq!(judge(&runs, &failure("Error: no\n\nUse --debug\n")), Verdict::SameFailure);
-        assert_eq!(judge(&runs, &failure("Error: yes\n")), Verdict::OtherFailure);
+        assert_eq!(
+            judge(&runs, &failure("Error: no\n\nUse --debug\n")),
+            Verdict::SameFailure
+        );
+        assert_eq!(
+            judge(&runs, &failure("Error: yes\n")),
+            Verdict::OtherFailure
+        );
         assert_eq!(judge(&runs, &answer("")), Verdict::OnlyRealFails);
-        assert_eq!(judge(&[answer("")], &failure("Error: no")), Verdict::OursFails);
+        assert_eq!(
+            judge(&[answer("")], &failure("Error: no")),
+            Verdict::OursFails
+        );
     }
 }

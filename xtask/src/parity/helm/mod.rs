@@ -102,8 +102,13 @@ pub struct Answer {
 impl Answer {
     /// What stands before the error, and the error.
     fn parts(&self) -> (&str, &str) {
-        let at = if self.stderr.starts_with("Error: ") { Some(0) } else { self.stderr.find("\nError: ").map(|at| at + 1) };
-        self.stderr.split_at(at.unwrap_or(if self.success { self.stderr.len() } else { 0 }))
+        let at = if self.stderr.starts_with("Error: ") {
+            Some(0)
+        } else {
+            self.stderr.find("\nError: ").map(|at| at + 1)
+        };
+        self.stderr
+            .split_at(at.unwrap_or(if self.success { self.stderr.len() } else { 0 }))
     }
 
     fn error(&self) -> &str {
@@ -112,19 +117,34 @@ impl Answer {
 
     /// Sorted: Helm goes through maps.
     fn warnings(&self) -> Vec<&str> {
-        let mut lines: Vec<&str> = self.parts().0.lines().filter(|line| !line.trim().is_empty()).collect();
+        let mut lines: Vec<&str> = self
+            .parts()
+            .0
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .collect();
         lines.sort_unstable();
         lines
     }
 }
 
 pub fn run(root: &Path, args: &Args) -> anyhow::Result<()> {
-    let scratch = args.scratch.clone().unwrap_or_else(|| root.join("target/parity-helm"));
+    let scratch = args
+        .scratch
+        .clone()
+        .unwrap_or_else(|| root.join("target/parity-helm"));
     let helm = real::Helm::new(args.helm.clone(), &scratch)?;
     let mut collection = Collection::find(&args.dir, &args.with, &scratch, args.without_missing)?;
-    let names: Vec<String> = collection.names().filter(|name| args.chart.as_ref().is_none_or(|wanted| wanted == name)).collect();
+    let names: Vec<String> = collection
+        .names()
+        .filter(|name| args.chart.as_ref().is_none_or(|wanted| wanted == name))
+        .collect();
     if names.is_empty() {
-        bail!("no chart {} below {}", args.chart.as_deref().unwrap_or("(Chart.yaml)"), args.dir.display());
+        bail!(
+            "no chart {} below {}",
+            args.chart.as_deref().unwrap_or("(Chart.yaml)"),
+            args.dir.display()
+        );
     }
     let mut report = Report::new(args.out.clone(), args.chart.is_some())?;
     let mut cases = Vec::new();
@@ -134,7 +154,13 @@ pub fn run(root: &Path, args: &Args) -> anyhow::Result<()> {
                 if !args.only_variants {
                     cases.extend(collection::cases(&name, &chart)?);
                 }
-                cases.extend(variants::variants(&name, &chart, &scratch.join("values"), args.variants, args.seed)?);
+                cases.extend(variants::variants(
+                    &name,
+                    &chart,
+                    &scratch.join("values"),
+                    args.variants,
+                    args.seed,
+                )?);
             }
             Prepared::Missing(what) => report.not_comparable(&name, &what),
         }

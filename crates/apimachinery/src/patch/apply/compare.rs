@@ -17,8 +17,15 @@ pub struct Comparison {
 }
 
 /// `metadata.managedFields` is left out: it is about the fields, not one of them.
-pub(super) fn compare(old: &Map<String, Value>, new: &Map<String, Value>, ty: Ty<'_>) -> Result<Comparison, String> {
-    let mut walk = Walk { path: Vec::new(), found: Comparison::default() };
+pub(super) fn compare(
+    old: &Map<String, Value>,
+    new: &Map<String, Value>,
+    ty: Ty<'_>,
+) -> Result<Comparison, String> {
+    let mut walk = Walk {
+        path: Vec::new(),
+        found: Comparison::default(),
+    };
     walk.maps(Some(old), Some(new), ty)?;
     Ok(walk.found)
 }
@@ -29,7 +36,12 @@ struct Walk {
 }
 
 impl Walk {
-    fn values(&mut self, old: Option<&Value>, new: Option<&Value>, ty: Ty<'_>) -> Result<(), String> {
+    fn values(
+        &mut self,
+        old: Option<&Value>,
+        new: Option<&Value>,
+        ty: Ty<'_>,
+    ) -> Result<(), String> {
         match (old, new) {
             (None, None) => {}
             (Some(old), Some(new)) => self.both(old, new, ty)?,
@@ -63,18 +75,37 @@ impl Walk {
         Ok(())
     }
 
-    fn below(&mut self, old: Option<&Value>, new: Option<&Value>, form: Form, ty: Ty<'_>) -> Result<(), String> {
+    fn below(
+        &mut self,
+        old: Option<&Value>,
+        new: Option<&Value>,
+        form: Form,
+        ty: Ty<'_>,
+    ) -> Result<(), String> {
         match form {
             Form::Leaf => Ok(()),
-            Form::Map => self.maps(old.and_then(Value::as_object), new.and_then(Value::as_object), ty),
+            Form::Map => self.maps(
+                old.and_then(Value::as_object),
+                new.and_then(Value::as_object),
+                ty,
+            ),
             Form::List => {
                 let (old, new) = (old.and_then(Value::as_array), new.and_then(Value::as_array));
-                self.lists(old.map_or(&[], Vec::as_slice), new.map_or(&[], Vec::as_slice), ty)
+                self.lists(
+                    old.map_or(&[], Vec::as_slice),
+                    new.map_or(&[], Vec::as_slice),
+                    ty,
+                )
             }
         }
     }
 
-    fn maps(&mut self, old: Option<&Map<String, Value>>, new: Option<&Map<String, Value>>, ty: Ty<'_>) -> Result<(), String> {
+    fn maps(
+        &mut self,
+        old: Option<&Map<String, Value>>,
+        new: Option<&Map<String, Value>>,
+        ty: Ty<'_>,
+    ) -> Result<(), String> {
         let at_metadata = matches!(&self.path[..], [PathElement::Field(f)] if f == "metadata");
         for (key, value) in old.into_iter().flatten() {
             if !(at_metadata && key == "managedFields") {
@@ -83,7 +114,8 @@ impl Walk {
             }
         }
         for (key, value) in new.into_iter().flatten() {
-            if !(at_metadata && key == "managedFields") && old.is_none_or(|m| !m.contains_key(key)) {
+            if !(at_metadata && key == "managedFields") && old.is_none_or(|m| !m.contains_key(key))
+            {
                 let other = old.and_then(|_| ty.present_anyway(key));
                 self.field(key, other, Some(value), ty)?;
             }
@@ -91,7 +123,13 @@ impl Walk {
         Ok(())
     }
 
-    fn field(&mut self, key: &str, old: Option<&Value>, new: Option<&Value>, ty: Ty<'_>) -> Result<(), String> {
+    fn field(
+        &mut self,
+        key: &str,
+        old: Option<&Value>,
+        new: Option<&Value>,
+        ty: Ty<'_>,
+    ) -> Result<(), String> {
         if old == new {
             return Ok(());
         }
@@ -104,10 +142,18 @@ impl Walk {
     fn lists(&mut self, old: &[Value], new: &[Value], ty: Ty<'_>) -> Result<(), String> {
         let mut steps: BTreeMap<PathElement, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
         for item in old {
-            steps.entry(self.element(item, ty)?).or_default().0.push(item);
+            steps
+                .entry(self.element(item, ty)?)
+                .or_default()
+                .0
+                .push(item);
         }
         for item in new {
-            steps.entry(self.element(item, ty)?).or_default().1.push(item);
+            steps
+                .entry(self.element(item, ty)?)
+                .or_default()
+                .1
+                .push(item);
         }
         for (step, (old, new)) in steps {
             self.path.push(step);
@@ -119,7 +165,8 @@ impl Walk {
     }
 
     fn element(&self, item: &Value, ty: Ty<'_>) -> Result<PathElement, String> {
-        ty.element(item).map_err(|e| format!("{}: {e}", super::fieldset::path_text(&self.path)))
+        ty.element(item)
+            .map_err(|e| format!("{}: {e}", super::fieldset::path_text(&self.path)))
     }
 
     /// An element that a list has more than once is one leaf.
@@ -127,7 +174,12 @@ impl Walk {
         match (old, new) {
             ([] | [_], [] | [_]) => self.values(old.first().copied(), new.first().copied(), ty),
             ([_, _, ..], [_, _, ..]) => {
-                if old.len() != new.len() || old.iter().zip(new).any(|(old, new)| !equal_values(old, new)) {
+                if old.len() != new.len()
+                    || old
+                        .iter()
+                        .zip(new)
+                        .any(|(old, new)| !equal_values(old, new))
+                {
                     self.found.modified.insert(&self.path);
                 }
                 Ok(())
@@ -165,7 +217,8 @@ pub(super) fn fields_of(value: &Map<String, Value>, ty: Ty<'_>) -> FieldSet {
 
 fn add_field(set: &mut FieldSet, key: &str, value: &Value, ty: Ty<'_>) {
     let (mut member, below) = fields_below(value, ty.field(key));
-    member |= value.is_null() || value.as_object().is_some_and(Map::is_empty) || !ty.names_field(key);
+    member |=
+        value.is_null() || value.as_object().is_some_and(Map::is_empty) || !ty.names_field(key);
     let step = PathElement::Field(key.to_owned());
     if member {
         set.members.insert(step.clone());
@@ -180,7 +233,9 @@ fn fields_below(value: &Value, ty: Ty<'_>) -> (bool, FieldSet) {
     let mut set = FieldSet::default();
     match (ty.form(value), value) {
         (Form::Leaf, _) => return (true, set),
-        (Form::Map, Value::Object(map)) => map.iter().for_each(|(key, value)| add_field(&mut set, key, value, ty)),
+        (Form::Map, Value::Object(map)) => map
+            .iter()
+            .for_each(|(key, value)| add_field(&mut set, key, value, ty)),
         (Form::List, Value::Array(list)) => {
             for item in list {
                 let Ok(step) = ty.element(item) else { continue };

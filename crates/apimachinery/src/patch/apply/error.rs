@@ -30,9 +30,17 @@ impl Conflict {
     }
 
     fn sort_key(&self) -> String {
-        let operation = if self.operation == "Update" { Operation::Update } else { Operation::Apply };
+        let operation = if self.operation == "Update" {
+            Operation::Update
+        } else {
+            Operation::Apply
+        };
         let identity = Identity::new("", operation, &self.api_version, &self.subresource);
-        Identity { manager: self.manager.clone(), ..identity }.sort_key()
+        Identity {
+            manager: self.manager.clone(),
+            ..identity
+        }
+        .sort_key()
     }
 
     /// `message` of the cause that the API server lists for this conflict; `field` is the cause's field.
@@ -57,19 +65,36 @@ impl fmt::Display for ApplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Conflicts(list) if list.len() == 1 => {
-                write!(f, "Apply failed with 1 conflict: {}: {}", list[0].cause_message(), list[0].field)
+                write!(
+                    f,
+                    "Apply failed with 1 conflict: {}: {}",
+                    list[0].cause_message(),
+                    list[0].field
+                )
             }
             Self::Conflicts(list) => {
                 let mut by_manager: BTreeMap<String, Vec<&Conflict>> = BTreeMap::new();
                 for conflict in list {
-                    by_manager.entry(conflict.sort_key()).or_default().push(conflict);
+                    by_manager
+                        .entry(conflict.sort_key())
+                        .or_default()
+                        .push(conflict);
                 }
                 let mut lines = Vec::new();
                 for conflicts in by_manager.into_values() {
                     lines.push(format!("conflicts with {}:", conflicts[0].manager_text()));
-                    lines.extend(conflicts.iter().map(|conflict| format!("- {}", conflict.field)));
+                    lines.extend(
+                        conflicts
+                            .iter()
+                            .map(|conflict| format!("- {}", conflict.field)),
+                    );
                 }
-                write!(f, "Apply failed with {} conflicts: {}", list.len(), lines.join("\n"))
+                write!(
+                    f,
+                    "Apply failed with {} conflicts: {}",
+                    list.len(),
+                    lines.join("\n")
+                )
             }
             Self::BadRequest(text) | Self::Invalid(text) => f.write_str(text),
         }

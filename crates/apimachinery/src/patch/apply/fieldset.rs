@@ -30,7 +30,10 @@ impl FieldSet {
                 if !at.children.contains_key(step) {
                     at.children.insert(step.clone(), Self::default());
                 }
-                at = at.children.get_mut(step).expect("it was inserted on the line before");
+                at = at
+                    .children
+                    .get_mut(step)
+                    .expect("it was inserted on the line before");
             }
             if !at.members.contains(last) {
                 at.members.insert(last.clone());
@@ -66,8 +69,19 @@ impl FieldSet {
 
     pub fn intersection(&self, other: &Self) -> Self {
         let members = self.members.intersection(&other.members).cloned().collect();
-        let shared = self.children.iter().filter_map(|(step, set)| other.children.get(step).map(|o| (step, set.intersection(o))));
-        Self { members, children: shared.filter(|(_, set)| !set.is_empty()).map(|(step, set)| (step.clone(), set)).collect() }
+        let shared = self.children.iter().filter_map(|(step, set)| {
+            other
+                .children
+                .get(step)
+                .map(|o| (step, set.intersection(o)))
+        });
+        Self {
+            members,
+            children: shared
+                .filter(|(_, set)| !set.is_empty())
+                .map(|(step, set)| (step.clone(), set))
+                .collect(),
+        }
     }
 
     /// The paths that `other` does not have. A path below one in `other` stays.
@@ -171,7 +185,8 @@ impl FieldSet {
             if PathElement::is_of_unknown_kind(key) {
                 continue;
             }
-            let step = PathElement::parse(key).ok_or_else(|| format!("fieldsV1: `{key}` is not a path element"))?;
+            let step = PathElement::parse(key)
+                .ok_or_else(|| format!("fieldsV1: `{key}` is not a path element"))?;
             let (below, member) = Self::read(value, depth + 1)?;
             if member || below.is_empty() {
                 set.members.insert(step.clone());

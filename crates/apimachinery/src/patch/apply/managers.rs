@@ -38,25 +38,61 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    pub(super) fn new(manager: &str, operation: Operation, api_version: &str, subresource: &str) -> Self {
-        let api_version = if operation == Operation::Apply { "" } else { api_version };
-        let manager = if manager.is_empty() { "unknown" } else { manager };
-        Self { manager: manager.to_owned(), operation, api_version: api_version.to_owned(), subresource: subresource.to_owned() }
+    pub(super) fn new(
+        manager: &str,
+        operation: Operation,
+        api_version: &str,
+        subresource: &str,
+    ) -> Self {
+        let api_version = if operation == Operation::Apply {
+            ""
+        } else {
+            api_version
+        };
+        let manager = if manager.is_empty() {
+            "unknown"
+        } else {
+            manager
+        };
+        Self {
+            manager: manager.to_owned(),
+            operation,
+            api_version: api_version.to_owned(),
+            subresource: subresource.to_owned(),
+        }
     }
 
     /// What managers are sorted by where their time is the same: the text of their identity as JSON, in which one with a subresource comes
     /// before one without.
     pub(super) fn sort_key(&self) -> String {
-        let part = |name: &str, text: &str| if text.is_empty() { String::new() } else { format!(",{name:?}:{}", quote(text)) };
-        let (version, subresource) = (part("apiVersion", &self.api_version), part("subresource", &self.subresource));
-        format!("{}{}{version}{subresource}}}", part("manager", &self.manager), part("operation", self.operation.as_str()))
+        let part = |name: &str, text: &str| {
+            if text.is_empty() {
+                String::new()
+            } else {
+                format!(",{name:?}:{}", quote(text))
+            }
+        };
+        let (version, subresource) = (
+            part("apiVersion", &self.api_version),
+            part("subresource", &self.subresource),
+        );
+        format!(
+            "{}{}{version}{subresource}}}",
+            part("manager", &self.manager),
+            part("operation", self.operation.as_str())
+        )
     }
 
     /// Whose an entry of managedFields is; None if it does not say what he did.
     fn of(entry: &Value) -> Option<Self> {
         let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or("");
-        let operation = [Operation::Apply, Operation::Update].into_iter().find(|o| o.as_str() == text("operation"))?;
-        Some(Self { manager: text("manager").to_owned(), ..Self::new("", operation, text("apiVersion"), text("subresource")) })
+        let operation = [Operation::Apply, Operation::Update]
+            .into_iter()
+            .find(|o| o.as_str() == text("operation"))?;
+        Some(Self {
+            manager: text("manager").to_owned(),
+            ..Self::new("", operation, text("apiVersion"), text("subresource"))
+        })
     }
 }
 
@@ -73,10 +109,20 @@ pub(super) type Managers = BTreeMap<Identity, Owned>;
 
 /// Whether this is a list that Go takes for managedFields, so that somebody can be said to have sent some.
 pub(super) fn are_readable(managed_fields: Option<&Value>) -> bool {
-    let texts = ["manager", "operation", "apiVersion", "time", "fieldsType", "subresource"];
+    let texts = [
+        "manager",
+        "operation",
+        "apiVersion",
+        "time",
+        "fieldsType",
+        "subresource",
+    ];
     let fits = |value: Option<&Value>| value.is_none_or(|v| v.is_string() || v.is_null());
-    let readable = |entry: &Value| entry.is_object() && texts.iter().all(|field| fits(entry.get(field)));
-    managed_fields.and_then(Value::as_array).is_some_and(|list| list.iter().all(readable))
+    let readable =
+        |entry: &Value| entry.is_object() && texts.iter().all(|field| fits(entry.get(field)));
+    managed_fields
+        .and_then(Value::as_array)
+        .is_some_and(|list| list.iter().all(readable))
 }
 
 /// Reads managedFields; the error names the entry.
@@ -96,22 +142,43 @@ pub(super) fn read(managed_fields: Option<&Value>) -> Result<Managers, String> {
         match text("fieldsType") {
             "FieldsV1" => {}
             "" => return Err(format!("missing fieldsType in managed fields entry {i}")),
-            other => return Err(format!("invalid fieldsType {other:?} in managed fields entry {i}")),
+            other => {
+                return Err(format!(
+                    "invalid fieldsType {other:?} in managed fields entry {i}"
+                ));
+            }
         }
-        let fields =
-            FieldSet::from_json(entry.get("fieldsV1").unwrap_or(&Value::Null)).map_err(|e| format!("managed fields entry {i}: {e}"))?;
+        let fields = FieldSet::from_json(entry.get("fieldsV1").unwrap_or(&Value::Null))
+            .map_err(|e| format!("managed fields entry {i}: {e}"))?;
         let time = entry.get("time").and_then(Value::as_str).map(str::to_owned);
-        managers.insert(identity, Owned { fields, api_version: text("apiVersion").to_owned(), time });
+        managers.insert(
+            identity,
+            Owned {
+                fields,
+                api_version: text("apiVersion").to_owned(),
+                time,
+            },
+        );
     }
     Ok(managers)
 }
 
 /// The list as the API server writes it: appliers first, then by time, manager, version and subresource. None when empty.
 pub(super) fn write(managers: Managers) -> Option<Value> {
-    let mut all: Vec<(Identity, Owned)> = managers.into_iter().filter(|(_, owned)| !owned.fields.is_empty()).collect();
+    let mut all: Vec<(Identity, Owned)> = managers
+        .into_iter()
+        .filter(|(_, owned)| !owned.fields.is_empty())
+        .collect();
     all.sort_by(|(a, ao), (b, bo)| {
-        let of =
-            |i: &'_ Identity, o: &'_ Owned| (i.operation, o.time.clone(), i.manager.clone(), o.api_version.clone(), i.subresource.clone());
+        let of = |i: &'_ Identity, o: &'_ Owned| {
+            (
+                i.operation,
+                o.time.clone(),
+                i.manager.clone(),
+                o.api_version.clone(),
+                i.subresource.clone(),
+            )
+        };
         of(a, ao).cmp(&of(b, bo))
     });
     let entry = |(identity, owned): (Identity, Owned)| {
@@ -138,13 +205,20 @@ pub(super) fn write(managers: Managers) -> Option<Value> {
 /// is read, and updaters of which there are too many are merged.
 pub(super) fn are_too_many(managed_fields: &[Value]) -> bool {
     let identities: BTreeSet<Identity> = managed_fields.iter().filter_map(Identity::of).collect();
-    let updaters = identities.iter().filter(|i| i.operation == Operation::Update).count();
+    let updaters = identities
+        .iter()
+        .filter(|i| i.operation == Operation::Update)
+        .count();
     identities.len() < managed_fields.len() || updaters > MAX_UPDATERS
 }
 
 /// Merges the oldest updaters of a version into one until there are few enough.
 pub(super) fn cap_updaters(managers: &mut Managers) {
-    let mut updaters: Vec<Identity> = managers.keys().filter(|i| i.operation == Operation::Update).cloned().collect();
+    let mut updaters: Vec<Identity> = managers
+        .keys()
+        .filter(|i| i.operation == Operation::Update)
+        .cloned()
+        .collect();
     let mut count = updaters.len();
     if count <= MAX_UPDATERS {
         return;
@@ -167,7 +241,9 @@ pub(super) fn cap_updaters(managers: &mut Managers) {
             managers.insert(bucket.clone(), owned);
         }
         // As in the API server, that one itself is lost where another of its version is older.
-        let Some(owned) = managers.remove(&identity) else { continue };
+        let Some(owned) = managers.remove(&identity) else {
+            continue;
+        };
         count -= 1;
         if let Some(all) = managers.get_mut(&bucket) {
             all.fields.extend(owned.fields);

@@ -19,7 +19,11 @@ pub(super) fn merge(live: &Value, config: &Value, ty: Ty<'_>) -> Result<Value, S
             _ => Ok(config.clone()),
         },
         (Form::List, Form::List) => match (live, config) {
-            (Value::Array(live), Value::Array(config)) if !(live.is_empty() && config.is_empty()) => merge_lists(live, config, ty),
+            (Value::Array(live), Value::Array(config))
+                if !(live.is_empty() && config.is_empty()) =>
+            {
+                merge_lists(live, config, ty)
+            }
             (Value::Array(items), Value::Null) if !items.is_empty() => Ok(live.clone()),
             _ => Ok(config.clone()),
         },
@@ -27,13 +31,20 @@ pub(super) fn merge(live: &Value, config: &Value, ty: Ty<'_>) -> Result<Value, S
     }
 }
 
-fn merge_maps(live: &Map<String, Value>, config: &Map<String, Value>, ty: Ty<'_>) -> Result<Value, String> {
+fn merge_maps(
+    live: &Map<String, Value>,
+    config: &Map<String, Value>,
+    ty: Ty<'_>,
+) -> Result<Value, String> {
     let mut merged = live.clone();
     for (key, new) in config {
         let value = match merged.get(key) {
-            Some(old) => {
-                merge(old, new, ty.field(key)).map_err(|e| format!(".{key}{}{e}", if e.starts_with(['.', '[']) { "" } else { ": " }))?
-            }
+            Some(old) => merge(old, new, ty.field(key)).map_err(|e| {
+                format!(
+                    ".{key}{}{e}",
+                    if e.starts_with(['.', '[']) { "" } else { ": " }
+                )
+            })?,
             None => new.clone(),
         };
         merged.insert(key.clone(), value);
@@ -45,12 +56,18 @@ fn merge_maps(live: &Map<String, Value>, config: &Map<String, Value>, ty: Ty<'_>
 fn merge_lists(live: &[Value], config: &[Value], ty: Ty<'_>) -> Result<Value, String> {
     let (live_steps, live_items) = index(live, ty, true)?;
     let (config_steps, config_items) = index(config, ty, false)?;
-    let mut shared: VecDeque<&PathElement> = config_steps.iter().filter(|s| live_items.contains_key(s)).collect();
+    let mut shared: VecDeque<&PathElement> = config_steps
+        .iter()
+        .filter(|s| live_items.contains_key(s))
+        .collect();
     let mut next_shared = shared.pop_front();
     let mut done: BTreeSet<&PathElement> = BTreeSet::new();
     let mut merged = Vec::with_capacity(live.len().max(config.len()));
     let combine = |step: &PathElement| -> Result<Value, String> {
-        match (live_items.get(step).copied().flatten(), config_items.get(step).copied().flatten()) {
+        match (
+            live_items.get(step).copied().flatten(),
+            config_items.get(step).copied().flatten(),
+        ) {
             (Some(old), Some(new)) => merge(old, new, ty.items()).map_err(|e| format!("{step}{e}")),
             (_, new) => Ok(new.cloned().unwrap_or(Value::Null)),
         }
@@ -100,7 +117,9 @@ fn index<'v>(list: &'v [Value], ty: Ty<'_>, duplicates: bool) -> Result<Index<'v
     let mut steps = Vec::with_capacity(list.len());
     let mut items: BTreeMap<PathElement, Option<&Value>> = BTreeMap::new();
     for (i, item) in list.iter().enumerate() {
-        let step = ty.element(item).map_err(|e| format!(": element {i}: {e}"))?;
+        let step = ty
+            .element(item)
+            .map_err(|e| format!(": element {i}: {e}"))?;
         match items.get_mut(&step) {
             Some(_) if !duplicates => return Err(format!(": duplicate entries for key {step}")),
             Some(known) => *known = None,
@@ -118,7 +137,11 @@ pub(super) fn without(value: &Value, remove: &FieldSet, ty: Ty<'_>) -> Value {
     match (ty.form(value), value) {
         (Form::Map, Value::Object(map)) if !map.is_empty() => {
             let kept = map_without(map, remove, ty);
-            if kept.is_empty() { Value::Null } else { Value::Object(kept) }
+            if kept.is_empty() {
+                Value::Null
+            } else {
+                Value::Object(kept)
+            }
         }
         (Form::List, Value::Array(list)) if !list.is_empty() => {
             let mut kept = Vec::with_capacity(list.len());
@@ -135,13 +158,21 @@ pub(super) fn without(value: &Value, remove: &FieldSet, ty: Ty<'_>) -> Value {
                     Some(below) => kept.push(without(item, below, ty.items())),
                 }
             }
-            if kept.is_empty() { Value::Null } else { Value::Array(kept) }
+            if kept.is_empty() {
+                Value::Null
+            } else {
+                Value::Array(kept)
+            }
         }
         _ => value.clone(),
     }
 }
 
-pub(super) fn map_without(map: &Map<String, Value>, remove: &FieldSet, ty: Ty<'_>) -> Map<String, Value> {
+pub(super) fn map_without(
+    map: &Map<String, Value>,
+    remove: &FieldSet,
+    ty: Ty<'_>,
+) -> Map<String, Value> {
     let mut kept = Map::new();
     for (key, value) in map {
         let step = PathElement::Field(key.clone());
@@ -158,7 +189,11 @@ pub(super) fn map_without(map: &Map<String, Value>, remove: &FieldSet, ty: Ty<'_
 }
 
 /// Takes out the nulls that removing fields left behind, but not those that the configuration or the live object has itself.
-pub(super) fn drop_nulls(map: &mut Map<String, Value>, config: Option<&Map<String, Value>>, live: Option<&Map<String, Value>>) {
+pub(super) fn drop_nulls(
+    map: &mut Map<String, Value>,
+    config: Option<&Map<String, Value>>,
+    live: Option<&Map<String, Value>>,
+) {
     if map.values().any(holds_null) {
         drop_new_nulls(map, &config.into_iter().chain(live).collect::<Vec<_>>());
     }
@@ -166,17 +201,37 @@ pub(super) fn drop_nulls(map: &mut Map<String, Value>, config: Option<&Map<Strin
 
 /// Nulls stay where one of the origins has them; those of an element of a list are all elements that one of its origins has.
 fn drop_new_nulls(map: &mut Map<String, Value>, origins: &[&Map<String, Value>]) {
-    map.retain(|key, value| !value.is_null() || origins.iter().any(|origin| origin.get(key).is_some_and(Value::is_null)));
+    map.retain(|key, value| {
+        !value.is_null()
+            || origins
+                .iter()
+                .any(|origin| origin.get(key).is_some_and(Value::is_null))
+    });
     for (key, value) in map {
-        let before: Vec<&Value> = origins.iter().filter_map(|origin| origin.get(key)).collect();
+        let before: Vec<&Value> = origins
+            .iter()
+            .filter_map(|origin| origin.get(key))
+            .collect();
         match value {
-            Value::Object(inner) => drop_new_nulls(inner, &before.iter().filter_map(|value| value.as_object()).collect::<Vec<_>>()),
+            Value::Object(inner) => drop_new_nulls(
+                inner,
+                &before
+                    .iter()
+                    .filter_map(|value| value.as_object())
+                    .collect::<Vec<_>>(),
+            ),
             Value::Array(list) if list.iter().any(|v| v.is_object() || v.is_null()) => {
-                let lists: Vec<&Vec<Value>> = before.iter().filter_map(|value| value.as_array()).collect();
+                let lists: Vec<&Vec<Value>> =
+                    before.iter().filter_map(|value| value.as_array()).collect();
                 if !lists.contains(&&*list) {
                     list.retain(|v| !v.is_null());
-                    let elements: Vec<_> = lists.iter().flat_map(|list| list.iter().filter_map(Value::as_object)).collect();
-                    list.iter_mut().filter_map(Value::as_object_mut).for_each(|inner| drop_new_nulls(inner, &elements));
+                    let elements: Vec<_> = lists
+                        .iter()
+                        .flat_map(|list| list.iter().filter_map(Value::as_object))
+                        .collect();
+                    list.iter_mut()
+                        .filter_map(Value::as_object_mut)
+                        .for_each(|inner| drop_new_nulls(inner, &elements));
                 }
             }
             _ => {}

@@ -63,7 +63,12 @@ impl ApplyOptions<'_> {
 /// Applies `config` over `live` for one manager. Without a type, maps merge and lists are replaced.
 ///
 /// When nothing but ownership can have changed, the times of managedFields stay, so the result may equal `live`.
-pub fn apply(live: Option<&Object>, config: &Object, options: &ApplyOptions<'_>, ty: Option<TypeRef<'_>>) -> Result<Object, ApplyError> {
+pub fn apply(
+    live: Option<&Object>,
+    config: &Object,
+    options: &ApplyOptions<'_>,
+    ty: Option<TypeRef<'_>>,
+) -> Result<Object, ApplyError> {
     apply_in(live, config, options, ty, None)
 }
 
@@ -75,14 +80,23 @@ pub fn apply_in(
     ty: Option<TypeRef<'_>>,
     versions: Option<&dyn Versions>,
 ) -> Result<Object, ApplyError> {
-    let same_version = split_api_version(config.api_version()) == split_api_version(options.api_version);
+    let same_version =
+        split_api_version(config.api_version()) == split_api_version(options.api_version);
     if !same_version || options.kind.is_some_and(|kind| kind != config.kind()) {
-        return Err(ApplyError::BadRequest(format!("invalid object type: {}", told_kind(config))));
+        return Err(ApplyError::BadRequest(format!(
+            "invalid object type: {}",
+            told_kind(config)
+        )));
     }
     let ty = Ty::new(ty);
-    let views = Views { version: options.api_version, ty, versions };
+    let views = Views {
+        version: options.api_version,
+        ty,
+        versions,
+    };
     let known = live.and_then(|l| l.metadata("managedFields"));
-    let mut owners = managers::read(known).map_err(|e| ApplyError::Invalid(format!("failed to decode managed fields: {e}")))?;
+    let mut owners = managers::read(known)
+        .map_err(|e| ApplyError::Invalid(format!("failed to decode managed fields: {e}")))?;
     let live = live.map(Object::without_managers);
     let (is_new, empty) = (live.is_none(), Object::default());
     let live = live.as_ref().unwrap_or(&empty);
@@ -91,31 +105,54 @@ pub fn apply_in(
         if !misfits.is_empty() {
             return Err(unreadable_live(live, &misfits));
         }
-        let before = ApplyOptions { manager: BEFORE_FIRST_APPLY, ..*options };
-        record_update(&views.nothing(), &live.0, &mut owners, &before, &views).map_err(|e| match &types::misfits(&live.0, ty)[..] {
-            [] => internal(config, "typed live object", &e),
-            misfits => unreadable_live(live, misfits),
+        let before = ApplyOptions {
+            manager: BEFORE_FIRST_APPLY,
+            ..*options
+        };
+        record_update(&views.nothing(), &live.0, &mut owners, &before, &views).map_err(|e| {
+            match &types::misfits(&live.0, ty)[..] {
+                [] => internal(config, "typed live object", &e),
+                misfits => unreadable_live(live, misfits),
+            }
         })?;
     }
     if managers::are_readable(config.metadata("managedFields")) {
-        return Err(ApplyError::BadRequest("metadata.managedFields must be nil".into()));
+        return Err(ApplyError::BadRequest(
+            "metadata.managedFields must be nil".into(),
+        ));
     }
     check_types(config, ty)?;
     if !misfits.is_empty() {
         return Err(internal(live, "typed live object", &listed(&misfits)));
     }
     let for_retry = (options.manager == "kubectl" && !options.force).then(|| owners.clone());
-    let (mut merged, owners) = match (apply_owned(live, config, owners, options, &views), for_retry) {
+    let (mut merged, owners) = match (
+        apply_owned(live, config, owners, options, &views),
+        for_retry,
+    ) {
         (Err(ApplyError::Conflicts(conflicts)), Some(owners)) => {
             let left = not_from_last_applied(live, conflicts, options, ty);
             if !left.is_empty() {
                 return Err(ApplyError::Conflicts(left));
             }
-            apply_owned(live, config, owners, &ApplyOptions { force: true, ..*options }, &views)?
+            apply_owned(
+                live,
+                config,
+                owners,
+                &ApplyOptions {
+                    force: true,
+                    ..*options
+                },
+                &views,
+            )?
         }
         (other, _) => other?,
     };
-    if options.manager == "kubectl" && merged.annotation(last_applied::ANNOTATION).is_some_and(|a| !a.is_empty()) {
+    if options.manager == "kubectl"
+        && merged
+            .annotation(last_applied::ANNOTATION)
+            .is_some_and(|a| !a.is_empty())
+    {
         // kubectl may go back to client-side apply.
         let mut text = last_applied::text(config);
         if !config.metadata("annotations").is_some_and(Value::is_object) {
@@ -125,7 +162,9 @@ pub fn apply_in(
     }
     set_managed_fields(&mut merged, owners);
     // However the configuration spells it.
-    merged.0.insert("apiVersion".into(), options.api_version.into());
+    merged
+        .0
+        .insert("apiVersion".into(), options.api_version.into());
     Ok(merged)
 }
 
@@ -133,7 +172,12 @@ pub fn apply_in(
 ///
 /// What `after` carries in managedFields is believed as the API server does: an empty list or entry resets them, none at all
 /// means those of `before`. An object that was not tracked before stays so.
-pub fn track_update(before: Option<&Object>, after: &mut Object, options: &ApplyOptions<'_>, ty: Option<TypeRef<'_>>) {
+pub fn track_update(
+    before: Option<&Object>,
+    after: &mut Object,
+    options: &ApplyOptions<'_>,
+    ty: Option<TypeRef<'_>>,
+) {
     track_update_in(before, after, options, ty, None);
 }
 
@@ -146,7 +190,8 @@ pub fn track_update_in(
     versions: Option<&dyn Versions>,
 ) {
     let sent = after.metadata_mut().remove("managedFields");
-    let kept = || managers::read(before.and_then(|b| b.metadata("managedFields"))).unwrap_or_default();
+    let kept =
+        || managers::read(before.and_then(|b| b.metadata("managedFields"))).unwrap_or_default();
     let mut owners = match &sent {
         _ if !options.subresource.is_empty() => kept(),
         Some(Value::Array(list)) if is_reset(list) => Managers::new(),
@@ -158,11 +203,21 @@ pub fn track_update_in(
     if owners.is_empty() && before.is_some() {
         return;
     }
-    let views = Views { version: options.api_version, ty: Ty::new(ty), versions };
-    let nothing = if before.is_none() { views.nothing() } else { Map::new() };
+    let views = Views {
+        version: options.api_version,
+        ty: Ty::new(ty),
+        versions,
+    };
+    let nothing = if before.is_none() {
+        views.nothing()
+    } else {
+        Map::new()
+    };
     let before = before.map_or(&nothing, |b| &b.0);
     // What changes in an object that does not fit its type, or the version of a manager, nobody knows: it loses all its owners.
-    let known = [&after.0, before].into_iter().all(|object| views.ty.is_built_in() || types::misfits(object, views.ty).is_empty());
+    let known = [&after.0, before]
+        .into_iter()
+        .all(|object| views.ty.is_built_in() || types::misfits(object, views.ty).is_empty());
     if known && record_update(before, &after.0, &mut owners, options, &views).is_ok() {
         managers::cap_updaters(&mut owners);
         set_managed_fields(after, owners);
@@ -170,7 +225,11 @@ pub fn track_update_in(
 }
 
 /// Which fields differ between two objects, managedFields apart. The error names a list that cannot be compared by key.
-pub fn difference(old: &Object, new: &Object, ty: Option<TypeRef<'_>>) -> Result<Comparison, String> {
+pub fn difference(
+    old: &Object,
+    new: &Object,
+    ty: Option<TypeRef<'_>>,
+) -> Result<Comparison, String> {
     compare(&old.0, &new.0, Ty::new(ty))
 }
 
@@ -222,7 +281,11 @@ fn set_managed_fields(object: &mut Object, owners: Managers) {
 
 /// A version with two slashes is none, and makes the kind unknown, too.
 fn told_kind(object: &Object) -> Gvk {
-    if object.api_version().matches('/').count() > 1 { Gvk::default() } else { object.gvk() }
+    if object.api_version().matches('/').count() > 1 {
+        Gvk::default()
+    } else {
+        object.gvk()
+    }
 }
 
 fn described(object: &Object) -> String {
@@ -230,13 +293,18 @@ fn described(object: &Object) -> String {
 }
 
 fn internal(object: &Object, what: &str, error: &str) -> ApplyError {
-    ApplyError::Invalid(format!("failed to create {what} ({}): {error}", described(object)))
+    ApplyError::Invalid(format!(
+        "failed to create {what} ({}): {error}",
+        described(object)
+    ))
 }
 
 /// Why the fields of a live object cannot be told apart, as the server says it that wants to know who set them.
 fn unreadable_live(live: &Object, misfits: &[String]) -> ApplyError {
     let (of, why) = (described(live), listed(misfits));
-    ApplyError::Invalid(format!("failed to create manager for existing fields: failed to convert new object ({of}) to smd typed: {why}"))
+    ApplyError::Invalid(format!(
+        "failed to create manager for existing fields: failed to convert new object ({of}) to smd typed: {why}"
+    ))
 }
 
 fn check_types(config: &Object, ty: Ty<'_>) -> Result<(), ApplyError> {
@@ -257,34 +325,63 @@ fn listed(errors: &[String]) -> String {
 /// What nobody owns: the object's identity and what only the server writes.
 static UNOWNED: LazyLock<FieldSet> = LazyLock::new(|| {
     let mut set = FieldSet::default();
-    let server =
-        ["name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields", "resourceVersion"];
+    let server = [
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "clusterName",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    ];
     for field in ["apiVersion", "kind", "metadata"] {
         set.insert(&[PathElement::Field(field.into())]);
     }
     for field in server {
-        set.insert(&[PathElement::Field("metadata".into()), PathElement::Field(field.into())]);
+        set.insert(&[
+            PathElement::Field("metadata".into()),
+            PathElement::Field(field.into()),
+        ]);
     }
     set
 });
 
 /// Moving from client-side to server-side apply is no conflict: what kubectl's annotation says was applied, and still is so, may
 /// be taken over. Returns the other conflicts.
-fn not_from_last_applied(live: &Object, conflicts: Vec<Conflict>, options: &ApplyOptions<'_>, ty: Ty<'_>) -> Vec<Conflict> {
-    let Ok(Some(Value::Object(last))) = last_applied::read(live) else { return conflicts };
+fn not_from_last_applied(
+    live: &Object,
+    conflicts: Vec<Conflict>,
+    options: &ApplyOptions<'_>,
+    ty: Ty<'_>,
+) -> Vec<Conflict> {
+    let Ok(Some(Value::Object(last))) = last_applied::read(live) else {
+        return conflicts;
+    };
     let says = |field: &str| last.get(field).and_then(Value::as_str);
-    let other = says("apiVersion") != Some(options.api_version) || says("kind") != Some(live.kind());
+    let other =
+        says("apiVersion") != Some(options.api_version) || says("kind") != Some(live.kind());
     // What is not of the type tells nothing, neither as it was applied nor as it is now.
-    if other || [&last, &live.0].into_iter().any(|object| !types::validate_fields(object, ty).is_empty()) {
+    if other
+        || [&last, &live.0]
+            .into_iter()
+            .any(|object| !types::validate_fields(object, ty).is_empty())
+    {
         return conflicts;
     }
-    let Ok(found) = compare(&last, &live.0, ty) else { return conflicts };
+    let Ok(found) = compare(&last, &live.0, ty) else {
+        return conflicts;
+    };
     let mut allowed = fields_of(&last, ty);
     allowed.subtract(&found.modified);
     allowed.subtract(&found.added);
     allowed.subtract(&found.removed);
     let allowed: Vec<String> = allowed.paths().iter().map(|p| path_text(p)).collect();
-    conflicts.into_iter().filter(|c| !allowed.contains(&c.field)).collect()
+    conflicts
+        .into_iter()
+        .filter(|c| !allowed.contains(&c.field))
+        .collect()
 }
 
 #[cfg(test)]

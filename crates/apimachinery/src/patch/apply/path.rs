@@ -20,7 +20,10 @@ impl PathElement {
     /// Where the element that this names stands in a list.
     pub fn position(&self, list: &[Value]) -> Option<usize> {
         match self {
-            Self::Key(keys) => list.iter().position(|item| keys.iter().all(|(k, v)| item.get(k).is_some_and(|of| equal_values(of, v)))),
+            Self::Key(keys) => list.iter().position(|item| {
+                keys.iter()
+                    .all(|(k, v)| item.get(k).is_some_and(|of| equal_values(of, v)))
+            }),
             Self::Value(wanted) => list.iter().position(|item| equal_values(item, wanted)),
             Self::Index(index) => usize::try_from(*index).ok().filter(|i| *i < list.len()),
             Self::Field(_) => None,
@@ -31,7 +34,9 @@ impl PathElement {
     pub fn find<'a>(&self, value: &'a Value) -> Option<&'a Value> {
         match self {
             Self::Field(name) => value.get(name),
-            _ => value.as_array().and_then(|list| list.get(self.position(list)?)),
+            _ => value
+                .as_array()
+                .and_then(|list| list.get(self.position(list)?)),
         }
     }
 
@@ -41,10 +46,16 @@ impl PathElement {
         match kind {
             "f" => Some(Self::Field(rest.to_owned())),
             "k" => match serde_json::from_str(rest).ok()? {
-                Value::Object(map) => Some(Self::Key(map.into_iter().map(|(name, value)| (name, as_read(value))).collect())),
+                Value::Object(map) => Some(Self::Key(
+                    map.into_iter()
+                        .map(|(name, value)| (name, as_read(value)))
+                        .collect(),
+                )),
                 _ => None,
             },
-            "v" => serde_json::from_str(rest).ok().map(|value| Self::Value(as_read(value))),
+            "v" => serde_json::from_str(rest)
+                .ok()
+                .map(|value| Self::Value(as_read(value))),
             "i" => rest.parse().ok().map(Self::Index),
             _ => None,
         }
@@ -94,7 +105,12 @@ impl fmt::Display for PathElement {
             Self::Key(fields) => {
                 f.write_str("[")?;
                 for (i, (name, value)) in fields.iter().enumerate() {
-                    write!(f, "{}{name}={}", if i > 0 { "," } else { "" }, print::shown(value))?;
+                    write!(
+                        f,
+                        "{}{name}={}",
+                        if i > 0 { "," } else { "" },
+                        print::shown(value)
+                    )?;
                 }
                 f.write_str("]")
             }
@@ -109,8 +125,13 @@ impl Ord for PathElement {
         match (self, other) {
             (Self::Field(a), Self::Field(b)) => a.cmp(b),
             (Self::Key(a), Self::Key(b)) => {
-                let pairs = a.iter().zip(b).map(|((an, av), (bn, bv))| an.cmp(bn).then_with(|| compare_values(av, bv)));
-                pairs.fold(Ordering::Equal, Ordering::then).then(a.len().cmp(&b.len()))
+                let pairs = a
+                    .iter()
+                    .zip(b)
+                    .map(|((an, av), (bn, bv))| an.cmp(bn).then_with(|| compare_values(av, bv)));
+                pairs
+                    .fold(Ordering::Equal, Ordering::then)
+                    .then(a.len().cmp(&b.len()))
             }
             (Self::Value(a), Self::Value(b)) => compare_values(a, b),
             (Self::Index(a), Self::Index(b)) => a.cmp(b),
@@ -147,12 +168,21 @@ pub(super) fn compare_values(a: &Value, b: &Value) -> Ordering {
         (Value::Number(a), Value::Number(b)) => compare_numbers(a, b),
         (Value::String(a), Value::String(b)) => a.cmp(b),
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
-        (Value::Array(a), Value::Array(b)) => {
-            a.iter().zip(b).map(|(a, b)| compare_values(a, b)).find(|o| o.is_ne()).unwrap_or(a.len().cmp(&b.len()))
-        }
+        (Value::Array(a), Value::Array(b)) => a
+            .iter()
+            .zip(b)
+            .map(|(a, b)| compare_values(a, b))
+            .find(|o| o.is_ne())
+            .unwrap_or(a.len().cmp(&b.len())),
         (Value::Object(a), Value::Object(b)) => {
-            let pairs = a.iter().zip(b).map(|((an, av), (bn, bv))| an.cmp(bn).then_with(|| compare_values(av, bv)));
-            pairs.into_iter().find(|o| o.is_ne()).unwrap_or(a.len().cmp(&b.len()))
+            let pairs = a
+                .iter()
+                .zip(b)
+                .map(|((an, av), (bn, bv))| an.cmp(bn).then_with(|| compare_values(av, bv)));
+            pairs
+                .into_iter()
+                .find(|o| o.is_ne())
+                .unwrap_or(a.len().cmp(&b.len()))
         }
         (a, b) => rank(a).cmp(&rank(b)),
     }
@@ -161,7 +191,10 @@ pub(super) fn compare_values(a: &Value, b: &Value) -> Ordering {
 fn compare_numbers(a: &Number, b: &Number) -> Ordering {
     match (a.as_i64(), b.as_i64()) {
         (Some(a), Some(b)) => a.cmp(&b),
-        _ => a.as_f64().unwrap_or(f64::NAN).total_cmp(&b.as_f64().unwrap_or(f64::NAN)),
+        _ => a
+            .as_f64()
+            .unwrap_or(f64::NAN)
+            .total_cmp(&b.as_f64().unwrap_or(f64::NAN)),
     }
 }
 
@@ -169,12 +202,17 @@ fn compare_numbers(a: &Number, b: &Number) -> Ordering {
 pub(super) fn equal_values(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || compare_numbers(a, b).is_eq(),
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal_values(a, b)),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal_values(a, b))
+        }
         (Value::Object(a), Value::Object(b)) => equal_maps(a, b),
         (a, b) => a == b,
     }
 }
 
 pub(super) fn equal_maps(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|((ak, av), (bk, bv))| ak == bk && equal_values(av, bv))
+    a.len() == b.len()
+        && a.iter()
+            .zip(b)
+            .all(|((ak, av), (bk, bv))| ak == bk && equal_values(av, bv))
 }

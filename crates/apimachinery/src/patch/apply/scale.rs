@@ -16,7 +16,10 @@ pub type ReplicaPaths = BTreeMap<String, Option<Vec<PathElement>>>;
 
 /// A dotted path of fields.
 pub fn fields_path(text: &str) -> Vec<PathElement> {
-    text.trim_start_matches('.').split('.').map(|field| PathElement::Field(field.to_owned())).collect()
+    text.trim_start_matches('.')
+        .split('.')
+        .map(|field| PathElement::Field(field.to_owned()))
+        .collect()
 }
 
 fn only(path: &[PathElement]) -> FieldSet {
@@ -26,12 +29,19 @@ fn only(path: &[PathElement]) -> FieldSet {
 }
 
 /// The Scale's managedFields, made of those of the object.
-pub fn to_scale(managed_fields: Option<&Value>, paths: &ReplicaPaths) -> Result<Option<Value>, String> {
+pub fn to_scale(
+    managed_fields: Option<&Value>,
+    paths: &ReplicaPaths,
+) -> Result<Option<Value>, String> {
     let mut of_scale = Managers::new();
     for (identity, owned) in managers::read(managed_fields)? {
         let path = paths.get(&owned.api_version).and_then(Option::as_ref);
         if path.is_some_and(|path| owned.fields.contains(path)) {
-            let owned = Owned { fields: only(&fields_path("spec.replicas")), api_version: SCALE_VERSION.to_owned(), time: owned.time };
+            let owned = Owned {
+                fields: only(&fields_path("spec.replicas")),
+                api_version: SCALE_VERSION.to_owned(),
+                time: owned.time,
+            };
             of_scale.insert(identity, owned);
         }
     }
@@ -49,7 +59,9 @@ pub fn to_object(
     let mut of_scale = managers::read(of_scale)?;
     let mut after = Managers::new();
     for (identity, owned) in &before {
-        let Some(path) = paths.get(&owned.api_version) else { continue };
+        let Some(path) = paths.get(&owned.api_version) else {
+            continue;
+        };
         let mut owned = owned.clone();
         if let Some(path) = path.as_ref().filter(|path| owned.fields.contains(path))
             && of_scale.remove(identity).is_none()
@@ -62,7 +74,14 @@ pub fn to_object(
     for (identity, owned) in of_scale {
         if let Some(path) = own.filter(|_| owned.fields.contains(&fields_path("spec.replicas"))) {
             let time = before.get(&identity).and_then(|owned| owned.time.clone());
-            after.insert(identity, Owned { fields: only(path), api_version: api_version.to_owned(), time });
+            after.insert(
+                identity,
+                Owned {
+                    fields: only(path),
+                    api_version: api_version.to_owned(),
+                    time,
+                },
+            );
         }
     }
     Ok(managers::write(after))
@@ -83,28 +102,54 @@ mod tests {
 
     #[test]
     fn a_scale_takes_the_field_from_its_updaters() {
-        let paths = ReplicaPaths::from([("apps/v1".to_owned(), Some(fields_path("spec.replicas")))]);
+        let paths =
+            ReplicaPaths::from([("apps/v1".to_owned(), Some(fields_path("spec.replicas")))]);
         let both = json!({"f:spec": {"f:paused": {}, "f:replicas": {}}});
         let object = json!([entry("a", "apps/v1", "2026-01-01T00:00:00Z", &both)]);
         let scale = read(to_scale(Some(&object), &paths)).expect("somebody owns the field");
-        assert_eq!(scale, json!([entry("a", SCALE_VERSION, "2026-01-01T00:00:00Z", &json!({"f:spec": {"f:replicas": {}}}))]));
+        assert_eq!(
+            scale,
+            json!([entry(
+                "a",
+                SCALE_VERSION,
+                "2026-01-01T00:00:00Z",
+                &json!({"f:spec": {"f:replicas": {}}})
+            )])
+        );
         let once = read(to_object(Some(&object), Some(&scale), "apps/v1", &paths));
         let mut taken = entry("a", "apps/v1", "", &json!({"f:spec": {"f:replicas": {}}}));
         taken.as_object_mut().expect("a map").remove("time");
-        let rest = entry("a", "apps/v1", "2026-01-01T00:00:00Z", &json!({"f:spec": {"f:paused": {}}}));
+        let rest = entry(
+            "a",
+            "apps/v1",
+            "2026-01-01T00:00:00Z",
+            &json!({"f:spec": {"f:paused": {}}}),
+        );
         assert_eq!(once, Some(json!([taken, rest])));
         // Both have one name now, so that the first is lost.
         let scale = read(to_scale(once.as_ref(), &paths));
-        assert_eq!((scale.clone(), read(to_object(once.as_ref(), scale.as_ref(), "apps/v1", &paths))), (None, Some(json!([rest]))));
+        assert_eq!(
+            (
+                scale.clone(),
+                read(to_object(once.as_ref(), scale.as_ref(), "apps/v1", &paths))
+            ),
+            (None, Some(json!([rest])))
+        );
     }
 
     #[test]
     fn owners_in_versions_that_are_gone_are_dropped() {
         let paths = ReplicaPaths::from([("a/v2".to_owned(), None)]);
         let fields = json!({"f:spec": {"f:replicas": {}}});
-        let (gone, other) = (entry("a", "a/v1", "t", &fields), entry("b", "a/v2", "t", &fields));
+        let (gone, other) = (
+            entry("a", "a/v1", "t", &fields),
+            entry("b", "a/v2", "t", &fields),
+        );
         let object = json!([gone, other]);
         assert_eq!(to_scale(Some(&object), &paths), Ok(None));
-        assert_eq!(to_object(Some(&object), None, "a/v2", &paths), Ok(Some(json!([other]))));
+        assert_eq!(
+            to_object(Some(&object), None, "a/v2", &paths),
+            Ok(Some(json!([other])))
+        );
     }
 }

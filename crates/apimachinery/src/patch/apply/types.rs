@@ -26,7 +26,9 @@ pub(super) enum Form {
 impl<'a> Ty<'a> {
     pub(super) fn new(ty: Option<TypeRef<'a>>) -> Self {
         match ty {
-            Some(ty) if !holds_anything(ty) || ty.map_type() == Some(MapType::Atomic) => Self::Known(ty),
+            Some(ty) if !holds_anything(ty) || ty.map_type() == Some(MapType::Atomic) => {
+                Self::Known(ty)
+            }
             _ => Self::Deduced,
         }
     }
@@ -67,7 +69,9 @@ impl<'a> Ty<'a> {
     pub(super) fn is_atomic(self) -> bool {
         match self {
             Self::Known(ty) => match ty.kind() {
-                TypeKind::Object | TypeKind::Map | TypeKind::Any => ty.map_type() == Some(MapType::Atomic),
+                TypeKind::Object | TypeKind::Map | TypeKind::Any => {
+                    ty.map_type() == Some(MapType::Atomic)
+                }
                 TypeKind::List => matches!(ty.list_type(), None | Some(ListType::Atomic)),
                 _ => false,
             },
@@ -77,11 +81,23 @@ impl<'a> Ty<'a> {
 
     pub(super) fn form(self, value: &Value) -> Form {
         let Self::Known(ty) = self else {
-            return if matches!(value, Value::Object(_) | Value::Null) { Form::Map } else { Form::Leaf };
+            return if matches!(value, Value::Object(_) | Value::Null) {
+                Form::Map
+            } else {
+                Form::Leaf
+            };
         };
         match (ty.kind(), value) {
-            (TypeKind::Object | TypeKind::Map, Value::Object(_) | Value::Null) if ty.map_type() != Some(MapType::Atomic) => Form::Map,
-            (TypeKind::List, Value::Array(_) | Value::Null) if matches!(ty.list_type(), Some(ListType::Map | ListType::Set)) => Form::List,
+            (TypeKind::Object | TypeKind::Map, Value::Object(_) | Value::Null)
+                if ty.map_type() != Some(MapType::Atomic) =>
+            {
+                Form::Map
+            }
+            (TypeKind::List, Value::Array(_) | Value::Null)
+                if matches!(ty.list_type(), Some(ListType::Map | ListType::Set)) =>
+            {
+                Form::List
+            }
             _ => Form::Leaf,
         }
     }
@@ -95,36 +111,68 @@ impl<'a> Ty<'a> {
         if field.is_plain_struct() {
             return Some(&EMPTY);
         }
-        let composed = matches!(field.kind(), TypeKind::Object | TypeKind::Map | TypeKind::List);
-        (composed && ty.is_built_in() && ty.is_required(name) && !field.is_left_out()).then_some(&Value::Null)
+        let composed = matches!(
+            field.kind(),
+            TypeKind::Object | TypeKind::Map | TypeKind::List
+        );
+        (composed && ty.is_built_in() && ty.is_required(name) && !field.is_left_out())
+            .then_some(&Value::Null)
     }
 
     /// What an element of this list is known by.
     pub(super) fn element(self, item: &Value) -> Result<PathElement, String> {
-        let Self::Known(ty) = self else { return Err("a list without a type has no keys".into()) };
+        let Self::Known(ty) = self else {
+            return Err("a list without a type has no keys".into());
+        };
         if ty.list_type() != Some(ListType::Map) || ty.list_map_keys().is_empty() {
             return match item {
-                Value::Object(_) => Err("associative list without keys has an element that's a map type".into()),
-                Value::Array(_) => Err("not supported: associative list with lists as elements".into()),
-                Value::Null => Err("associative list without keys has an element that's an explicit null".into()),
+                Value::Object(_) => {
+                    Err("associative list without keys has an element that's a map type".into())
+                }
+                Value::Array(_) => {
+                    Err("not supported: associative list with lists as elements".into())
+                }
+                Value::Null => Err(
+                    "associative list without keys has an element that's an explicit null".into(),
+                ),
                 scalar => Ok(PathElement::Value(scalar.clone())),
             };
         }
         let map = match item {
             Value::Object(map) => map,
-            Value::Null => return Err("associative list with keys may not have a null element".into()),
+            Value::Null => {
+                return Err("associative list with keys may not have a null element".into());
+            }
             _ => return Err("associative list with keys may not have non-map elements".into()),
         };
         let items = self.items();
         let default = |key: &str| match items {
-            Ty::Known(ty) => ty.named_field(key).and_then(|f| f.default().cloned().or_else(|| zero(ty, key))),
+            Ty::Known(ty) => ty
+                .named_field(key)
+                .and_then(|f| f.default().cloned().or_else(|| zero(ty, key))),
             Ty::Deduced => None,
         };
-        let value_of = |key: &str| map.get(key).cloned().or_else(|| default(key)).map(|value| (key.to_owned(), value));
-        let mut fields: Vec<(String, Value)> = ty.list_map_keys().iter().filter_map(|key| value_of(key)).collect();
+        let value_of = |key: &str| {
+            map.get(key)
+                .cloned()
+                .or_else(|| default(key))
+                .map(|value| (key.to_owned(), value))
+        };
+        let mut fields: Vec<(String, Value)> = ty
+            .list_map_keys()
+            .iter()
+            .filter_map(|key| value_of(key))
+            .collect();
         if fields.is_empty() {
-            let keys = ty.list_map_keys().iter().map(|k| format!("{k:?}")).collect::<Vec<_>>().join(" ");
-            return Err(format!("{WITHOUT_KEYS} [{keys}] (and doesn't have default values for any key fields)"));
+            let keys = ty
+                .list_map_keys()
+                .iter()
+                .map(|k| format!("{k:?}"))
+                .collect::<Vec<_>>()
+                .join(" ");
+            return Err(format!(
+                "{WITHOUT_KEYS} [{keys}] (and doesn't have default values for any key fields)"
+            ));
         }
         fields.sort_by(|a, b| a.0.cmp(&b.0));
         Ok(PathElement::Key(fields))
@@ -136,7 +184,9 @@ impl<'a> Ty<'a> {
 fn holds_anything(ty: TypeRef<'_>) -> bool {
     match ty.kind() {
         TypeKind::Any => true,
-        TypeKind::Scalar(ScalarKind::IntOrString) => !ty.name().is_some_and(|name| name.ends_with(".Quantity")),
+        TypeKind::Scalar(ScalarKind::IntOrString) => {
+            !ty.name().is_some_and(|name| name.ends_with(".Quantity"))
+        }
         _ => false,
     }
 }
@@ -156,7 +206,13 @@ fn zero(ty: TypeRef<'_>, name: &str) -> Option<Value> {
 /// types before anybody looks at it, which have all but the keys of elements.
 pub(super) fn misfits(object: &Map<String, Value>, ty: Ty<'_>) -> Vec<String> {
     let mut errors = validate_fields(object, ty);
-    errors.retain(|error| if ty.is_built_in() { error.contains(WITHOUT_KEYS) } else { !error.contains(DUPLICATE) });
+    errors.retain(|error| {
+        if ty.is_built_in() {
+            error.contains(WITHOUT_KEYS)
+        } else {
+            !error.contains(DUPLICATE)
+        }
+    });
     errors
 }
 
@@ -185,7 +241,13 @@ pub(super) fn validate_fields(object: &Map<String, Value>, ty: Ty<'_>) -> Vec<St
 
 fn validate_at(value: &Value, ty: Ty<'_>, path: &str, errors: &mut Vec<String>) {
     let Ty::Known(known) = ty else { return };
-    let mut fail = |text: String| errors.push(if path.is_empty() { text } else { format!("{path}: {text}") });
+    let mut fail = |text: String| {
+        errors.push(if path.is_empty() {
+            text
+        } else {
+            format!("{path}: {text}")
+        })
+    };
     match (known.kind(), value) {
         (_, Value::Null) | (TypeKind::Any, _) => {}
         (TypeKind::Object | TypeKind::Map, Value::Object(map)) => {
@@ -197,18 +259,29 @@ fn validate_at(value: &Value, ty: Ty<'_>, path: &str, errors: &mut Vec<String>) 
                 validate_at(value, ty.field(key), &format!("{path}.{key}"), errors);
             }
         }
-        (TypeKind::Object | TypeKind::Map, other) => fail(format!("expected map, got {}", printed(other))),
+        (TypeKind::Object | TypeKind::Map, other) => {
+            fail(format!("expected map, got {}", printed(other)))
+        }
         (TypeKind::List, Value::Array(list)) => validate_list(list, ty, path, errors),
         (TypeKind::List, other) => fail(format!("expected list, got {}", printed(other))),
         (TypeKind::Scalar(kind), value) => {
             // Only plain texts and bytes are known to be texts; times and the like are scalars of any kind.
-            let special = kind == ScalarKind::String && known.format().is_some_and(|format| !matches!(format, "" | "byte"));
-            let kind = if special { ScalarKind::IntOrString } else { kind };
+            let special = kind == ScalarKind::String
+                && known
+                    .format()
+                    .is_some_and(|format| !matches!(format, "" | "byte"));
+            let kind = if special {
+                ScalarKind::IntOrString
+            } else {
+                kind
+            };
             let expected = match (kind, value) {
                 (ScalarKind::String, Value::String(_))
                 | (ScalarKind::Integer | ScalarKind::Number, Value::Number(_))
                 | (ScalarKind::Boolean, Value::Bool(_))
-                | (ScalarKind::IntOrString, Value::String(_) | Value::Number(_) | Value::Bool(_)) => return,
+                | (ScalarKind::IntOrString, Value::String(_) | Value::Number(_) | Value::Bool(_)) => {
+                    return;
+                }
                 (ScalarKind::String, _) => "string",
                 (ScalarKind::Integer | ScalarKind::Number, _) => "numeric (int or float)",
                 (ScalarKind::Boolean, _) => "boolean",
@@ -225,10 +298,15 @@ fn validate_at(value: &Value, ty: Ty<'_>, path: &str, errors: &mut Vec<String>) 
 }
 
 fn validate_list(list: &[Value], ty: Ty<'_>, path: &str, errors: &mut Vec<String>) {
-    let keyed = matches!(ty, Ty::Known(t) if matches!(t.list_type(), Some(ListType::Map | ListType::Set)));
+    let keyed =
+        matches!(ty, Ty::Known(t) if matches!(t.list_type(), Some(ListType::Map | ListType::Set)));
     let mut seen = BTreeSet::new();
     for (i, item) in list.iter().enumerate() {
-        let element = match if keyed { ty.element(item) } else { Ok(PathElement::Index(i as i64)) } {
+        let element = match if keyed {
+            ty.element(item)
+        } else {
+            Ok(PathElement::Index(i as i64))
+        } {
             Ok(element) => element,
             Err(text) => {
                 errors.push(format!("{path}: element {i}: {text}"));

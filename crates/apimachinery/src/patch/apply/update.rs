@@ -22,7 +22,10 @@ type Fields = Map<String, Value>;
 fn reset_set(options: &ApplyOptions<'_>) -> FieldSet {
     let mut set = FieldSet::default();
     for path in options.reset_fields {
-        let path: Vec<PathElement> = path.split('.').map(|f| PathElement::Field(f.to_owned())).collect();
+        let path: Vec<PathElement> = path
+            .split('.')
+            .map(|f| PathElement::Field(f.to_owned()))
+            .collect();
         set.insert(&path);
     }
     set
@@ -45,34 +48,68 @@ struct Seen {
 }
 
 impl<'c> Changes<'c> {
-    fn new(old: &'c Fields, new: &'c Fields, options: &'c ApplyOptions<'c>, views: &'c Views<'c>) -> Result<Self, String> {
-        let mut this = Self { old, new, options, views, seen: BTreeMap::new() };
+    fn new(
+        old: &'c Fields,
+        new: &'c Fields,
+        options: &'c ApplyOptions<'c>,
+        views: &'c Views<'c>,
+    ) -> Result<Self, String> {
+        let mut this = Self {
+            old,
+            new,
+            options,
+            views,
+            seen: BTreeMap::new(),
+        };
         let own = this.compare(old, new, views.ty, true)?;
         this.seen.insert(views.version.to_owned(), Some(own));
         Ok(this)
     }
 
-    fn compare(&self, old: &Fields, new: &Fields, ty: Ty<'_>, resets: bool) -> Result<Seen, String> {
-        let Comparison { mut added, mut modified, mut removed } =
-            compare(old, new, ty).map_err(|e| format!("failed to compare objects: {e}"))?;
+    fn compare(
+        &self,
+        old: &Fields,
+        new: &Fields,
+        ty: Ty<'_>,
+        resets: bool,
+    ) -> Result<Seen, String> {
+        let Comparison {
+            mut added,
+            mut modified,
+            mut removed,
+        } = compare(old, new, ty).map_err(|e| format!("failed to compare objects: {e}"))?;
         if resets && !self.options.reset_fields.is_empty() {
             let reset = reset_set(self.options);
-            [&mut added, &mut modified, &mut removed].into_iter().for_each(|set| set.subtract_recursively(&reset));
+            [&mut added, &mut modified, &mut removed]
+                .into_iter()
+                .for_each(|set| set.subtract_recursively(&reset));
         }
         modified.extend(added);
-        Ok(Seen { touched: modified, removed })
+        Ok(Seen {
+            touched: modified,
+            removed,
+        })
     }
 
     fn seen_in(&mut self, version: &str) -> Result<Option<&Seen>, String> {
-        let version = if self.views.versions.is_none() { self.views.version } else { version };
+        let version = if self.views.versions.is_none() {
+            self.views.version
+        } else {
+            version
+        };
         if !self.seen.contains_key(version) {
             let see = |object, which: &str| {
-                self.views.see(object, self.views.version, version).map_err(|e| format!("failed to convert {which} object: {e}"))
+                self.views
+                    .see(object, self.views.version, version)
+                    .map_err(|e| format!("failed to convert {which} object: {e}"))
             };
             let seen = match (see(self.old, "old")?, see(self.new, "new")?) {
-                (Some((old, ty)), Some((new, _))) => {
-                    Some(self.compare(&old, &new, ty, self.views.versions.is_none_or(|v| v.reset_everywhere()))?)
-                }
+                (Some((old, ty)), Some((new, _))) => Some(self.compare(
+                    &old,
+                    &new,
+                    ty,
+                    self.views.versions.is_none_or(|v| v.reset_everywhere()),
+                )?),
                 _ => None,
             };
             self.seen.insert(version.to_owned(), seen);
@@ -87,7 +124,10 @@ impl<'c> Changes<'c> {
     /// Takes what changed and what went from every owner but `own`; owners of versions that are gone go, too.
     fn take_away(&mut self, owners: &mut Managers, own: Option<&Identity>) -> Result<(), String> {
         let mut gone = Vec::new();
-        for (identity, owned) in owners.iter_mut().filter(|(identity, _)| Some(*identity) != own) {
+        for (identity, owned) in owners
+            .iter_mut()
+            .filter(|(identity, _)| Some(*identity) != own)
+        {
             match self.seen_in(&owned.api_version)? {
                 Some(seen) => {
                     owned.fields.subtract(&seen.touched);
@@ -100,10 +140,16 @@ impl<'c> Changes<'c> {
         Ok(())
     }
 
-    fn refuse_conflicts(&mut self, owners: &Managers, own: &Identity) -> Result<Vec<Conflict>, String> {
+    fn refuse_conflicts(
+        &mut self,
+        owners: &Managers,
+        own: &Identity,
+    ) -> Result<Vec<Conflict>, String> {
         let mut conflicts = Vec::new();
         for (identity, owned) in owners.iter().filter(|(other, _)| *other != own) {
-            let Some(seen) = self.seen_in(&owned.api_version)? else { continue };
+            let Some(seen) = self.seen_in(&owned.api_version)? else {
+                continue;
+            };
             for path in owned.fields.intersection(&seen.touched).paths() {
                 conflicts.push(Conflict {
                     manager: identity.manager.clone(),
@@ -129,13 +175,25 @@ pub(super) fn record_update(
     views.reconcile(old, owners)?;
     let mut changes = Changes::new(old, new, options, views)?;
     changes.take_away(owners, None)?;
-    let mut touched = changes.own().map(|seen| seen.touched.clone()).unwrap_or_default();
+    let mut touched = changes
+        .own()
+        .map(|seen| seen.touched.clone())
+        .unwrap_or_default();
     touched.subtract(&UNOWNED);
     if touched.is_empty() {
         return Ok(());
     }
-    let identity = Identity::new(options.manager, Operation::Update, options.api_version, options.subresource);
-    let entry = owners.entry(identity).or_insert_with(|| Owned { fields: FieldSet::default(), api_version: String::new(), time: None });
+    let identity = Identity::new(
+        options.manager,
+        Operation::Update,
+        options.api_version,
+        options.subresource,
+    );
+    let entry = owners.entry(identity).or_insert_with(|| Owned {
+        fields: FieldSet::default(),
+        api_version: String::new(),
+        time: None,
+    });
     entry.fields.extend(touched);
     entry.api_version = options.api_version.to_owned();
     options.stamp(entry);
@@ -151,11 +209,14 @@ pub(super) fn apply_owned(
     views: &Views<'_>,
 ) -> Result<(Object, Managers), ApplyError> {
     let ty = views.ty;
-    views.reconcile(&live.0, &mut owners).map_err(ApplyError::Invalid)?;
+    views
+        .reconcile(&live.0, &mut owners)
+        .map_err(ApplyError::Invalid)?;
     let mut merged = live.0.clone();
     for (key, value) in &config.0 {
         let value = match merged.get(key) {
-            Some(old) => merge::merge(old, value, ty.field(key)).map_err(|e| internal(config, "merged object", &format!(".{key}{e}")))?,
+            Some(old) => merge::merge(old, value, ty.field(key))
+                .map_err(|e| internal(config, "merged object", &format!(".{key}{e}")))?,
             None => value.clone(),
         };
         merged.insert(key.clone(), value);
@@ -166,23 +227,33 @@ pub(super) fn apply_owned(
     }
     let identity = Identity::new(options.manager, Operation::Apply, "", options.subresource);
     let last = owners.remove(&identity);
-    let owned = Owned { fields, api_version: options.api_version.to_owned(), time: last.as_ref().and_then(|l| l.time.clone()) };
+    let owned = Owned {
+        fields,
+        api_version: options.api_version.to_owned(),
+        time: last.as_ref().and_then(|l| l.time.clone()),
+    };
     owners.insert(identity.clone(), owned);
     let pruned = last.is_some();
     if let Some(last) = last {
-        merged = prune(merged, &last, &owners, views).map_err(|e| ApplyError::Invalid(format!("failed to prune fields: {e}")))?;
+        merged = prune(merged, &last, &owners, views)
+            .map_err(|e| ApplyError::Invalid(format!("failed to prune fields: {e}")))?;
     }
     let mut merged = Object(merged);
     let changed = !path::equal_maps(&live.0, &merged.0);
     if changed {
-        let mut changes = Changes::new(&live.0, &merged.0, options, views).map_err(ApplyError::Invalid)?;
+        let mut changes =
+            Changes::new(&live.0, &merged.0, options, views).map_err(ApplyError::Invalid)?;
         if !options.force {
-            let conflicts = changes.refuse_conflicts(&owners, &identity).map_err(ApplyError::Invalid)?;
+            let conflicts = changes
+                .refuse_conflicts(&owners, &identity)
+                .map_err(ApplyError::Invalid)?;
             if !conflicts.is_empty() {
                 return Err(ApplyError::Conflicts(conflicts));
             }
         }
-        changes.take_away(&mut owners, Some(&identity)).map_err(ApplyError::Invalid)?;
+        changes
+            .take_away(&mut owners, Some(&identity))
+            .map_err(ApplyError::Invalid)?;
     }
     // In an API server a built-in object becomes a Go struct, which has no nulls; a custom one keeps them, and its schema may refuse them.
     if pruned && ty.is_built_in() {
@@ -203,15 +274,33 @@ fn named_fields(object: &Fields, ty: Ty<'_>) -> FieldSet {
 }
 
 /// Removes what this manager applied last time, applies no longer, and nobody else owns.
-fn prune(merged: Fields, last: &Owned, owners: &Managers, views: &Views<'_>) -> Result<Fields, String> {
+fn prune(
+    merged: Fields,
+    last: &Owned,
+    owners: &Managers,
+    views: &Views<'_>,
+) -> Result<Fields, String> {
     let mut owned: BTreeMap<&str, FieldSet> = BTreeMap::new();
     for other in owners.values() {
         // The version of the last configuration comes first, before anything has been converted.
-        let version = if views.versions.is_none() { views.version } else { &other.api_version };
-        owned.entry(version).or_default().extend(other.fields.clone());
+        let version = if views.versions.is_none() {
+            views.version
+        } else {
+            &other.api_version
+        };
+        owned
+            .entry(version)
+            .or_default()
+            .extend(other.fields.clone());
     }
-    let last_version = if views.versions.is_none() { views.version } else { &last.api_version };
-    let nothing_goes = owned.get(last_version).is_some_and(|owned| last.fields.difference(owned).is_empty());
+    let last_version = if views.versions.is_none() {
+        views.version
+    } else {
+        &last.api_version
+    };
+    let nothing_goes = owned
+        .get(last_version)
+        .is_some_and(|owned| last.fields.difference(owned).is_empty());
     // Nobody has to see it in another version then, which it might not fit.
     if nothing_goes && last_version == views.version && owned.len() == 1 {
         return Ok(merged);
@@ -219,18 +308,36 @@ fn prune(merged: Fields, last: &Owned, owners: &Managers, views: &Views<'_>) -> 
     let seen = views
         .see(&merged, views.version, last_version)
         .map_err(|e| format!("failed to convert merged object to last applied version: {e}"))?;
-    let Some((seen, ty)) = seen else { return Ok(merged) };
+    let Some((seen, ty)) = seen else {
+        return Ok(merged);
+    };
     let last_fields = with_named_parents(&last.fields, ty);
     // Without all that was applied last, then with what has an owner, then with what nobody ever owned.
-    let (mut whole, mut kept, mut version) = (seen.clone(), merge::map_without(&seen, &last_fields, ty), last_version);
-    let others: Vec<&str> = owned.keys().copied().filter(|v| *v != last_version).collect();
-    for next in owned.contains_key(last_version).then_some(last_version).into_iter().chain(others) {
+    let (mut whole, mut kept, mut version) = (
+        seen.clone(),
+        merge::map_without(&seen, &last_fields, ty),
+        last_version,
+    );
+    let others: Vec<&str> = owned
+        .keys()
+        .copied()
+        .filter(|v| *v != last_version)
+        .collect();
+    for next in owned
+        .contains_key(last_version)
+        .then_some(last_version)
+        .into_iter()
+        .chain(others)
+    {
         let see = |object: &Fields, which: &str| {
             views
                 .see(object, version, next)
                 .map_err(|e| format!("failed add back owned items: failed to convert {which} object at version {next}: {e}"))
         };
-        let (Some((all, ty)), Some((some, _))) = (see(&whole, "merged")?, see(&kept, "pruned")?) else { continue };
+        let (Some((all, ty)), Some((some, _))) = (see(&whole, "merged")?, see(&kept, "pruned")?)
+        else {
+            continue;
+        };
         let owned = with_named_parents(&owned[next], ty);
         let ownerless = named_fields(&all, ty).difference(&named_fields(&some, ty).union(&owned));
         (kept, whole, version) = (merge::map_without(&all, &ownerless, ty), all, next);
@@ -238,8 +345,14 @@ fn prune(merged: Fields, last: &Owned, owners: &Managers, views: &Views<'_>) -> 
     let kept = views
         .see(&kept, version, last_version)
         .map_err(|e| format!("failed add back dangling items: failed to convert pruned object to last applied version: {e}"))?;
-    let Some((kept, _)) = kept else { return Ok(merged) };
-    let dangling = named_fields(&seen, ty).difference(&named_fields(&kept, ty)).intersection(&last_fields);
+    let Some((kept, _)) = kept else {
+        return Ok(merged);
+    };
+    let dangling = named_fields(&seen, ty)
+        .difference(&named_fields(&kept, ty))
+        .intersection(&last_fields);
     let pruned = merge::map_without(&seen, &dangling, ty);
-    Ok(views.see(&pruned, last_version, views.version)?.map_or(merged, |(pruned, _)| pruned))
+    Ok(views
+        .see(&pruned, last_version, views.version)?
+        .map_or(merged, |(pruned, _)| pruned))
 }

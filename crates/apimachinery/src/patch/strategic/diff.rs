@@ -2,7 +2,10 @@
 
 use super::{
     DELETE_FROM_LIST, FieldRules, PATCH, RETAIN_KEYS, SET_ORDER, Strategy, go_text,
-    lists::{Elements, deduplicate, element_type, expect_map, merge_key_of, order_of, sort_by_order, sort_scalars, sorted_by_key},
+    lists::{
+        Elements, deduplicate, element_type, expect_map, merge_key_of, order_of, sort_by_order,
+        sort_scalars, sorted_by_key,
+    },
     rules_for, rules_for_list, same_type,
 };
 use crate::{patch::PatchError, schema::TypeRef};
@@ -30,8 +33,12 @@ pub(in crate::patch) fn diff_maps(
     for (key, new) in modified {
         match original.get(key) {
             Some(old) if key == PATCH => diff_directive(old, new, &mut patch)?,
-            Some(Value::Object(old)) if new.is_object() => diff_map_field(key, old, expect_map(new)?, ty, options, &mut patch)?,
-            Some(Value::Array(old)) if new.is_array() => diff_list_field(key, old, new, ty, options, &mut patch)?,
+            Some(Value::Object(old)) if new.is_object() => {
+                diff_map_field(key, old, expect_map(new)?, ty, options, &mut patch)?
+            }
+            Some(Value::Array(old)) if new.is_array() => {
+                diff_list_field(key, old, new, ty, options, &mut patch)?
+            }
             Some(old) if same_type(old, new) && old == new => {}
             _ => {
                 if !options.ignore_changes_and_additions {
@@ -46,8 +53,16 @@ pub(in crate::patch) fn diff_maps(
         }
     }
     if options.retain_keys {
-        let more_in_original = || original.iter().any(|(k, v)| !v.is_null() && !modified.contains_key(k));
-        let keys: Vec<Value> = modified.iter().filter(|(_, v)| !v.is_null()).map(|(k, _)| Value::from(k.as_str())).collect();
+        let more_in_original = || {
+            original
+                .iter()
+                .any(|(k, v)| !v.is_null() && !modified.contains_key(k))
+        };
+        let keys: Vec<Value> = modified
+            .iter()
+            .filter(|(_, v)| !v.is_null())
+            .map(|(k, _)| Value::from(k.as_str()))
+            .collect();
         if !keys.is_empty() && (!patch.is_empty() || more_in_original()) {
             patch.insert(RETAIN_KEYS.into(), keys.into());
         }
@@ -57,7 +72,9 @@ pub(in crate::patch) fn diff_maps(
 
 fn diff_directive(old: &Value, new: &Value, patch: &mut Fields) -> Result<(), PatchError> {
     if !old.is_string() || !new.is_string() {
-        return Err(PatchError::Invalid(format!("invalid value for special key: {PATCH}")));
+        return Err(PatchError::Invalid(format!(
+            "invalid value for special key: {PATCH}"
+        )));
     }
     if old != new {
         patch.insert(PATCH.into(), new.clone());
@@ -84,7 +101,15 @@ fn diff_map_field(
         }
         return Ok(());
     }
-    let nested = diff_maps(old, new, rules.ty, DiffOptions { retain_keys: rules.retain_keys, ..options })?;
+    let nested = diff_maps(
+        old,
+        new,
+        rules.ty,
+        DiffOptions {
+            retain_keys: rules.retain_keys,
+            ..options
+        },
+    )?;
     if !nested.is_empty() {
         patch.insert(key.into(), Value::Object(nested));
     }
@@ -111,7 +136,15 @@ fn diff_list_field(
         }
         return Ok(());
     }
-    let diff = diff_lists(old, new_list, &rules, DiffOptions { retain_keys: rules.retain_keys, ..options })?;
+    let diff = diff_lists(
+        old,
+        new_list,
+        &rules,
+        DiffOptions {
+            retain_keys: rules.retain_keys,
+            ..options
+        },
+    )?;
     if !diff.changes.is_empty() {
         patch.insert(key.into(), diff.changes.into());
     }
@@ -132,10 +165,22 @@ struct ListDiff {
     order: Vec<Value>,
 }
 
-fn diff_lists(old: &[Value], new: &[Value], rules: &FieldRules<'_>, options: DiffOptions) -> Result<ListDiff, PatchError> {
+fn diff_lists(
+    old: &[Value],
+    new: &[Value],
+    rules: &FieldRules<'_>,
+    options: DiffOptions,
+) -> Result<ListDiff, PatchError> {
     if old.is_empty() {
-        let changes = if options.ignore_changes_and_additions { Vec::new() } else { new.to_vec() };
-        return Ok(ListDiff { changes, ..ListDiff::default() });
+        let changes = if options.ignore_changes_and_additions {
+            Vec::new()
+        } else {
+            new.to_vec()
+        };
+        return Ok(ListDiff {
+            changes,
+            ..ListDiff::default()
+        });
     }
     match element_type(&[old, new])? {
         Elements::Maps => diff_lists_of_maps(old, new, rules, options),
@@ -143,21 +188,37 @@ fn diff_lists(old: &[Value], new: &[Value], rules: &FieldRules<'_>, options: Dif
     }
 }
 
-fn diff_lists_of_maps(old: &[Value], new: &[Value], rules: &FieldRules<'_>, options: DiffOptions) -> Result<ListDiff, PatchError> {
+fn diff_lists_of_maps(
+    old: &[Value],
+    new: &[Value],
+    rules: &FieldRules<'_>,
+    options: DiffOptions,
+) -> Result<ListDiff, PatchError> {
     let key = rules.merge_key;
     let (mut changes, mut deletions) = (Vec::new(), Vec::new());
     let (old_sorted, new_sorted) = (sorted_by_key(old, key), sorted_by_key(new, key));
     let (mut i, mut j) = (0, 0);
     while i < old_sorted.len() || j < new_sorted.len() {
-        let old_key = old_sorted.get(i).map(|v| merge_key_of(v, key)).transpose()?;
-        let new_key = new_sorted.get(j).map(|v| merge_key_of(v, key)).transpose()?;
+        let old_key = old_sorted
+            .get(i)
+            .map(|v| merge_key_of(v, key))
+            .transpose()?;
+        let new_key = new_sorted
+            .get(j)
+            .map(|v| merge_key_of(v, key))
+            .transpose()?;
         let order = match (old_key, new_key) {
             (Some(old), Some(new)) => go_text(old).cmp(&go_text(new)),
             (Some(_), None) => Ordering::Less,
             (None, _) => Ordering::Greater,
         };
         if order == Ordering::Equal {
-            let mut nested = diff_maps(expect_map(old_sorted[i])?, expect_map(new_sorted[j])?, rules.ty, options)?;
+            let mut nested = diff_maps(
+                expect_map(old_sorted[i])?,
+                expect_map(new_sorted[j])?,
+                rules.ty,
+                options,
+            )?;
             if let (false, Some(new_key)) = (nested.is_empty(), new_key) {
                 nested.insert(key.to_owned(), new_key.clone());
                 changes.push(Value::Object(nested));
@@ -179,14 +240,26 @@ fn diff_lists_of_maps(old: &[Value], new: &[Value], rules: &FieldRules<'_>, opti
     let wanted = (!options.ignore_changes_and_additions && (!changes.is_empty() || !same_order))
         || (!options.ignore_deletions && !changes.is_empty());
     let order = if options.set_element_order && wanted {
-        new_order.into_iter().map(|k| json!({ key: k.unwrap_or(Value::Null) })).collect()
+        new_order
+            .into_iter()
+            .map(|k| json!({ key: k.unwrap_or(Value::Null) }))
+            .collect()
     } else {
         Vec::new()
     };
-    Ok(ListDiff { changes, deletions: Vec::new(), order })
+    Ok(ListDiff {
+        changes,
+        deletions: Vec::new(),
+        order,
+    })
 }
 
-fn diff_lists_of_scalars(old: &[Value], new: &[Value], merge_key: &str, options: DiffOptions) -> Result<ListDiff, PatchError> {
+fn diff_lists_of_scalars(
+    old: &[Value],
+    new: &[Value],
+    merge_key: &str,
+    options: DiffOptions,
+) -> Result<ListDiff, PatchError> {
     let (mut old_sorted, mut new_sorted) = (old.to_vec(), new.to_vec());
     sort_scalars(&mut old_sorted);
     sort_scalars(&mut new_sorted);
@@ -199,16 +272,32 @@ fn diff_lists_of_scalars(old: &[Value], new: &[Value], merge_key: &str, options:
             (None, _) => Ordering::Greater,
         };
         match order {
-            Ordering::Greater if !options.ignore_changes_and_additions => additions.push(new_sorted[j].clone()),
+            Ordering::Greater if !options.ignore_changes_and_additions => {
+                additions.push(new_sorted[j].clone())
+            }
             Ordering::Less if !options.ignore_deletions => deletions.push(old_sorted[i].clone()),
             _ => {}
         }
         i += usize::from(order != Ordering::Greater);
         j += usize::from(order != Ordering::Less);
     }
-    let changes = sort_by_order(additions, &order_of(new, merge_key, Elements::Scalars), merge_key, Elements::Scalars)?;
+    let changes = sort_by_order(
+        additions,
+        &order_of(new, merge_key, Elements::Scalars),
+        merge_key,
+        Elements::Scalars,
+    )?;
     // kubectl compares with the old list as it was sorted above; so an unsorted list always sends its order.
-    let wanted = (!options.ignore_deletions && !deletions.is_empty()) || (!options.ignore_changes_and_additions && old_sorted != new);
-    let order = if options.set_element_order && wanted { new.to_vec() } else { Vec::new() };
-    Ok(ListDiff { changes, deletions: deduplicate(deletions), order })
+    let wanted = (!options.ignore_deletions && !deletions.is_empty())
+        || (!options.ignore_changes_and_additions && old_sorted != new);
+    let order = if options.set_element_order && wanted {
+        new.to_vec()
+    } else {
+        Vec::new()
+    };
+    Ok(ListDiff {
+        changes,
+        deletions: deduplicate(deletions),
+        order,
+    })
 }

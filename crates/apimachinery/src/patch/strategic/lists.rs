@@ -1,6 +1,9 @@
 //! Order and identity of list elements: by merge key for maps, by value for scalars.
 
-use super::{DELETE_FROM_LIST, PATCH, PatchError, RETAIN_KEYS, SET_ORDER, Strategy, go_text, rules_for, rules_for_list, same_type};
+use super::{
+    DELETE_FROM_LIST, PATCH, PatchError, RETAIN_KEYS, SET_ORDER, Strategy, go_text, rules_for,
+    rules_for_list, same_type,
+};
 use crate::schema::TypeRef;
 use serde_json::{Map, Value};
 
@@ -13,19 +16,35 @@ pub(super) enum Elements {
 
 pub(super) fn element_type(lists: &[&[Value]]) -> Result<Elements, PatchError> {
     let mut all = lists.iter().flat_map(|l| l.iter());
-    let first = all.next().ok_or_else(|| PatchError::invalid("no elements in any of the given slices"))?;
+    let first = all
+        .next()
+        .ok_or_else(|| PatchError::invalid("no elements in any of the given slices"))?;
     if first.is_array() {
         return Err(PatchError::ListOfLists);
     }
     if !all.all(|v| same_type(first, v)) {
-        let text = lists.iter().map(|l| go_text(&Value::Array(l.to_vec()))).collect::<Vec<_>>().join(" ");
-        return Err(PatchError::Invalid(format!("list element types are not identical: [{text}]")));
+        let text = lists
+            .iter()
+            .map(|l| go_text(&Value::Array(l.to_vec())))
+            .collect::<Vec<_>>()
+            .join(" ");
+        return Err(PatchError::Invalid(format!(
+            "list element types are not identical: [{text}]"
+        )));
     }
-    Ok(if first.is_object() { Elements::Maps } else { Elements::Scalars })
+    Ok(if first.is_object() {
+        Elements::Maps
+    } else {
+        Elements::Scalars
+    })
 }
 
 /// What an element is known by; None for a map without the merge key.
-pub(super) fn identity<'v>(item: &'v Value, merge_key: &str, elements: Elements) -> Option<&'v Value> {
+pub(super) fn identity<'v>(
+    item: &'v Value,
+    merge_key: &str,
+    elements: Elements,
+) -> Option<&'v Value> {
     match elements {
         Elements::Maps => item.get(merge_key),
         Elements::Scalars => Some(item),
@@ -35,11 +54,15 @@ pub(super) fn identity<'v>(item: &'v Value, merge_key: &str, elements: Elements)
 /// The merge key's value of a map in a list.
 pub(super) fn merge_key_of<'v>(item: &'v Value, merge_key: &str) -> Result<&'v Value, PatchError> {
     let map = expect_map(item)?;
-    map.get(merge_key).ok_or_else(|| no_merge_key(item, merge_key))
+    map.get(merge_key)
+        .ok_or_else(|| no_merge_key(item, merge_key))
 }
 
 pub(super) fn no_merge_key(item: &Value, merge_key: &str) -> PatchError {
-    PatchError::Invalid(format!("map: {} does not contain declared merge key: {merge_key}", go_text(item)))
+    PatchError::Invalid(format!(
+        "map: {} does not contain declared merge key: {merge_key}",
+        go_text(item)
+    ))
 }
 
 /// The complaint about a value of another type than Go expected.
@@ -57,14 +80,17 @@ pub(super) fn wrong_type(expected: &str, got: &Value) -> PatchError {
 }
 
 pub(super) fn expect_map(item: &Value) -> Result<&Map<String, Value>, PatchError> {
-    item.as_object().ok_or_else(|| wrong_type("map[string]interface {}", item))
+    item.as_object()
+        .ok_or_else(|| wrong_type("map[string]interface {}", item))
 }
 
 /// The order that elements should have, as a list of identities.
 pub(super) type Order = Vec<Option<Value>>;
 
 pub(super) fn order_of(list: &[Value], merge_key: &str, elements: Elements) -> Order {
-    list.iter().map(|v| identity(v, merge_key, elements).cloned()).collect()
+    list.iter()
+        .map(|v| identity(v, merge_key, elements).cloned())
+        .collect()
 }
 
 fn position(order: &Order, identity: Option<&Value>) -> Option<usize> {
@@ -76,25 +102,40 @@ pub(super) fn is_delete(item: &Value) -> bool {
 }
 
 /// Whether every element of the order has the merge key; which of them is found first depends on the list.
-pub(super) fn check_order(list: &[Value], order: &[Value], merge_key: &str) -> Result<(), PatchError> {
+pub(super) fn check_order(
+    list: &[Value],
+    order: &[Value],
+    merge_key: &str,
+) -> Result<(), PatchError> {
     for item in list {
         let key = merge_key_of(item, merge_key)?;
         for (at, place) in order.iter().enumerate() {
-            let map = place.as_object().ok_or_else(|| PatchError::Invalid(format!("value for key {at} is not a map")))?;
+            let map = place
+                .as_object()
+                .ok_or_else(|| PatchError::Invalid(format!("value for key {at} is not a map")))?;
             if map.get(merge_key) == Some(key) {
                 break;
             }
         }
     }
-    order.iter().try_for_each(|place| merge_key_of(place, merge_key).map(drop))
+    order
+        .iter()
+        .try_for_each(|place| merge_key_of(place, merge_key).map(drop))
 }
 
 /// Sorts by `order`, stably; elements to delete go last.
-pub(super) fn sort_by_order(list: Vec<Value>, order: &Order, merge_key: &str, elements: Elements) -> Result<Vec<Value>, PatchError> {
+pub(super) fn sort_by_order(
+    list: Vec<Value>,
+    order: &Order,
+    merge_key: &str,
+    elements: Elements,
+) -> Result<Vec<Value>, PatchError> {
     let mut deleted = Vec::new();
     let mut sorted: Vec<(Option<usize>, Value)> = Vec::with_capacity(list.len());
     if elements == Elements::Maps && order.iter().any(Option::is_none) {
-        return Err(PatchError::Invalid(format!("an element of the list order does not contain declared merge key: {merge_key}")));
+        return Err(PatchError::Invalid(format!(
+            "an element of the list order does not contain declared merge key: {merge_key}"
+        )));
     }
     for item in list {
         if elements == Elements::Maps {
@@ -112,7 +153,11 @@ pub(super) fn sort_by_order(list: Vec<Value>, order: &Order, merge_key: &str, el
         }
         sorted.insert(to, (at, item));
     }
-    Ok(sorted.into_iter().map(|(_, item)| item).chain(deleted).collect())
+    Ok(sorted
+        .into_iter()
+        .map(|(_, item)| item)
+        .chain(deleted)
+        .collect())
 }
 
 /// Puts `patch` in `patch_order` and `server_only` in `server_order`, then weaves them: both keep their own order, and an element of
@@ -128,7 +173,10 @@ pub(super) fn normalize_order(
     let server_only = sort_by_order(server_only, server_order, merge_key, elements)?;
     let place = |item: &Value| position(server_order, identity(item, merge_key, elements));
     let mut woven = Vec::with_capacity(patch.len() + server_only.len());
-    let (mut left, mut right) = (server_only.into_iter().peekable(), patch.into_iter().peekable());
+    let (mut left, mut right) = (
+        server_only.into_iter().peekable(),
+        patch.into_iter().peekable(),
+    );
     loop {
         let take_left = match (left.peek(), right.peek()) {
             (None, None) => return Ok(woven),
@@ -141,14 +189,23 @@ pub(super) fn normalize_order(
 }
 
 /// Splits into the elements that `by` names and the others.
-pub(super) fn partition(list: Vec<Value>, by: &Order, merge_key: &str, elements: Elements) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
+pub(super) fn partition(
+    list: Vec<Value>,
+    by: &Order,
+    merge_key: &str,
+    elements: Elements,
+) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
     let (mut named, mut others) = (Vec::new(), Vec::new());
     for item in list {
         if elements == Elements::Maps {
             merge_key_of(&item, merge_key)?;
         }
         let found = position(by, identity(&item, merge_key, elements)).is_some();
-        if found { named.push(item) } else { others.push(item) }
+        if found {
+            named.push(item)
+        } else {
+            others.push(item)
+        }
     }
     Ok((named, others))
 }
@@ -199,7 +256,11 @@ fn sort_map(map: &Map<String, Value>, ty: TypeRef<'_>) -> Result<Map<String, Val
             Value::Object(inner) => Value::Object(sort_map(inner, rules_for(ty, key)?.ty)?),
             Value::Array(list) => {
                 let rules = rules_for_list(ty, key)?;
-                if rules.strategy == Strategy::Merge { Value::Array(sort_list(list, rules.ty, rules.merge_key)?) } else { value.clone() }
+                if rules.strategy == Strategy::Merge {
+                    Value::Array(sort_list(list, rules.ty, rules.merge_key)?)
+                } else {
+                    value.clone()
+                }
             }
             other => other.clone(),
         };
@@ -217,6 +278,12 @@ fn sort_list(list: &[Value], ty: TypeRef<'_>, merge_key: &str) -> Result<Vec<Val
         sort_scalars(&mut list);
         return Ok(list);
     }
-    let inner = list.iter().map(|v| Ok(Value::Object(sort_map(expect_map(v)?, ty)?))).collect::<Result<Vec<_>, PatchError>>()?;
-    Ok(sorted_by_key(&inner, merge_key).into_iter().cloned().collect())
+    let inner = list
+        .iter()
+        .map(|v| Ok(Value::Object(sort_map(expect_map(v)?, ty)?)))
+        .collect::<Result<Vec<_>, PatchError>>()?;
+    Ok(sorted_by_key(&inner, merge_key)
+        .into_iter()
+        .cloned()
+        .collect())
 }

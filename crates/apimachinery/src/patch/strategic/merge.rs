@@ -3,8 +3,8 @@
 use super::{
     DELETE_FROM_LIST, PATCH, RETAIN_KEYS, SET_ORDER, Strategy, go_string, go_text,
     lists::{
-        Elements, Order, check_order, deduplicate, element_type, is_delete, merge_key_of, no_merge_key, normalize_order, order_of,
-        partition, wrong_type,
+        Elements, Order, check_order, deduplicate, element_type, is_delete, merge_key_of,
+        no_merge_key, normalize_order, order_of, partition, wrong_type,
     },
     rules_for, rules_for_list, same_type,
 };
@@ -50,10 +50,20 @@ pub(in crate::patch) fn merge_maps(
 }
 
 fn unknown_directive(directive: &Value, map: &Value) -> PatchError {
-    PatchError::Invalid(format!("unknown patch type: {} in map: {}", go_string(directive), go_text(map)))
+    PatchError::Invalid(format!(
+        "unknown patch type: {} in map: {}",
+        go_string(directive),
+        go_text(map)
+    ))
 }
 
-fn merge_field(doc: &mut Fields, key: String, value: Value, ty: TypeRef<'_>, options: MergeOptions) -> Result<(), PatchError> {
+fn merge_field(
+    doc: &mut Fields,
+    key: String,
+    value: Value,
+    ty: TypeRef<'_>,
+    options: MergeOptions,
+) -> Result<(), PatchError> {
     let mut key = key;
     let mut deletes = false;
     if key.starts_with(DELETE_FROM_LIST) {
@@ -93,7 +103,14 @@ fn merge_field(doc: &mut Fields, key: String, value: Value, ty: TypeRef<'_>, opt
         (Value::Array(old), Value::Array(new)) => {
             let rules = rules_for_list(ty, &key)?;
             *old = if rules.strategy == Strategy::Merge || deletes {
-                merge_lists(std::mem::take(old), new, rules.ty, rules.merge_key, deletes, options)?
+                merge_lists(
+                    std::mem::take(old),
+                    new,
+                    rules.ty,
+                    rules.merge_key,
+                    deletes,
+                    options,
+                )?
             } else {
                 new
             };
@@ -129,19 +146,37 @@ fn discard_nulls(value: &mut Value) {
 fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(map) if map.contains_key(PATCH) => None,
-        Value::Object(map) => Some(Value::Object(map.into_iter().filter_map(|(k, v)| without_directives(v).map(|v| (k, v))).collect())),
-        Value::Array(list) => Some(Value::Array(list.into_iter().filter_map(without_directives).collect())),
+        Value::Object(map) => Some(Value::Object(
+            map.into_iter()
+                .filter_map(|(k, v)| without_directives(v).map(|v| (k, v)))
+                .collect(),
+        )),
+        Value::Array(list) => Some(Value::Array(
+            list.into_iter().filter_map(without_directives).collect(),
+        )),
         other => Some(other),
     }
 }
 
-fn field_behind<'k>(key: &'k str, prefix: &str, complaint: &'static str) -> Result<&'k str, PatchError> {
-    key.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('/')).ok_or(PatchError::Format(complaint))
+fn field_behind<'k>(
+    key: &'k str,
+    prefix: &str,
+    complaint: &'static str,
+) -> Result<&'k str, PatchError> {
+    key.strip_prefix(prefix)
+        .and_then(|rest| rest.strip_prefix('/'))
+        .ok_or(PatchError::Format(complaint))
 }
 
 /// `$retainKeys`: fields of the document that are not named go; fields of the patch must be named.
-fn retain_keys(doc: &mut Fields, patch: &mut Fields, options: MergeOptions) -> Result<(), PatchError> {
-    let Some(keys) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
+fn retain_keys(
+    doc: &mut Fields,
+    patch: &mut Fields,
+    options: MergeOptions,
+) -> Result<(), PatchError> {
+    let Some(keys) = patch.remove(RETAIN_KEYS) else {
+        return Ok(());
+    };
     if !options.merge_parallel_lists {
         match doc.get(RETAIN_KEYS) {
             Some(old) if *old != keys => {
@@ -162,7 +197,10 @@ fn retain_keys(doc: &mut Fields, patch: &mut Fields, options: MergeOptions) -> R
     let keys = keys.as_array().ok_or(PatchError::Format(BAD_RETAIN_KEYS))?;
     let named = |key: &str| keys.iter().any(|k| k.as_str() == Some(key));
     let directive = |key: &str| key.starts_with(DELETE_FROM_LIST) || key.starts_with(SET_ORDER);
-    if patch.iter().any(|(key, value)| !value.is_null() && !directive(key) && !named(key)) {
+    if patch
+        .iter()
+        .any(|(key, value)| !value.is_null() && !directive(key) && !named(key))
+    {
         return Err(PatchError::Format(BAD_RETAIN_KEYS));
     }
     doc.retain(|key, _| named(key));
@@ -170,10 +208,21 @@ fn retain_keys(doc: &mut Fields, patch: &mut Fields, options: MergeOptions) -> R
 }
 
 /// `$setElementOrder/<list>`: merges the list together with its order, and takes both out of the patch.
-fn merge_ordered_lists(doc: &mut Fields, patch: &mut Fields, ty: TypeRef<'_>, options: MergeOptions) -> Result<(), PatchError> {
-    let directives: Vec<String> = patch.keys().filter(|k| k.starts_with(SET_ORDER)).cloned().collect();
+fn merge_ordered_lists(
+    doc: &mut Fields,
+    patch: &mut Fields,
+    ty: TypeRef<'_>,
+    options: MergeOptions,
+) -> Result<(), PatchError> {
+    let directives: Vec<String> = patch
+        .keys()
+        .filter(|k| k.starts_with(SET_ORDER))
+        .cloned()
+        .collect();
     for directive in directives {
-        let Some(order) = patch.remove(&directive) else { continue };
+        let Some(order) = patch.remove(&directive) else {
+            continue;
+        };
         if !options.merge_parallel_lists {
             match doc.get(&directive) {
                 Some(old) if *old != order => return Err(PatchError::Format(BAD_ORDER)),
@@ -183,8 +232,17 @@ fn merge_ordered_lists(doc: &mut Fields, patch: &mut Fields, ty: TypeRef<'_>, op
                 }
             }
         }
-        let Value::Array(order) = order else { return Err(wrong_type("[]interface {}", &order)) };
-        merge_ordered_list(doc, patch, field_behind(&directive, SET_ORDER, BAD_ORDER)?, &order, ty, options)?;
+        let Value::Array(order) = order else {
+            return Err(wrong_type("[]interface {}", &order));
+        };
+        merge_ordered_list(
+            doc,
+            patch,
+            field_behind(&directive, SET_ORDER, BAD_ORDER)?,
+            &order,
+            ty,
+            options,
+        )?;
     }
     Ok(())
 }
@@ -212,23 +270,41 @@ fn merge_ordered_list(
     let old = take_list(doc, field);
     let elements = element_type(&[&old, &new])?;
     let server_order = match elements {
-        Elements::Maps if in_patch.is_some() && rules.strategy == Strategy::Merge => order_after_merge(&old, &new, rules.merge_key),
+        Elements::Maps if in_patch.is_some() && rules.strategy == Strategy::Merge => {
+            order_after_merge(&old, &new, rules.merge_key)
+        }
         _ => order_of(&old, rules.merge_key, elements),
     };
     let merged = match (in_doc, in_patch) {
         (Some(_), None) => old,
         (None, _) => new.into_iter().filter_map(without_directives).collect(),
-        (Some(_), Some(_)) if rules.strategy == Strategy::Merge => merge_lists(old, new, rules.ty, rules.merge_key, false, options)?,
+        (Some(_), Some(_)) if rules.strategy == Strategy::Merge => {
+            merge_lists(old, new, rules.ty, rules.merge_key, false, options)?
+        }
         (Some(_), Some(_)) => new,
     };
     // Scalars have no merge key; a list of maps without one is refused below.
-    let by = if rules.merge_key.is_empty() { Elements::Scalars } else { Elements::Maps };
+    let by = if rules.merge_key.is_empty() {
+        Elements::Scalars
+    } else {
+        Elements::Maps
+    };
     let patch_order = order_of(order, rules.merge_key, by);
     if by == Elements::Maps {
         check_order(&merged, order, rules.merge_key)?;
     }
     let parts = partition(merged, &patch_order, rules.merge_key, by)?;
-    doc.insert(field.to_owned(), normalize_order(parts, &patch_order, &server_order, rules.merge_key, elements)?.into());
+    doc.insert(
+        field.to_owned(),
+        normalize_order(
+            parts,
+            &patch_order,
+            &server_order,
+            rules.merge_key,
+            elements,
+        )?
+        .into(),
+    );
     Ok(())
 }
 
@@ -236,8 +312,16 @@ fn merge_ordered_list(
 /// so counts as if it had been there, which decides where elements that only the server has are put.
 fn order_after_merge(old: &[Value], new: &[Value], merge_key: &str) -> Order {
     let deleted = |key: Option<&Value>| new.iter().any(|v| is_delete(v) && v.get(merge_key) == key);
-    let mut order: Order = old.iter().map(|v| v.get(merge_key)).filter(|k| !deleted(*k)).map(|k| k.cloned()).collect();
-    if new.iter().any(|v| v.get(PATCH).and_then(Value::as_str) == Some("replace")) {
+    let mut order: Order = old
+        .iter()
+        .map(|v| v.get(merge_key))
+        .filter(|k| !deleted(*k))
+        .map(|k| k.cloned())
+        .collect();
+    if new
+        .iter()
+        .any(|v| v.get(PATCH).and_then(Value::as_str) == Some("replace"))
+    {
         return order;
     }
     for item in new.iter().filter(|v| v.get(PATCH).is_none()) {
@@ -257,19 +341,30 @@ fn take_list(map: &mut Fields, field: &str) -> Vec<Value> {
 }
 
 /// Elements of the patch must be in the order list, in that order; deletions need not.
-fn check_against_order(patch: &[Value], order: &[Value], merge_key: &str) -> Result<(), PatchError> {
+fn check_against_order(
+    patch: &[Value],
+    order: &[Value],
+    merge_key: &str,
+) -> Result<(), PatchError> {
     if patch.is_empty() || order.is_empty() {
         return Ok(());
     }
     let has_directive = |item: &Value| item.as_object().is_some_and(|map| map.contains_key(PATCH));
-    let mut items = patch.iter().filter(|v| merge_key.is_empty() || !is_delete(v)).peekable();
+    let mut items = patch
+        .iter()
+        .filter(|v| merge_key.is_empty() || !is_delete(v))
+        .peekable();
     let mut places = order.iter().peekable();
     while let (Some(item), Some(place)) = (items.peek(), places.peek()) {
         if has_directive(item) {
             items.next();
             continue;
         }
-        let same = if merge_key.is_empty() { item == place } else { merge_key_of(item, merge_key)? == merge_key_of(place, merge_key)? };
+        let same = if merge_key.is_empty() {
+            item == place
+        } else {
+            merge_key_of(item, merge_key)? == merge_key_of(place, merge_key)?
+        };
         if same {
             items.next();
         }
@@ -278,8 +373,13 @@ fn check_against_order(patch: &[Value], order: &[Value], merge_key: &str) -> Res
     if items.peek().is_none() {
         return Ok(());
     }
-    let (patch, order) = (go_text(&Value::Array(patch.to_vec())), go_text(&Value::Array(order.to_vec())));
-    Err(PatchError::Invalid(format!("The order in patch list:\n{patch}\n doesn't match {SET_ORDER} list:\n{order}\n")))
+    let (patch, order) = (
+        go_text(&Value::Array(patch.to_vec())),
+        go_text(&Value::Array(order.to_vec())),
+    );
+    Err(PatchError::Invalid(format!(
+        "The order in patch list:\n{patch}\n doesn't match {SET_ORDER} list:\n{order}\n"
+    )))
 }
 
 fn merge_lists(
@@ -298,7 +398,10 @@ fn merge_lists(
         if deletes && options.merge_parallel_lists {
             return Ok(old.into_iter().filter(|v| !new.contains(v)).collect());
         }
-        let (server_order, patch_order) = (order_of(&old, merge_key, elements), order_of(&new, merge_key, elements));
+        let (server_order, patch_order) = (
+            order_of(&old, merge_key, elements),
+            order_of(&new, merge_key, elements),
+        );
         let merged = deduplicate(old.into_iter().chain(new).collect());
         let parts = if merge_key.is_empty() {
             partition(merged, &patch_order, merge_key, elements)?
@@ -308,7 +411,10 @@ fn merge_lists(
         return normalize_order(parts, &patch_order, &server_order, merge_key, elements);
     }
     if merge_key.is_empty() {
-        return Err(PatchError::Invalid(format!("cannot merge lists without merge key for {}", ty.name().unwrap_or("map"))));
+        return Err(PatchError::Invalid(format!(
+            "cannot merge lists without merge key for {}",
+            ty.name().unwrap_or("map")
+        )));
     }
     let (mut merged, new) = apply_element_directives(old, new, merge_key)?;
     let server_order = order_of(&merged, merge_key, elements);
@@ -320,7 +426,13 @@ fn merge_lists(
     normalize_order(parts, &patch_order, &server_order, merge_key, elements)
 }
 
-fn merge_element(merged: &mut Vec<Value>, item: Value, ty: TypeRef<'_>, merge_key: &str, options: MergeOptions) -> Result<(), PatchError> {
+fn merge_element(
+    merged: &mut Vec<Value>,
+    item: Value,
+    ty: TypeRef<'_>,
+    merge_key: &str,
+    options: MergeOptions,
+) -> Result<(), PatchError> {
     let key = merge_key_of(&item, merge_key)?;
     let Some(old) = merged.iter_mut().find(|v| v.get(merge_key) == Some(key)) else {
         merged.push(item);
@@ -333,7 +445,11 @@ fn merge_element(merged: &mut Vec<Value>, item: Value, ty: TypeRef<'_>, merge_ke
 }
 
 /// Carries out `$patch: delete` and `$patch: replace` elements. Returns the document's list and the elements left to merge.
-fn apply_element_directives(mut old: Vec<Value>, new: Vec<Value>, merge_key: &str) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
+fn apply_element_directives(
+    mut old: Vec<Value>,
+    new: Vec<Value>,
+    merge_key: &str,
+) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
     let mut rest = Vec::with_capacity(new.len());
     let mut replace = false;
     for item in new {
@@ -343,13 +459,23 @@ fn apply_element_directives(mut old: Vec<Value>, new: Vec<Value>, merge_key: &st
         };
         match directive.as_str() {
             _ if is_delete(&item) => {
-                let key = item.get(merge_key).ok_or_else(|| no_merge_key(&item, merge_key))?;
+                let key = item
+                    .get(merge_key)
+                    .ok_or_else(|| no_merge_key(&item, merge_key))?;
                 old.retain(|v| v.get(merge_key) != Some(key));
             }
             Some("replace") => replace = true,
-            Some("merge") => return Err(PatchError::invalid("merging lists cannot yet be specified in the patch")),
+            Some("merge") => {
+                return Err(PatchError::invalid(
+                    "merging lists cannot yet be specified in the patch",
+                ));
+            }
             _ => return Err(unknown_directive(directive, &item)),
         }
     }
-    Ok(if replace { (rest, Vec::new()) } else { (old, rest) })
+    Ok(if replace {
+        (rest, Vec::new())
+    } else {
+        (old, rest)
+    })
 }

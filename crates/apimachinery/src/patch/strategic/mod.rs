@@ -32,14 +32,34 @@ pub fn apply(doc: &Value, patch: &Value, ty: TypeRef<'_>) -> Result<Value, Patch
 
 /// The same for a document and a patch that nobody else needs.
 pub fn apply_owned(doc: Value, patch: Value, ty: TypeRef<'_>) -> Result<Value, PatchError> {
-    let options = MergeOptions { merge_parallel_lists: true, ignore_unmatched_nulls: true };
-    Ok(Value::Object(merge_maps(owned_map(doc)?, owned_map(patch)?, ty, options)?))
+    let options = MergeOptions {
+        merge_parallel_lists: true,
+        ignore_unmatched_nulls: true,
+    };
+    Ok(Value::Object(merge_maps(
+        owned_map(doc)?,
+        owned_map(patch)?,
+        ty,
+        options,
+    )?))
 }
 
 /// The patch that makes `modified` of `original`. Null counts as an empty map.
-pub fn create_two_way(original: &Value, modified: &Value, ty: TypeRef<'_>) -> Result<Value, PatchError> {
-    let options = DiffOptions { set_element_order: true, ..DiffOptions::default() };
-    Ok(Value::Object(diff_maps(as_map(original)?, as_map(modified)?, ty, options)?))
+pub fn create_two_way(
+    original: &Value,
+    modified: &Value,
+    ty: TypeRef<'_>,
+) -> Result<Value, PatchError> {
+    let options = DiffOptions {
+        set_element_order: true,
+        ..DiffOptions::default()
+    };
+    Ok(Value::Object(diff_maps(
+        as_map(original)?,
+        as_map(modified)?,
+        ty,
+        options,
+    )?))
 }
 
 fn owned_map(value: Value) -> Result<Map<String, Value>, PatchError> {
@@ -79,10 +99,19 @@ enum Strategy {
 }
 
 fn rules_for<'a>(parent: TypeRef<'a>, field: &str) -> Result<FieldRules<'a>, PatchError> {
-    let ty = parent.field(field).ok_or_else(|| PatchError::UnknownField {
-        type_name: parent.name().unwrap_or(if parent.kind() == TypeKind::Any { "a value without a schema" } else { "the type" }).to_owned(),
-        field: field.to_owned(),
-    })?;
+    let ty = parent
+        .field(field)
+        .ok_or_else(|| PatchError::UnknownField {
+            type_name: parent
+                .name()
+                .unwrap_or(if parent.kind() == TypeKind::Any {
+                    "a value without a schema"
+                } else {
+                    "the type"
+                })
+                .to_owned(),
+            field: field.to_owned(),
+        })?;
     let words = ty.patch_strategy().unwrap_or("");
     let (mut retain_keys, mut strategy) = (false, Strategy::Unsaid);
     for word in words.split(',') {
@@ -91,10 +120,19 @@ fn rules_for<'a>(parent: TypeRef<'a>, field: &str) -> Result<FieldRules<'a>, Pat
             "merge" if strategy == Strategy::Unsaid => strategy = Strategy::Merge,
             "replace" if strategy == Strategy::Unsaid => strategy = Strategy::Replace,
             "" => {}
-            _ => return Err(PatchError::Invalid(format!("unexpected patch strategy: {words}"))),
+            _ => {
+                return Err(PatchError::Invalid(format!(
+                    "unexpected patch strategy: {words}"
+                )));
+            }
         }
     }
-    Ok(FieldRules { ty, retain_keys, strategy, merge_key: ty.patch_merge_key().unwrap_or("") })
+    Ok(FieldRules {
+        ty,
+        retain_keys,
+        strategy,
+        merge_key: ty.patch_merge_key().unwrap_or(""),
+    })
 }
 
 /// The same for a list; the type to go on with is its elements'.
@@ -104,8 +142,14 @@ fn rules_for_list<'a>(parent: TypeRef<'a>, field: &str) -> Result<FieldRules<'a>
         Some(items) => items,
         None if rules.ty.kind() == TypeKind::Map || holds_raw(parent, rules.ty) => {
             // Of what kind Go says the struct around it is.
-            let around = if is_called(parent, "OpaqueDeviceConfiguration") { "ptr" } else { "struct" };
-            return Err(PatchError::Invalid(format!("expected slice or array type, but got: {around}")));
+            let around = if is_called(parent, "OpaqueDeviceConfiguration") {
+                "ptr"
+            } else {
+                "struct"
+            };
+            return Err(PatchError::Invalid(format!(
+                "expected slice or array type, but got: {around}"
+            )));
         }
         None => rules.ty,
     };
@@ -113,7 +157,8 @@ fn rules_for_list<'a>(parent: TypeRef<'a>, field: &str) -> Result<FieldRules<'a>
 }
 
 fn is_called(ty: TypeRef<'_>, word: &str) -> bool {
-    ty.name().is_some_and(|name| name.rsplit('.').next() == Some(word))
+    ty.name()
+        .is_some_and(|name| name.rsplit('.').next() == Some(word))
 }
 
 /// Whether Go holds any JSON there, and not behind a pointer: what is behind one is not looked at.
@@ -126,16 +171,27 @@ fn go_text(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".into(),
         Value::String(s) => s.clone(),
-        Value::Array(list) => format!("[{}]", list.iter().map(go_text).collect::<Vec<_>>().join(" ")),
+        Value::Array(list) => format!(
+            "[{}]",
+            list.iter().map(go_text).collect::<Vec<_>>().join(" ")
+        ),
         Value::Object(map) => {
-            format!("map[{}]", map.iter().map(|(k, v)| format!("{k}:{}", go_text(v))).collect::<Vec<_>>().join(" "))
+            format!(
+                "map[{}]",
+                map.iter()
+                    .map(|(k, v)| format!("{k}:{}", go_text(v)))
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            )
         }
         Value::Number(n) => match n.as_f64() {
             // Go's shortest form switches to an exponent below 1e-4 and from 1e21 on.
             Some(f) if n.is_f64() && f != 0.0 && !(1e-4..1e21).contains(&f.abs()) => {
                 let text = format!("{f:e}");
                 let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-                let (sign, number) = exponent.strip_prefix('-').map_or(('+', exponent), |n| ('-', n));
+                let (sign, number) = exponent
+                    .strip_prefix('-')
+                    .map_or(('+', exponent), |n| ('-', n));
                 format!("{digits}e{sign}{number:0>2}")
             }
             Some(f) if n.is_f64() => format!("{f}"),
@@ -151,9 +207,22 @@ fn go_string(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Null => "%!s(<nil>)".into(),
         Value::Bool(flag) => format!("%!s(bool={flag})"),
-        Value::Number(n) => format!("%!s({}={})", if n.is_f64() { "float64" } else { "int64" }, go_text(value)),
-        Value::Array(list) => format!("[{}]", list.iter().map(go_string).collect::<Vec<_>>().join(" ")),
-        Value::Object(map) => format!("map[{}]", map.iter().map(|(k, v)| format!("{k}:{}", go_string(v))).collect::<Vec<_>>().join(" ")),
+        Value::Number(n) => format!(
+            "%!s({}={})",
+            if n.is_f64() { "float64" } else { "int64" },
+            go_text(value)
+        ),
+        Value::Array(list) => format!(
+            "[{}]",
+            list.iter().map(go_string).collect::<Vec<_>>().join(" ")
+        ),
+        Value::Object(map) => format!(
+            "map[{}]",
+            map.iter()
+                .map(|(k, v)| format!("{k}:{}", go_string(v)))
+                .collect::<Vec<_>>()
+                .join(" ")
+        ),
     }
 }
 

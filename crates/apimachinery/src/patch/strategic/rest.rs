@@ -2,7 +2,9 @@
 //! server quotes the rest when the result cannot be read. What the patch adds to a document stays the patch's own: what it says of that
 //! later on changes both. Main function: [`rest`].
 
-use super::{DELETE_FROM_LIST, PATCH, RETAIN_KEYS, SET_ORDER, Strategy, rules_for, rules_for_list, same_type};
+use super::{
+    DELETE_FROM_LIST, PATCH, RETAIN_KEYS, SET_ORDER, Strategy, rules_for, rules_for_list, same_type,
+};
 use crate::schema::TypeRef;
 use serde_json::Value;
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
@@ -29,7 +31,11 @@ type Fields = Rc<RefCell<BTreeMap<String, Part>>>;
 impl Part {
     fn of(value: &Value) -> Self {
         match value {
-            Value::Object(map) => Self::Map(Rc::new(RefCell::new(map.iter().map(|(key, value)| (key.clone(), Self::of(value))).collect()))),
+            Value::Object(map) => Self::Map(Rc::new(RefCell::new(
+                map.iter()
+                    .map(|(key, value)| (key.clone(), Self::of(value)))
+                    .collect(),
+            ))),
             Value::Array(list) => Self::List(list.iter().map(Self::of).collect()),
             leaf => Self::Leaf(leaf.clone()),
         }
@@ -37,7 +43,12 @@ impl Part {
 
     fn value(&self) -> Value {
         match self {
-            Self::Map(map) => Value::Object(map.borrow().iter().map(|(key, part)| (key.clone(), part.value())).collect()),
+            Self::Map(map) => Value::Object(
+                map.borrow()
+                    .iter()
+                    .map(|(key, part)| (key.clone(), part.value()))
+                    .collect(),
+            ),
             Self::List(list) => Value::Array(list.iter().map(Self::value).collect()),
             Self::Leaf(leaf) => leaf.clone(),
         }
@@ -71,7 +82,8 @@ fn merge(doc: &Fields, patch: &Fields, ty: TypeRef<'_>) -> Fields {
         return Fields::default();
     }
     if let Some(Part::List(kept)) = patch.borrow_mut().remove(RETAIN_KEYS) {
-        doc.borrow_mut().retain(|key, _| kept.iter().any(|named| named.value() == *key));
+        doc.borrow_mut()
+            .retain(|key, _| kept.iter().any(|named| named.value() == *key));
     }
     merge_ordered_lists(doc, patch, ty);
     let keys: Vec<String> = patch.borrow().keys().cloned().collect();
@@ -85,7 +97,9 @@ fn merge(doc: &Fields, patch: &Fields, ty: TypeRef<'_>) -> Fields {
 fn merge_ordered_lists(doc: &Fields, patch: &Fields, ty: TypeRef<'_>) {
     let fields = |key: &String| Some(key.strip_prefix(SET_ORDER)?.strip_prefix('/')?.to_owned());
     let ordered: Vec<String> = patch.borrow().keys().filter_map(fields).collect();
-    patch.borrow_mut().retain(|key, _| !key.starts_with(SET_ORDER));
+    patch
+        .borrow_mut()
+        .retain(|key, _| !key.starts_with(SET_ORDER));
     for field in ordered {
         merge_field(doc, patch, &field, ty);
         patch.borrow_mut().remove(&field);
@@ -93,7 +107,9 @@ fn merge_ordered_lists(doc: &Fields, patch: &Fields, ty: TypeRef<'_>) {
 }
 
 fn merge_field(doc: &Fields, patch: &Fields, key: &str, ty: TypeRef<'_>) {
-    let Some(new) = patch.borrow().get(key).cloned() else { return };
+    let Some(new) = patch.borrow().get(key).cloned() else {
+        return;
+    };
     if key.starts_with(DELETE_FROM_LIST) {
         return;
     }
@@ -101,18 +117,26 @@ fn merge_field(doc: &Fields, patch: &Fields, key: &str, ty: TypeRef<'_>) {
         doc.borrow_mut().remove(key);
         return;
     }
-    let old = doc.borrow().get(key).filter(|old| old.is_like(&new)).cloned();
+    let old = doc
+        .borrow()
+        .get(key)
+        .filter(|old| old.is_like(&new))
+        .cloned();
     let merged = match (old, &new) {
         (None, new) => {
             discard_nulls(new);
             without_directives(new)
         }
         (Some(Part::Map(old)), Part::Map(new)) => match rules_for(ty, key) {
-            Ok(rules) if rules.strategy != Strategy::Replace => Some(Part::Map(merge(&old, new, rules.ty))),
+            Ok(rules) if rules.strategy != Strategy::Replace => {
+                Some(Part::Map(merge(&old, new, rules.ty)))
+            }
             _ => Some(Part::Map(new.clone())),
         },
         (Some(Part::List(old)), Part::List(new)) => match rules_for_list(ty, key) {
-            Ok(rules) if rules.strategy == Strategy::Merge => Some(Part::List(merge_lists(old, new, rules.ty, rules.merge_key))),
+            Ok(rules) if rules.strategy == Strategy::Merge => {
+                Some(Part::List(merge_lists(old, new, rules.ty, rules.merge_key)))
+            }
             _ => Some(Part::List(new.clone())),
         },
         (Some(_), new) => Some(new.clone()),
@@ -124,14 +148,25 @@ fn merge_field(doc: &Fields, patch: &Fields, key: &str, ty: TypeRef<'_>) {
 }
 
 fn merge_lists(mut old: Vec<Part>, new: &[Part], ty: TypeRef<'_>, merge_key: &str) -> Vec<Part> {
-    let (directives, items): (Vec<&Part>, Vec<&Part>) = new.iter().partition(|item| item.field(PATCH).is_some());
-    if directives.iter().any(|item| item.field(PATCH) == Some("replace".into())) {
+    let (directives, items): (Vec<&Part>, Vec<&Part>) =
+        new.iter().partition(|item| item.field(PATCH).is_some());
+    if directives
+        .iter()
+        .any(|item| item.field(PATCH) == Some("replace".into()))
+    {
         return items.into_iter().cloned().collect();
     }
-    old.retain(|item| item.field(merge_key).is_none() || directives.iter().all(|gone| gone.field(merge_key) != item.field(merge_key)));
+    old.retain(|item| {
+        item.field(merge_key).is_none()
+            || directives
+                .iter()
+                .all(|gone| gone.field(merge_key) != item.field(merge_key))
+    });
     for item in items {
         let known = item.field(merge_key);
-        let same = old.iter_mut().find(|old| known.is_some() && old.field(merge_key) == known);
+        let same = old
+            .iter_mut()
+            .find(|old| known.is_some() && old.field(merge_key) == known);
         match (same, item) {
             (Some(Part::Map(old)), Part::Map(new)) => *old = merge(old, new, ty),
             _ => old.push(item.clone()),
@@ -157,12 +192,17 @@ fn without_directives(part: &Part) -> Option<Part> {
         Part::Map(map) if map.borrow().contains_key(PATCH) => None,
         Part::Map(map) => {
             let mut fields = map.borrow_mut();
-            let kept = std::mem::take(&mut *fields).into_iter().filter_map(|(key, part)| Some((key, without_directives(&part)?))).collect();
+            let kept = std::mem::take(&mut *fields)
+                .into_iter()
+                .filter_map(|(key, part)| Some((key, without_directives(&part)?)))
+                .collect();
             *fields = kept;
             drop(fields);
             Some(part.clone())
         }
-        Part::List(list) => Some(Part::List(list.iter().filter_map(without_directives).collect())),
+        Part::List(list) => Some(Part::List(
+            list.iter().filter_map(without_directives).collect(),
+        )),
         Part::Leaf(_) => Some(part.clone()),
     }
 }

@@ -5,7 +5,9 @@ use crate::{gvk::Gvk, patch::three_way, schema};
 use serde_json::json;
 
 fn deployment() -> TypeRef<'static> {
-    schema::builtin().type_for(&Gvk::new("apps", "v1", "Deployment")).expect("Deployment")
+    schema::builtin()
+        .type_for(&Gvk::new("apps", "v1", "Deployment"))
+        .expect("Deployment")
 }
 
 fn with_containers(containers: Value) -> Value {
@@ -14,24 +16,34 @@ fn with_containers(containers: Value) -> Value {
 
 #[test]
 fn containers_merge_by_name() {
-    let live =
-        with_containers(json!([{"name": "web", "image": "a:1", "env": [{"name": "A", "value": "1"}]}, {"name": "side", "image": "s"}]));
+    let live = with_containers(
+        json!([{"name": "web", "image": "a:1", "env": [{"name": "A", "value": "1"}]}, {"name": "side", "image": "s"}]),
+    );
     let patch = with_containers(
         json!([{"name": "web", "image": "a:2", "env": [{"name": "B", "value": "2"}]}, {"name": "side", "$patch": "delete"}]),
     );
-    let expected =
-        with_containers(json!([{"name": "web", "image": "a:2", "env": [{"name": "B", "value": "2"}, {"name": "A", "value": "1"}]}]));
+    let expected = with_containers(
+        json!([{"name": "web", "image": "a:2", "env": [{"name": "B", "value": "2"}, {"name": "A", "value": "1"}]}]),
+    );
     assert_eq!(apply(&live, &patch, deployment()), Ok(expected));
 }
 
 #[test]
 fn a_two_way_patch_makes_what_it_was_made_from() {
-    let from = with_containers(json!([{"name": "a", "image": "1"}, {"name": "b", "image": "1", "args": ["x"]}]));
+    let from = with_containers(
+        json!([{"name": "a", "image": "1"}, {"name": "b", "image": "1", "args": ["x"]}]),
+    );
     let to = with_containers(json!([{"name": "c", "image": "3"}, {"name": "b", "image": "2"}]));
     let patch = create_two_way(&from, &to, deployment()).expect("a patch");
     let expected = json!([{"name": "c", "image": "3"}, {"name": "b", "image": "2", "args": null}, {"name": "a", "$patch": "delete"}]);
-    assert_eq!(patch.pointer("/spec/template/spec/containers"), Some(&expected));
-    assert_eq!(patch.pointer("/spec/template/spec/$setElementOrder~1containers"), Some(&json!([{"name": "c"}, {"name": "b"}])));
+    assert_eq!(
+        patch.pointer("/spec/template/spec/containers"),
+        Some(&expected)
+    );
+    assert_eq!(
+        patch.pointer("/spec/template/spec/$setElementOrder~1containers"),
+        Some(&json!([{"name": "c"}, {"name": "b"}]))
+    );
     assert_eq!(apply(&from, &patch, deployment()), Ok(to));
 }
 
@@ -42,22 +54,35 @@ fn three_way_leaves_what_others_added_and_removes_what_was_applied() {
     let current = with_containers(
         json!([{"name": "web", "image": "1", "args": ["a"], "imagePullPolicy": "Always"}, {"name": "injected", "image": "i"}]),
     );
-    let patch = three_way::create(&original, &modified, &current, Some(deployment()), true).expect("a patch");
+    let patch = three_way::create(&original, &modified, &current, Some(deployment()), true)
+        .expect("a patch");
     let result = apply(&current, &patch, deployment()).expect("it applies");
     let expected = json!([{"name": "web", "image": "2", "imagePullPolicy": "Always"}, {"name": "injected", "image": "i"}]);
-    assert_eq!(result.pointer("/spec/template/spec/containers"), Some(&expected));
-    let unchanged = three_way::create(&modified, &modified, &result, Some(deployment()), false).expect("a patch");
+    assert_eq!(
+        result.pointer("/spec/template/spec/containers"),
+        Some(&expected)
+    );
+    let unchanged = three_way::create(&modified, &modified, &result, Some(deployment()), false)
+        .expect("a patch");
     // An element that only the live list has makes kubectl send the order, which changes nothing.
-    assert_eq!(unchanged, json!({"spec": {"template": {"spec": {"$setElementOrder/containers": [{"name": "web"}]}}}}));
+    assert_eq!(
+        unchanged,
+        json!({"spec": {"template": {"spec": {"$setElementOrder/containers": [{"name": "web"}]}}}})
+    );
     assert_eq!(apply(&result, &unchanged, deployment()), Ok(result));
 }
 
 #[test]
 fn a_changed_strategy_clears_the_old_one() {
-    let live = json!({"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}});
+    let live =
+        json!({"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}});
     let wanted = json!({"spec": {"strategy": {"type": "Recreate"}}});
-    let patch = three_way::create(&Value::Null, &wanted, &live, Some(deployment()), true).expect("a patch");
-    assert_eq!(patch, json!({"spec": {"strategy": {"type": "Recreate", "$retainKeys": ["type"]}}}));
+    let patch =
+        three_way::create(&Value::Null, &wanted, &live, Some(deployment()), true).expect("a patch");
+    assert_eq!(
+        patch,
+        json!({"spec": {"strategy": {"type": "Recreate", "$retainKeys": ["type"]}}})
+    );
     assert_eq!(apply(&live, &patch, deployment()), Ok(wanted));
 }
 
@@ -82,15 +107,28 @@ fn values_are_printed_as_go_prints_them() {
 
 #[test]
 fn what_is_merged_is_used_up() {
-    let ty = schema::builtin().type_for(&Gvk::new("", "v1", "Secret")).expect("known");
+    let ty = schema::builtin()
+        .type_for(&Gvk::new("", "v1", "Secret"))
+        .expect("known");
     let doc = json!({"data": {"a": "YQ=="}, "metadata": {"finalizers": ["x"], "ownerReferences": [{"uid": "o"}]}});
     let left = |patch: Value| rest(&doc, &patch, ty);
     let sent = json!(["a", {"$patch": "replace"}]);
-    assert_eq!(left(json!({"stringData": {"b": sent}})), json!({"stringData": {"b": ["a"]}}));
-    assert_eq!(left(json!({"type": sent, "data": {"a": sent, "b": null}})), json!({"type": sent, "data": {"a": sent, "b": null}}));
+    assert_eq!(
+        left(json!({"stringData": {"b": sent}})),
+        json!({"stringData": {"b": ["a"]}})
+    );
+    assert_eq!(
+        left(json!({"type": sent, "data": {"a": sent, "b": null}})),
+        json!({"type": sent, "data": {"a": sent, "b": null}})
+    );
     let ordered = json!({"$setElementOrder/finalizers": ["x", "y"], "finalizers": ["y"], "labels": {"$patch": "replace"}});
-    assert_eq!(left(json!({"metadata": ordered})), json!({"metadata": {"labels": {"$patch": "replace"}}}));
-    let twice = left(json!({"metadata": {"ownerReferences": [{"uid": "u", "name": "n", "kind": null}, {"uid": "u", "kind": "K"}]}}));
+    assert_eq!(
+        left(json!({"metadata": ordered})),
+        json!({"metadata": {"labels": {"$patch": "replace"}}})
+    );
+    let twice = left(
+        json!({"metadata": {"ownerReferences": [{"uid": "u", "name": "n", "kind": null}, {"uid": "u", "kind": "K"}]}}),
+    );
     let left = json!([{"uid": "u", "name": "n", "kind": "K"}, {"uid": "u", "kind": "K"}]);
     assert_eq!(twice, json!({"metadata": {"ownerReferences": left}}));
 }

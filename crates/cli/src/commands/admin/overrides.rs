@@ -67,8 +67,15 @@ impl OverridesCommand {
             Self::ListActions(files) => files.read()?.list_actions()?,
             Self::IgnoreDifferences(files) => files.read()?.ignore_differences()?,
             Self::RunAction(run) => {
-                let parameters: Vec<_> = run.param.iter().map(|p| parameter(p)).collect::<Result<_, _>>()?;
-                let files = Files { resource: run.resource, argocd_cm_path: run.argocd_cm_path };
+                let parameters: Vec<_> = run
+                    .param
+                    .iter()
+                    .map(|p| parameter(p))
+                    .collect::<Result<_, _>>()?;
+                let files = Files {
+                    resource: run.resource,
+                    argocd_cm_path: run.argocd_cm_path,
+                };
                 files.read()?.run_action(&run.action, &parameters)?
             }
         };
@@ -78,28 +85,46 @@ impl OverridesCommand {
 }
 
 fn parameter(text: &str) -> Result<(String, String), Failure> {
-    let (name, value) = text.split_once('=').ok_or_else(|| Failure::error(format!("Invalid parameter format: {text}")))?;
+    let (name, value) = text
+        .split_once('=')
+        .ok_or_else(|| Failure::error(format!("Invalid parameter format: {text}")))?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
 fn document(path: &PathBuf) -> Result<Value, Failure> {
     let failure = |why: String| Failure::error(format!("{}: {why}", path.display()));
     let text = fs::read_to_string(path).map_err(|e| failure(e.to_string()))?;
-    let documents = yaml::parse_documents(&text, &yaml::Limits::default()).map_err(|e| failure(e.to_string()))?;
-    documents.into_iter().next().map(|d| d.value).ok_or_else(|| failure("it is empty".into()))
+    let documents = yaml::parse_documents(&text, &yaml::Limits::default())
+        .map_err(|e| failure(e.to_string()))?;
+    documents
+        .into_iter()
+        .next()
+        .map(|d| d.value)
+        .ok_or_else(|| failure("it is empty".into()))
 }
 
 impl Files {
     fn read(&self) -> Result<Trial, Failure> {
-        let object =
-            Object::from_value(document(&self.resource)?).map_err(|e| Failure::error(format!("{}: {e}", self.resource.display())))?;
-        let map = self.argocd_cm_path.as_ref().map(document).transpose()?.unwrap_or_default();
+        let object = Object::from_value(document(&self.resource)?)
+            .map_err(|e| Failure::error(format!("{}: {e}", self.resource.display())))?;
+        let map = self
+            .argocd_cm_path
+            .as_ref()
+            .map(document)
+            .transpose()?
+            .unwrap_or_default();
         let data = map["data"].as_object().into_iter().flatten();
-        let config: BTreeMap<String, String> = data.filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect();
+        let config: BTreeMap<String, String> = data
+            .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
+            .collect();
         let (customizations, problems) = customize::read(&config, Timestamp::now);
         match problems.first() {
             Some(problem) => Err(Failure::error(problem.clone())),
-            None => Ok(Trial { object, settings: Settings::of_config(config), customizations }),
+            None => Ok(Trial {
+                object,
+                settings: Settings::of_config(config),
+                customizations,
+            }),
         }
     }
 }
@@ -112,14 +137,23 @@ impl Trial {
     fn health(&self) -> Result<String, Failure> {
         match health::assess_with(&self.object, &self.customizations) {
             Err(error) => Err(Failure::error(error.to_string())),
-            Ok(None) => Ok(format!("Health script is not configured for {}\n", self.kind())),
-            Ok(Some(health)) => Ok(format!("STATUS: {}\nMESSAGE: {}\n", health.status, health.message)),
+            Ok(None) => Ok(format!(
+                "Health script is not configured for {}\n",
+                self.kind()
+            )),
+            Ok(Some(health)) => Ok(format!(
+                "STATUS: {}\nMESSAGE: {}\n",
+                health.status, health.message
+            )),
         }
     }
 
     /// As Argo CD says it of kinds for which argocd-cm has no actions, even when there are built-in ones.
     fn without_actions(&self) -> Option<String> {
-        let configured = self.customizations.exact(&self.object).is_some_and(|c| !c.actions.is_empty());
+        let configured = self
+            .customizations
+            .exact(&self.object)
+            .is_some_and(|c| !c.actions.is_empty());
         (!configured).then(|| format!("Actions are not configured for {}\n", self.kind()))
     }
 
@@ -127,23 +161,40 @@ impl Trial {
         if let Some(text) = self.without_actions() {
             return Ok(text);
         }
-        let mut found = actions::discover(&self.object, &self.customizations).map_err(|e| Failure::error(e.to_string()))?;
+        let mut found = actions::discover(&self.object, &self.customizations)
+            .map_err(|e| Failure::error(e.to_string()))?;
         found.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(table::table(&["NAME", "DISABLED"], found.into_iter().map(|a| vec![a.name, a.disabled.to_string()])))
+        Ok(table::table(
+            &["NAME", "DISABLED"],
+            found
+                .into_iter()
+                .map(|a| vec![a.name, a.disabled.to_string()]),
+        ))
     }
 
     fn run_action(&self, action: &str, parameters: &[(String, String)]) -> Result<String, Failure> {
         if let Some(text) = self.without_actions() {
             return Ok(text);
         }
-        let impacts = actions::run(&self.object, action, parameters, &self.customizations, Timestamp::now());
+        let impacts = actions::run(
+            &self.object,
+            action,
+            parameters,
+            &self.customizations,
+            Timestamp::now(),
+        );
         let live = Value::Object(self.object.0.clone());
         let mut text = String::new();
         for impact in impacts.map_err(|e| Failure::error(e.to_string()))? {
             let new = Value::Object(impact.object.0);
             text += &match impact.operation {
-                Operation::Patch => format!("Following fields have been changed:\n\n{}", difference(&live, &new)?),
-                Operation::Create => format!("Following resource was created:\n{}\n", output::yaml(&new)?),
+                Operation::Patch => format!(
+                    "Following fields have been changed:\n\n{}",
+                    difference(&live, &new)?
+                ),
+                Operation::Create => {
+                    format!("Following resource was created:\n{}\n", output::yaml(&new)?)
+                }
             };
         }
         Ok(text)
@@ -151,20 +202,35 @@ impl Trial {
 
     fn ignore_differences(&self) -> Result<String, Failure> {
         let none = Default::default();
-        let ignored = self.customizations.exact(&self.object).map_or(&none, |c| &c.ignore_differences);
+        let ignored = self
+            .customizations
+            .exact(&self.object)
+            .map_or(&none, |c| &c.ignore_differences);
         if ignored.json_pointers.is_empty() && ignored.jq_path_expressions.is_empty() {
-            return Ok(format!("Ignore differences are not configured for {}\n", self.kind()));
+            return Ok(format!(
+                "Ignore differences are not configured for {}\n",
+                self.kind()
+            ));
         }
         let rules = self.customizations.ignore_rules();
         diff::check_rules(&rules).map_err(Failure::error)?;
-        let options = diff::Options { ignore: &rules, ignore_status: self.settings.config.ignore_status(), ..Default::default() };
+        let options = diff::Options {
+            ignore: &rules,
+            ignore_status: self.settings.config.ignore_status(),
+            ..Default::default()
+        };
         let mut left = self.object.clone();
         diff::remove_ignored(&mut left, &options);
         if left == self.object {
             let list = |items: &[String]| format!("[{}]", items.join(" "));
-            let (pointers, expressions) = (list(&ignored.json_pointers), list(&ignored.jq_path_expressions));
+            let (pointers, expressions) = (
+                list(&ignored.json_pointers),
+                list(&ignored.jq_path_expressions),
+            );
             let managers = list(&ignored.managed_fields_managers);
-            return Ok(format!("No fields are ignored by ignoreDifferences settings: \n{{{pointers} {expressions} {managers}}}\n"));
+            return Ok(format!(
+                "No fields are ignored by ignoreDifferences settings: \n{{{pointers} {expressions} {managers}}}\n"
+            ));
         }
         let text = difference(&Value::Object(self.object.0.clone()), &left.into_value())?;
         Ok(format!("Following fields are ignored:\n\n{text}"))
@@ -196,36 +262,65 @@ data:
 
     fn trial(resource: &str) -> Trial {
         let folder = tempfile::tempdir().expect("a folder");
-        let (resource_path, settings_path) = (folder.path().join("r.yaml"), folder.path().join("cm.yaml"));
+        let (resource_path, settings_path) =
+            (folder.path().join("r.yaml"), folder.path().join("cm.yaml"));
         fs::write(&resource_path, resource).expect("it can be written");
         fs::write(&settings_path, SETTINGS).expect("it can be written");
-        good(Files { resource: resource_path, argocd_cm_path: Some(settings_path) }.read())
+        good(
+            Files {
+                resource: resource_path,
+                argocd_cm_path: Some(settings_path),
+            }
+            .read(),
+        )
     }
 
     #[test]
     fn answers_are_argo_cd_s() {
-        let configured = trial("apiVersion: x.io/v1\nkind: X\nmetadata: {name: x}\nspec: {why: tired}\n");
+        let configured =
+            trial("apiVersion: x.io/v1\nkind: X\nmetadata: {name: x}\nspec: {why: tired}\n");
         let other = trial("apiVersion: v1\nkind: ConfigMap\n");
         let w = [good(parameter("w=new"))];
         let created = "Following resource was created:\nkind: Yak\n\n";
         for (got, expected) in [
             (configured.health(), "STATUS: Degraded\nMESSAGE: tired\n"),
-            (configured.list_actions(), "NAME  DISABLED\na     false\nb     true\n"),
+            (
+                configured.list_actions(),
+                "NAME  DISABLED\na     false\nb     true\n",
+            ),
             (configured.run_action("b", &[]), created),
-            (other.health(), "Health script is not configured for '/ConfigMap'\n"),
-            (other.list_actions(), "Actions are not configured for '/ConfigMap'\n"),
-            (other.run_action("a", &[]), "Actions are not configured for '/ConfigMap'\n"),
-            (other.ignore_differences(), "Ignore differences are not configured for '/ConfigMap'\n"),
+            (
+                other.health(),
+                "Health script is not configured for '/ConfigMap'\n",
+            ),
+            (
+                other.list_actions(),
+                "Actions are not configured for '/ConfigMap'\n",
+            ),
+            (
+                other.run_action("a", &[]),
+                "Actions are not configured for '/ConfigMap'\n",
+            ),
+            (
+                other.ignore_differences(),
+                "Ignore differences are not configured for '/ConfigMap'\n",
+            ),
         ] {
             assert_eq!(got.ok().as_deref(), Some(expected));
         }
         let changed = good(configured.run_action("a", &w));
         assert!(
-            changed.starts_with("Following fields have been changed:\n\n") && changed.contains("> ") && changed.contains("why: new"),
+            changed.starts_with("Following fields have been changed:\n\n")
+                && changed.contains("> ")
+                && changed.contains("why: new"),
             "{changed}"
         );
         let ignored = good(configured.ignore_differences());
-        assert!(ignored.starts_with("Following fields are ignored:\n\n") && ignored.contains("<   why: tired"), "{ignored}");
+        assert!(
+            ignored.starts_with("Following fields are ignored:\n\n")
+                && ignored.contains("<   why: tired"),
+            "{ignored}"
+        );
         assert!(configured.run_action("c", &[]).is_err() && parameter("w").is_err());
     }
 }

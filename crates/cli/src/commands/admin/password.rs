@@ -27,9 +27,21 @@ impl InitialPassword {
         let mut found = None;
         let read = async {
             let target = kube.connect().await?;
-            let path = format!("/api/v1/namespaces/{}/secrets/{INITIAL_PASSWORD}", super::backup::namespace(&kube, &target));
-            let secret: Object = target.discovery.cluster().http().json(&Call::get(path)).await.map_err(apply::Failure::from)?;
-            found = STANDARD.decode(secret.str_at("/data/password")).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            let path = format!(
+                "/api/v1/namespaces/{}/secrets/{INITIAL_PASSWORD}",
+                super::backup::namespace(&kube, &target)
+            );
+            let secret: Object = target
+                .discovery
+                .cluster()
+                .http()
+                .json(&Call::get(path))
+                .await
+                .map_err(apply::Failure::from)?;
+            found = STANDARD
+                .decode(secret.str_at("/data/password"))
+                .ok()
+                .and_then(|bytes| String::from_utf8(bytes).ok());
             Ok(())
         };
         finish(read.await, 20)?;
@@ -48,9 +60,13 @@ async fn where_up_is(kube: KubeArgs) -> KubeArgs {
     if kube.names_cluster() {
         return kube;
     }
-    let Some(path) = kubeconfig_of_default() else { return kube };
+    let Some(path) = kubeconfig_of_default() else {
+        return kube;
+    };
     let found = kube.clone().with_kubeconfig(path.clone());
-    let runs = tokio::time::timeout(PATIENCE, Cluster::connect(found.options())).await.is_ok_and(|c| c.is_ok());
+    let runs = tokio::time::timeout(PATIENCE, Cluster::connect(found.options()))
+        .await
+        .is_ok_and(|c| c.is_ok());
     if !runs {
         return kube;
     }

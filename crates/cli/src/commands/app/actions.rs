@@ -11,8 +11,8 @@ use tiphys_api::{
     Application,
     constants::API_VERSION,
     rpc::application::{
-        ApplicationResourceRequest, ApplicationResponse, ManagedResourcesResponse, ResourceActionRunRequestV2, ResourceActionsListResponse,
-        ResourcesQuery,
+        ApplicationResourceRequest, ApplicationResponse, ManagedResourcesResponse,
+        ResourceActionRunRequestV2, ResourceActionsListResponse, ResourcesQuery,
     },
 };
 use tiphys_apimachinery::Object;
@@ -55,7 +55,13 @@ pub struct List {
     #[command(flatten)]
     filter: Filter,
     /// Output format. One of: yaml, json
-    #[arg(long, short = 'o', default_value = "", hide_default_value = true, value_name = "FORMAT")]
+    #[arg(
+        long,
+        short = 'o',
+        default_value = "",
+        hide_default_value = true,
+        value_name = "FORMAT"
+    )]
     out: String,
 }
 
@@ -100,7 +106,11 @@ impl List {
     async fn run(self, client: &Client) -> Result<(), Failure> {
         let app = AppRef::new(&self.app, self.filter.app_namespace.as_deref());
         let mut actions = Vec::new();
-        for object in self.filter.select(client, &app, self.kind.as_deref(), true).await? {
+        for object in self
+            .filter
+            .select(client, &app, self.kind.as_deref(), true)
+            .await?
+        {
             let request = ApplicationResourceRequest {
                 name: app.name.clone(),
                 app_namespace: app.namespace(),
@@ -111,7 +121,12 @@ impl List {
                 kind: object.kind().to_owned(),
                 project: None,
             };
-            let found: ResourceActionsListResponse = client.unary("/application.ApplicationService/ListResourceActions", request).await?;
+            let found: ResourceActionsListResponse = client
+                .unary(
+                    "/application.ApplicationService/ListResourceActions",
+                    request,
+                )
+                .await?;
             actions.extend(found.actions.into_iter().map(|action| Shown {
                 group: object.group().to_owned(),
                 kind: object.kind().to_owned(),
@@ -130,16 +145,24 @@ impl List {
 }
 
 fn shown(actions: Vec<Shown>) -> String {
-    let rows = actions.into_iter().map(|a| vec![a.group, a.kind, a.name, a.action, a.disabled.to_string()]);
+    let rows = actions
+        .into_iter()
+        .map(|a| vec![a.group, a.kind, a.name, a.action, a.disabled.to_string()]);
     table::table(&["GROUP", "KIND", "NAME", "ACTION", "DISABLED"], rows)
 }
 
 impl Run {
     async fn run(self, client: &Client) -> Result<(), Failure> {
         let app = AppRef::new(&self.app, self.filter.app_namespace.as_deref());
-        let objects = self.filter.select(client, &app, Some(&self.kind), self.all).await?;
+        let objects = self
+            .filter
+            .select(client, &app, Some(&self.kind), self.all)
+            .await?;
         if objects.iter().any(|o| o.group() != objects[0].group()) {
-            log::fatal("Ambiguous resource group. Use flag --group to specify resource group explicitly.", "");
+            log::fatal(
+                "Ambiguous resource group. Use flag --group to specify resource group explicitly.",
+                "",
+            );
             return Err(Failure::exit(1));
         }
         for object in objects {
@@ -155,7 +178,12 @@ impl Run {
                 project: None,
                 resource_action_parameters: Vec::new(),
             };
-            let _: ApplicationResponse = client.unary("/application.ApplicationService/RunResourceActionV2", request).await?;
+            let _: ApplicationResponse = client
+                .unary(
+                    "/application.ApplicationService/RunResourceActionV2",
+                    request,
+                )
+                .await?;
         }
         Ok(())
     }
@@ -163,15 +191,36 @@ impl Run {
 
 impl Filter {
     /// The live objects of the Application that are meant, itself among them.
-    async fn select(&self, client: &Client, app: &AppRef, kind: Option<&str>, all: bool) -> Result<Vec<Object>, Failure> {
-        let query = ResourcesQuery { application_name: app.name.clone(), app_namespace: app.namespace(), ..Default::default() };
-        let managed: ManagedResourcesResponse = client.unary("/application.ApplicationService/ManagedResources", query).await?;
-        let itself: Application = client.unary("/application.ApplicationService/Get", app.query()).await?;
-        let mut itself = serde_json::to_value(&itself).map_err(|e| Failure::error(e.to_string()))?;
+    async fn select(
+        &self,
+        client: &Client,
+        app: &AppRef,
+        kind: Option<&str>,
+        all: bool,
+    ) -> Result<Vec<Object>, Failure> {
+        let query = ResourcesQuery {
+            application_name: app.name.clone(),
+            app_namespace: app.namespace(),
+            ..Default::default()
+        };
+        let managed: ManagedResourcesResponse = client
+            .unary("/application.ApplicationService/ManagedResources", query)
+            .await?;
+        let itself: Application = client
+            .unary("/application.ApplicationService/Get", app.query())
+            .await?;
+        let mut itself =
+            serde_json::to_value(&itself).map_err(|e| Failure::error(e.to_string()))?;
         (itself["apiVersion"], itself["kind"]) = (API_VERSION.into(), "Application".into());
-        let live = managed.items.iter().filter_map(|r| serde_json::from_str::<Value>(&r.live_state).ok());
-        let objects = live.chain([itself]).filter_map(|value| Object::from_value(value).ok());
-        let wanted = |asked: Option<&str>, have: &str| asked.is_none_or(|a| a.is_empty() || a == have);
+        let live = managed
+            .items
+            .iter()
+            .filter_map(|r| serde_json::from_str::<Value>(&r.live_state).ok());
+        let objects = live
+            .chain([itself])
+            .filter_map(|value| Object::from_value(value).ok());
+        let wanted =
+            |asked: Option<&str>, have: &str| asked.is_none_or(|a| a.is_empty() || a == have);
         let found: Vec<Object> = objects
             .filter(|o| {
                 self.group.as_deref().is_none_or(|group| group == o.group())
@@ -182,7 +231,9 @@ impl Filter {
             .collect();
         match found.len() {
             0 => Err(Failure::error("no matching resource found")),
-            2.. if !all => Err(Failure::error("multiple resources match inputs, use the --all flag to patch multiple resources")),
+            2.. if !all => Err(Failure::error(
+                "multiple resources match inputs, use the --all flag to patch multiple resources",
+            )),
             _ => Ok(found),
         }
     }
@@ -206,8 +257,12 @@ GROUP  KIND        NAME  ACTION   DISABLED
 apps   Deployment  web   restart  false
 apps   Deployment  web   resume   true
 ";
-        assert_eq!(shown(vec![action("restart", false), action("resume", true)]), expected);
-        let json = output::document(&[action("restart", false)], "json").expect("it can be written");
+        assert_eq!(
+            shown(vec![action("restart", false), action("resume", true)]),
+            expected
+        );
+        let json =
+            output::document(&[action("restart", false)], "json").expect("it can be written");
         assert!(json.contains("\"Action\": \"restart\""), "{json}");
     }
 }

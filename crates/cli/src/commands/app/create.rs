@@ -46,25 +46,35 @@ pub struct Create {
 /// Applications in the documents of a file.
 fn parse(bytes: &[u8], file: &str) -> Result<Vec<Application>, Failure> {
     let failed = |e: String| Failure::error(format!("{file}: {e}"));
-    let documents = yaml::parse_documents(bytes, &Limits::default()).map_err(|e| failed(e.to_string()))?;
+    let documents =
+        yaml::parse_documents(bytes, &Limits::default()).map_err(|e| failed(e.to_string()))?;
     let documents = documents.into_iter().filter(|d| !d.value.is_null());
     let apps = documents.map(|d| {
         let kind = d.value["kind"].as_str().unwrap_or("Application").to_owned();
         if kind != "Application" {
-            return Err(failed(format!("line {}: the kind is {kind}, but must be Application", d.line)));
+            return Err(failed(format!(
+                "line {}: the kind is {kind}, but must be Application",
+                d.line
+            )));
         }
-        serde_json::from_value(d.value).map_err(|e| failed(format!("line {}: not a valid Application: {e}", d.line)))
+        serde_json::from_value(d.value)
+            .map_err(|e| failed(format!("line {}: not a valid Application: {e}", d.line)))
     });
     apps.collect()
 }
 
 fn read(file: &str) -> Result<Vec<u8>, Failure> {
     if file.starts_with("http://") || file.starts_with("https://") {
-        return Err(Failure::error(format!("{file}: reading from a URL is not supported yet: download the file and name it with --file")));
+        return Err(Failure::error(format!(
+            "{file}: reading from a URL is not supported yet: download the file and name it with --file"
+        )));
     }
     let mut bytes = Vec::new();
     let read = match file {
-        "-" => std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes),
+        "-" => std::io::stdin()
+            .lock()
+            .read_to_end(&mut bytes)
+            .map(|_| bytes),
         _ => std::fs::read(file),
     };
     read.map_err(|e| Failure::file(file, &e))
@@ -98,13 +108,23 @@ impl Create {
     fn of_flags(&self) -> Result<Application, Failure> {
         let name = match (&self.app, &self.name) {
             (Some(app), Some(name)) if app != name => {
-                return Err(Failure::error(format!("--name argument '{name}' does not match app name {app}")));
+                return Err(Failure::error(format!(
+                    "--name argument '{name}' does not match app name {app}"
+                )));
             }
             (Some(name), _) | (None, Some(name)) => name,
-            (None, None) => return Err(Failure::fatal("the name of the application is missing: app create APPNAME")),
+            (None, None) => {
+                return Err(Failure::fatal(
+                    "the name of the application is missing: app create APPNAME",
+                ));
+            }
         };
         let app_ref = AppRef::new(name, None);
-        let mut app = Application { api_version: API_VERSION.into(), kind: "Application".into(), ..Default::default() };
+        let mut app = Application {
+            api_version: API_VERSION.into(),
+            kind: "Application".into(),
+            ..Default::default()
+        };
         app.metadata.name = app_ref.name;
         app.metadata.namespace = app_ref.namespace;
         self.describe(&mut app)?;
@@ -114,13 +134,18 @@ impl Create {
     /// Applies the flags to an Application of a file.
     fn adjust(&self, app: &mut Application) -> Result<(), Failure> {
         if let Some(name) = self.app.as_ref().filter(|name| **name != app.metadata.name) {
-            return Err(Failure::error(format!("app name '{name}' does not match app spec metadata.name '{}'", app.metadata.name)));
+            return Err(Failure::error(format!(
+                "app name '{name}' does not match app spec metadata.name '{}'",
+                app.metadata.name
+            )));
         }
         if let Some(name) = &self.name {
             app.metadata.name.clone_from(name);
         }
         if app.metadata.name.is_empty() {
-            return Err(Failure::error("app.Name is empty. --name argument can be used to provide app.Name"));
+            return Err(Failure::error(
+                "app.Name is empty. --name argument can be used to provide app.Name",
+            ));
         }
         self.describe(app)
     }
@@ -129,7 +154,9 @@ impl Create {
         app.metadata.labels.extend(pairs(&self.label)?);
         for annotation in &self.annotations {
             let (key, value) = annotation.split_once('=').unwrap_or((annotation, ""));
-            app.metadata.annotations.insert(key.to_owned(), value.to_owned());
+            app.metadata
+                .annotations
+                .insert(key.to_owned(), value.to_owned());
         }
         let several = app.spec.source_hydrator.is_none() && !app.spec.sources.is_empty();
         if self.file.is_some() && (several || self.options.is_empty()) {
@@ -154,20 +181,32 @@ impl Create {
             ..Default::default()
         };
         // Not to be allowed to see it is how a server says that it is not there.
-        let existing: Option<Application> = match client.unary("/application.ApplicationService/Get", query).await {
+        let existing: Option<Application> = match client
+            .unary("/application.ApplicationService/Get", query)
+            .await
+        {
             Ok(app) => Some(app),
             Err(e) if matches!(e.code(), Code::NotFound | Code::PermissionDenied) => None,
             Err(e) => return Err(e.into()),
         };
         let validate = Some(self.options.validate.unwrap_or(true));
-        let request = ApplicationCreateRequest { application: app, upsert: Some(self.upsert), validate };
-        let created: Application = client.unary("/application.ApplicationService/Create", request).await?;
+        let request = ApplicationCreateRequest {
+            application: app,
+            upsert: Some(self.upsert),
+            validate,
+        };
+        let created: Application = client
+            .unary("/application.ApplicationService/Create", request)
+            .await?;
         let action = match existing {
             None => "created",
             Some(existing) if self.upsert && is_changed(&existing, &created) => "updated",
             Some(_) => "unchanged",
         };
-        output::print(&format!("application '{}' {action}\n", created.metadata.name));
+        output::print(&format!(
+            "application '{}' {action}\n",
+            created.metadata.name
+        ));
         Ok(())
     }
 }
@@ -177,9 +216,17 @@ fn is_changed(before: &Application, after: &Application) -> bool {
     if spec.project.is_empty() {
         spec.project = "default".into();
     }
-    let parts = |app: &Application| -> (BTreeMap<String, String>, BTreeMap<String, String>, Vec<String>) {
+    let parts = |app: &Application| -> (
+        BTreeMap<String, String>,
+        BTreeMap<String, String>,
+        Vec<String>,
+    ) {
         let m = &app.metadata;
-        (m.labels.clone(), m.annotations.clone(), m.finalizers.clone())
+        (
+            m.labels.clone(),
+            m.annotations.clone(),
+            m.finalizers.clone(),
+        )
     };
     spec != after.spec || parts(before) != parts(after)
 }
@@ -196,7 +243,9 @@ mod tests {
     }
 
     fn create(words: &[&str]) -> Result<Vec<Application>, Failure> {
-        Program::parse_from([&["create"], words].concat()).create.applications()
+        Program::parse_from([&["create"], words].concat())
+            .create
+            .applications()
     }
 
     #[test]
@@ -219,10 +268,22 @@ mod tests {
         ])
         .expect("valid flags");
         let app = &apps[0];
-        assert_eq!((app.metadata.name.as_str(), app.kind.as_str()), ("guestbook", "Application"));
-        assert_eq!(app.spec.source.as_ref().map(|s| s.path.as_str()), Some("guestbook"));
-        assert_eq!(app.metadata.labels.get("team").map(String::as_str), Some("a"));
-        assert_eq!(app.metadata.annotations.get("note").map(String::as_str), Some(""));
+        assert_eq!(
+            (app.metadata.name.as_str(), app.kind.as_str()),
+            ("guestbook", "Application")
+        );
+        assert_eq!(
+            app.spec.source.as_ref().map(|s| s.path.as_str()),
+            Some("guestbook")
+        );
+        assert_eq!(
+            app.metadata.labels.get("team").map(String::as_str),
+            Some("a")
+        );
+        assert_eq!(
+            app.metadata.annotations.get("note").map(String::as_str),
+            Some("")
+        );
         assert_eq!(app.metadata.finalizers, [RESOURCES_FINALIZER]);
         assert!(app.spec.sync_policy.is_none());
         assert!(create(&["a", "--name", "b"]).is_err());
@@ -233,8 +294,16 @@ mod tests {
     fn files_have_applications() {
         let text = b"kind: Application\nmetadata: {name: a}\n---\n---\nkind: Application\nmetadata: {name: b}\n";
         assert_eq!(parse(text, "f").expect("valid").len(), 2);
-        let message = |text: &str| parse(text.as_bytes(), "apps.yaml").err().map(|e| e.message).unwrap_or_default();
-        assert_eq!(message("a: b\n---\nkind: ConfigMap\n"), "apps.yaml: line 3: the kind is ConfigMap, but must be Application");
+        let message = |text: &str| {
+            parse(text.as_bytes(), "apps.yaml")
+                .err()
+                .map(|e| e.message)
+                .unwrap_or_default()
+        };
+        assert_eq!(
+            message("a: b\n---\nkind: ConfigMap\n"),
+            "apps.yaml: line 3: the kind is ConfigMap, but must be Application"
+        );
         assert!(message("spec: 1\n").starts_with("apps.yaml: line 1: not a valid Application: "));
         assert!(message("a: [\n").starts_with("apps.yaml: "));
     }

@@ -7,7 +7,9 @@ use crate::{
     output::{self, summary},
 };
 use std::io::IsTerminal as _;
-use tiphys_api::rpc::application::{ApplicationDeleteRequest, ApplicationQuery, ApplicationResponse};
+use tiphys_api::rpc::application::{
+    ApplicationDeleteRequest, ApplicationQuery, ApplicationResponse,
+};
 
 #[derive(clap::Args)]
 pub struct Delete {
@@ -56,8 +58,13 @@ impl Delete {
     }
 
     async fn names(&self, client: &Client) -> Result<Vec<String>, Failure> {
-        let Some(selector) = self.selector.as_deref().filter(|s| !s.is_empty()) else { return Ok(self.apps.clone()) };
-        let query = ApplicationQuery { selector: Some(selector.to_owned()), ..Default::default() };
+        let Some(selector) = self.selector.as_deref().filter(|s| !s.is_empty()) else {
+            return Ok(self.apps.clone());
+        };
+        let query = ApplicationQuery {
+            selector: Some(selector.to_owned()),
+            ..Default::default()
+        };
         let apps = super::list(client, query).await?;
         if apps.is_empty() {
             return Err(Failure::error(format!("no apps match selector {selector}")));
@@ -74,7 +81,11 @@ impl Delete {
             app_namespace: app.namespace(),
             project: None,
         };
-        let deleted = async { client.unary::<_, ApplicationResponse>("/application.ApplicationService/Delete", request).await };
+        let deleted = async {
+            client
+                .unary::<_, ApplicationResponse>("/application.ApplicationService/Delete", request)
+                .await
+        };
         if self.wait {
             wait::until_deleted(client, &app, deleted).await?;
         } else {
@@ -87,7 +98,9 @@ impl Delete {
 
 fn question(name: &str, count: usize) -> Result<Answer, Failure> {
     if count == 1 {
-        let yes = prompt::proceed(&format!("Are you sure you want to delete '{name}' and all its resources? [y/n] "))?;
+        let yes = prompt::proceed(&format!(
+            "Are you sure you want to delete '{name}' and all its resources? [y/n] "
+        ))?;
         return Ok(if yes { Answer::Yes } else { Answer::No });
     }
     prompt::proceed_or_all(&format!(

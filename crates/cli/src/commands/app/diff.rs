@@ -58,12 +58,22 @@ impl DiffCommand {
         let client = super::super::connect(args).await?;
         let app = super::get(&client, &app_ref, self.refresh.kind()).await?;
         self.revisions.resolve(&client, &app_ref).await?;
-        let target = match (&self.local, Target::of(self.revision.as_deref(), &self.revisions)) {
-            (Some(folder), Target::Known) => Target::Local(Local { folder, root: &self.local_repo_root }),
+        let target = match (
+            &self.local,
+            Target::of(self.revision.as_deref(), &self.revisions),
+        ) {
+            (Some(folder), Target::Known) => Target::Local(Local {
+                folder,
+                root: &self.local_repo_root,
+            }),
             (_, target) => target,
         };
         let found = print(&client, &app, &app_ref, &target, self.why).await?;
-        if found && self.exit_code.unwrap_or(true) { Err(Failure::exit(self.diff_exit_code)) } else { Ok(()) }
+        if found && self.exit_code.unwrap_or(true) {
+            Err(Failure::exit(self.diff_exit_code))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -88,23 +98,43 @@ pub enum Target<'a> {
 impl<'a> Target<'a> {
     pub fn of(revision: Option<&'a str>, several: &'a Revisions) -> Self {
         let revision = revision.unwrap_or_default();
-        if revision.is_empty() && several.revisions.is_empty() { Self::Known } else { Self::Revision(revision, several) }
+        if revision.is_empty() && several.revisions.is_empty() {
+            Self::Known
+        } else {
+            Self::Revision(revision, several)
+        }
     }
 }
 
 /// Prints what differs between the cluster and the target. True when anything does.
-pub async fn print(client: &Client, app: &Application, app_ref: &AppRef, target: &Target<'_>, why: bool) -> Result<bool, Failure> {
+pub async fn print(
+    client: &Client,
+    app: &Application,
+    app_ref: &AppRef,
+    target: &Target<'_>,
+    why: bool,
+) -> Result<bool, Failure> {
     let mut resources = managed(client, app_ref).await?;
     let mut pairs = match target {
         Target::Known => known(&resources)?,
         Target::Revision(revision, several) => {
             let objects = render(client, app_ref, revision, several, false).await?;
-            compare(app, &resources, objects, &tracking(app, &super::settings(client).await?))?
+            compare(
+                app,
+                &resources,
+                objects,
+                &tracking(app, &super::settings(client).await?),
+            )?
         }
         Target::Local(local) => {
             let tracking = tracking(app, &super::settings(client).await?);
             resources.retain(|r| !local::is_secret(&r.group, &r.kind));
-            compare(app, &resources, local.objects(client, app, &tracking).await?, &tracking)?
+            compare(
+                app,
+                &resources,
+                local.objects(client, app, &tracking).await?,
+                &tracking,
+            )?
         }
     };
     pairs.sort_by_cached_key(|pair| pair.key.to_string());
@@ -119,19 +149,34 @@ pub async fn print(client: &Client, app: &Application, app_ref: &AppRef, target:
 }
 
 fn header(key: &ResourceKey) -> String {
-    format!("\n===== {}/{} {}/{} ======\n", key.group, key.kind, key.namespace, key.name)
+    format!(
+        "\n===== {}/{} {}/{} ======\n",
+        key.group, key.kind, key.namespace, key.name
+    )
 }
 
 /// What the server found out already.
 fn known(resources: &[ResourceDiff]) -> Result<Vec<Pair>, Failure> {
     let mut pairs = Vec::new();
     for r in resources.iter().filter(|r| !r.hook) {
-        let (live, target) = (object(&r.normalized_live_state)?, object(&r.predicted_live_state)?);
+        let (live, target) = (
+            object(&r.normalized_live_state)?,
+            object(&r.predicted_live_state)?,
+        );
         // Objects that are to go have no target; the server predicts nothing of them.
-        let target = if object(&r.target_state)?.is_null() { Value::Null } else { target };
+        let target = if object(&r.target_state)?.is_null() {
+            Value::Null
+        } else {
+            target
+        };
         if (r.modified || live.is_null() || target.is_null()) && live != target {
             let key = ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name);
-            pairs.push(Pair { key, live, target, managed: object(&r.live_state)? });
+            pairs.push(Pair {
+                key,
+                live,
+                target,
+                managed: object(&r.live_state)?,
+            });
         }
     }
     Ok(pairs)
@@ -140,9 +185,15 @@ fn known(resources: &[ResourceDiff]) -> Result<Vec<Pair>, Failure> {
 /// How the Application marks its objects, which a rendered object does not show yet.
 pub fn tracking(app: &Application, settings: &Settings) -> Tracking {
     let m = &app.metadata;
-    let is_elsewhere = !m.namespace.is_empty() && !settings.controller_namespace.is_empty() && m.namespace != settings.controller_namespace;
+    let is_elsewhere = !m.namespace.is_empty()
+        && !settings.controller_namespace.is_empty()
+        && m.namespace != settings.controller_namespace;
     Tracking {
-        app_name: if is_elsewhere { format!("{}_{}", m.namespace, m.name) } else { m.name.clone() },
+        app_name: if is_elsewhere {
+            format!("{}_{}", m.namespace, m.name)
+        } else {
+            m.name.clone()
+        },
         method: match settings.tracking_method.as_str() {
             "label" => TrackingMethod::Label,
             "annotation+label" => TrackingMethod::AnnotationAndLabel,
@@ -154,8 +205,16 @@ pub fn tracking(app: &Application, settings: &Settings) -> Tracking {
 }
 
 /// Compares rendered objects with the live ones that the server knows of.
-fn compare(app: &Application, resources: &[ResourceDiff], rendered: Vec<Value>, tracking: &Tracking) -> Result<Vec<Pair>, Failure> {
-    let parse = |value: Value| Object::from_value(value).map_err(|e| Failure::error(format!("the server sent a manifest: {e}")));
+fn compare(
+    app: &Application,
+    resources: &[ResourceDiff],
+    rendered: Vec<Value>,
+    tracking: &Tracking,
+) -> Result<Vec<Pair>, Failure> {
+    let parse = |value: Value| {
+        Object::from_value(value)
+            .map_err(|e| Failure::error(format!("the server sent a manifest: {e}")))
+    };
     let (mut live, mut managed) = (BTreeMap::new(), BTreeMap::new());
     // Whether a kind has namespaces shows in the objects that are there.
     let mut namespaced = BTreeMap::new();
@@ -169,8 +228,16 @@ fn compare(app: &Application, resources: &[ResourceDiff], rendered: Vec<Value>, 
         }
     }
     let namespace = &app.spec.destination.namespace;
-    let rules = app.spec.ignore_differences.iter().map(IgnoreRule::from).collect::<Vec<_>>();
-    let options = Options { ignore: &rules, ..Default::default() };
+    let rules = app
+        .spec
+        .ignore_differences
+        .iter()
+        .map(IgnoreRule::from)
+        .collect::<Vec<_>>();
+    let options = Options {
+        ignore: &rules,
+        ..Default::default()
+    };
     let mut pairs = Vec::new();
     for value in rendered {
         let mut object = parse(value)?;
@@ -188,58 +255,120 @@ fn compare(app: &Application, resources: &[ResourceDiff], rendered: Vec<Value>, 
         let diff = diff::diff(Some(&object), found.as_ref(), &options);
         if diff.modified {
             let managed = managed.remove(&key).unwrap_or_default();
-            pairs.push(Pair { key, live: (*diff.normalized_live).clone(), target: (*diff.predicted_live).clone(), managed });
+            pairs.push(Pair {
+                key,
+                live: (*diff.normalized_live).clone(),
+                target: (*diff.predicted_live).clone(),
+                managed,
+            });
         }
     }
-    pairs.extend(live.into_iter().map(|(key, object)| Pair { key, live: object.into_value(), target: Value::Null, managed: Value::Null }));
+    pairs.extend(live.into_iter().map(|(key, object)| Pair {
+        key,
+        live: object.into_value(),
+        target: Value::Null,
+        managed: Value::Null,
+    }));
     Ok(pairs)
 }
 
 /// Why the pair differs, a paragraph for each field.
 fn reasons(pair: &Pair) -> Result<String, Failure> {
     match (&pair.live, &pair.target) {
-        (Value::Null, _) => return Ok("\nIt is in Git and not in the cluster: a sync creates it.\n".to_owned()),
-        (_, Value::Null) => return Ok("\nIt is in the cluster and not in Git: a sync with --prune deletes it.\n".to_owned()),
+        (Value::Null, _) => {
+            return Ok("\nIt is in Git and not in the cluster: a sync creates it.\n".to_owned());
+        }
+        (_, Value::Null) => {
+            return Ok(
+                "\nIt is in the cluster and not in Git: a sync with --prune deletes it.\n"
+                    .to_owned(),
+            );
+        }
         _ => {}
     }
-    let diff = Diff { modified: true, normalized_live: Arc::new(pair.live.clone()), predicted_live: Arc::new(pair.target.clone()) };
-    let live = if pair.managed.is_null() { &pair.live } else { &pair.managed };
-    let live = Object::from_value(live.clone()).map_err(|e| Failure::error(format!("the server sent a manifest: {e}")))?;
+    let diff = Diff {
+        modified: true,
+        normalized_live: Arc::new(pair.live.clone()),
+        predicted_live: Arc::new(pair.target.clone()),
+    };
+    let live = if pair.managed.is_null() {
+        &pair.live
+    } else {
+        &pair.managed
+    };
+    let live = Object::from_value(live.clone())
+        .map_err(|e| Failure::error(format!("the server sent a manifest: {e}")))?;
     let mut out = String::new();
     for reason in diff::why(&diff, &live) {
-        let side = |value: &Option<Value>| value.as_ref().map_or("nothing".to_owned(), Value::to_string);
-        let _ = write!(out, "\n{}\n  cluster: {}\n  Git:     {}\n", reason.path, side(&reason.live), side(&reason.desired));
+        let side = |value: &Option<Value>| {
+            value
+                .as_ref()
+                .map_or("nothing".to_owned(), Value::to_string)
+        };
+        let _ = write!(
+            out,
+            "\n{}\n  cluster: {}\n  Git:     {}\n",
+            reason.path,
+            side(&reason.live),
+            side(&reason.desired)
+        );
         for owner in &reason.owners {
-            let _ = writeln!(out, "  written by {} ({} {})", owner.manager, owner.operation, owner.time);
+            let _ = writeln!(
+                out,
+                "  written by {} ({} {})",
+                owner.manager, owner.operation, owner.time
+            );
         }
         let rule = serde_json::to_value(&reason.ignore).unwrap_or_default();
-        let _ = writeln!(out, "  to leave it out: spec.ignoreDifferences: [{}]", without_empty(rule));
+        let _ = writeln!(
+            out,
+            "  to leave it out: spec.ignoreDifferences: [{}]",
+            without_empty(rule)
+        );
     }
     Ok(out)
 }
 
 fn without_empty(mut rule: Value) -> Value {
     if let Some(map) = rule.as_object_mut() {
-        map.retain(|_, v| !matches!(v, Value::Array(list) if list.is_empty()) && v.as_str() != Some(""));
+        map.retain(|_, v| {
+            !matches!(v, Value::Array(list) if list.is_empty()) && v.as_str() != Some("")
+        });
     }
     rule
 }
 
 /// The difference, by the tool that `KUBECTL_EXTERNAL_DIFF` names or as `diff` prints it.
 pub(in crate::commands) fn difference(live: &Value, target: &Value) -> Result<String, Failure> {
-    let yaml = |value: &Value| if value.is_null() { Ok(String::new()) } else { output::yaml(value) };
+    let yaml = |value: &Value| {
+        if value.is_null() {
+            Ok(String::new())
+        } else {
+            output::yaml(value)
+        }
+    };
     let (live, target) = (yaml(live)?, yaml(target)?);
-    let Some(tool) = std::env::var("KUBECTL_EXTERNAL_DIFF").ok().filter(|t| !t.trim().is_empty()) else {
+    let Some(tool) = std::env::var("KUBECTL_EXTERNAL_DIFF")
+        .ok()
+        .filter(|t| !t.trim().is_empty())
+    else {
         return Ok(output::diff::normal(&live, &target));
     };
     let run = || -> std::io::Result<String> {
         // Others may write to the temporary folder as well.
         let folder = tempfile::Builder::new().prefix("tiphys-diff-").tempdir()?;
-        let (live_file, target_file) = (folder.path().join("live.yaml"), folder.path().join("target.yaml"));
+        let (live_file, target_file) = (
+            folder.path().join("live.yaml"),
+            folder.path().join("target.yaml"),
+        );
         fs::write(&live_file, live)?;
         fs::write(&target_file, target)?;
         let mut words = tool.split_whitespace();
-        let out = Command::new(words.next().unwrap_or("diff")).args(words).arg(live_file).arg(target_file).output()?;
+        let out = Command::new(words.next().unwrap_or("diff"))
+            .args(words)
+            .arg(live_file)
+            .arg(target_file)
+            .output()?;
         Ok(String::from_utf8_lossy(&out.stdout).into_owned())
     };
     run().map_err(|e| Failure::error(format!("KUBECTL_EXTERNAL_DIFF {tool:?}: {e}")))
@@ -270,24 +399,50 @@ mod tests {
     #[test]
     fn what_the_server_found() {
         let resources = [
-            resource("same", config_map("same", "1"), config_map("same", "1"), false),
-            resource("changed", config_map("changed", "1"), config_map("changed", "2"), true),
+            resource(
+                "same",
+                config_map("same", "1"),
+                config_map("same", "1"),
+                false,
+            ),
+            resource(
+                "changed",
+                config_map("changed", "1"),
+                config_map("changed", "2"),
+                true,
+            ),
             resource("new", Value::Null, config_map("new", "1"), true),
             resource("gone", config_map("gone", "1"), Value::Null, false),
-            ResourceDiff { hook: true, ..resource("hook", Value::Null, config_map("hook", "1"), true) },
+            ResourceDiff {
+                hook: true,
+                ..resource("hook", Value::Null, config_map("hook", "1"), true)
+            },
         ];
         let pairs = known(&resources).expect("valid");
         let names: Vec<&str> = pairs.iter().map(|p| p.key.name.as_str()).collect();
         assert_eq!(names, ["changed", "new", "gone"]);
-        assert_eq!(header(&pairs[0].key), "\n===== /ConfigMap n/changed ======\n");
-        assert_eq!(difference(&pairs[0].live, &pairs[0].target).expect("printed"), "3c3\n<   k: \"1\"\n---\n>   k: \"2\"\n");
+        assert_eq!(
+            header(&pairs[0].key),
+            "\n===== /ConfigMap n/changed ======\n"
+        );
+        assert_eq!(
+            difference(&pairs[0].live, &pairs[0].target).expect("printed"),
+            "3c3\n<   k: \"1\"\n---\n>   k: \"2\"\n"
+        );
         let why = reasons(&pairs[0]).expect("said");
-        assert!(why.starts_with("\n.data.k\n  cluster: \"1\"\n  Git:     \"2\"\n"), "{why}");
+        assert!(
+            why.starts_with("\n.data.k\n  cluster: \"1\"\n  Git:     \"2\"\n"),
+            "{why}"
+        );
         assert!(
             why.ends_with("[{\"jsonPointers\":[\"/data/k\"],\"kind\":\"ConfigMap\",\"name\":\"changed\",\"namespace\":\"n\"}]\n"),
             "{why}"
         );
-        assert!(difference(&pairs[2].live, &pairs[2].target).expect("printed").starts_with("1,7d0\n< apiVersion: v1\n"));
+        assert!(
+            difference(&pairs[2].live, &pairs[2].target)
+                .expect("printed")
+                .starts_with("1,7d0\n< apiVersion: v1\n")
+        );
     }
 
     #[test]
@@ -307,7 +462,11 @@ mod tests {
             resource("gone", marked("gone", "1"), Value::Null, false),
         ];
         let without_namespace = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "same"}, "data": {"k": "1"}});
-        let rendered = vec![without_namespace, config_map("changed", "2"), config_map("new", "1")];
+        let rendered = vec![
+            without_namespace,
+            config_map("changed", "2"),
+            config_map("new", "1"),
+        ];
         let pairs = compare(&app, &resources, rendered, &tracking).expect("valid");
         let names: Vec<&str> = pairs.iter().map(|p| p.key.name.as_str()).collect();
         assert_eq!(names, ["changed", "new", "gone"]);

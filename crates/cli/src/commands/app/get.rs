@@ -10,7 +10,9 @@ use std::time::Duration;
 use tiphys_api::{
     Application,
     resource::ApplicationTree,
-    rpc::application::{ApplicationSyncWindowsQuery, ApplicationSyncWindowsResponse, ResourcesQuery},
+    rpc::application::{
+        ApplicationSyncWindowsQuery, ApplicationSyncWindowsResponse, ResourcesQuery,
+    },
 };
 use tiphys_engine::tree::why;
 use tonic::Code;
@@ -46,19 +48,45 @@ pub struct Get {
 
 /// Formats that show an Application; checked before anything is asked.
 pub fn check_format(format: &str) -> Result<(), Failure> {
-    if matches!(format, "" | "json" | "yaml" | "wide" | "tree" | "tree=detailed") { Ok(()) } else { Err(output::unknown_format(format)) }
+    if matches!(
+        format,
+        "" | "json" | "yaml" | "wide" | "tree" | "tree=detailed"
+    ) {
+        Ok(())
+    } else {
+        Err(output::unknown_format(format))
+    }
 }
 
 /// What stands below the summary.
-pub async fn details(client: &Client, app: &Application, app_ref: &AppRef, format: &str) -> Result<String, Failure> {
+pub async fn details(
+    client: &Client,
+    app: &Application,
+    app_ref: &AppRef,
+    format: &str,
+) -> Result<String, Failure> {
     match format {
         "tree" | "tree=detailed" => {
-            let query = ResourcesQuery { application_name: app_ref.name.clone(), app_namespace: app_ref.namespace(), ..Default::default() };
-            let nodes: ApplicationTree = client.unary("/application.ApplicationService/ResourceTree", query).await?;
+            let query = ResourcesQuery {
+                application_name: app_ref.name.clone(),
+                app_namespace: app_ref.namespace(),
+                ..Default::default()
+            };
+            let nodes: ApplicationTree = client
+                .unary("/application.ApplicationService/ResourceTree", query)
+                .await?;
             if nodes.nodes.is_empty() {
                 return Ok(String::new());
             }
-            Ok(format!("\n{}", states::tree(app, &nodes, format == "tree=detailed", Timestamp::now().as_second())))
+            Ok(format!(
+                "\n{}",
+                states::tree(
+                    app,
+                    &nodes,
+                    format == "tree=detailed",
+                    Timestamp::now().as_second()
+                )
+            ))
         }
         _ if app.status.resources.is_empty() => Ok(String::new()),
         _ => Ok(format!("\n{}", states::rows(app))),
@@ -66,19 +94,47 @@ pub async fn details(client: &Client, app: &Application, app_ref: &AppRef, forma
 }
 
 /// Why resources are not Healthy, out of what they made; nothing where all is well.
-pub async fn reasons(client: &Client, app: &Application, app_ref: &AppRef) -> Result<String, Failure> {
-    if !matches!(app.status.health.status.as_str(), "Progressing" | "Degraded") {
+pub async fn reasons(
+    client: &Client,
+    app: &Application,
+    app_ref: &AppRef,
+) -> Result<String, Failure> {
+    if !matches!(
+        app.status.health.status.as_str(),
+        "Progressing" | "Degraded"
+    ) {
         return Ok(String::new());
     }
-    let query = ResourcesQuery { application_name: app_ref.name.clone(), app_namespace: app_ref.namespace(), ..Default::default() };
-    let tree: ApplicationTree = match client.unary("/application.ApplicationService/ResourceTree", query).await {
+    let query = ResourcesQuery {
+        application_name: app_ref.name.clone(),
+        app_namespace: app_ref.namespace(),
+        ..Default::default()
+    };
+    let tree: ApplicationTree = match client
+        .unary("/application.ApplicationService/ResourceTree", query)
+        .await
+    {
         Ok(tree) => tree,
         // Another server may not tell; what was asked for has been shown.
-        Err(e) if matches!(e.code(), Code::Unimplemented | Code::PermissionDenied | Code::NotFound) => return Ok(String::new()),
+        Err(e)
+            if matches!(
+                e.code(),
+                Code::Unimplemented | Code::PermissionDenied | Code::NotFound
+            ) =>
+        {
+            return Ok(String::new());
+        }
         Err(e) => return Err(e.into()),
     };
-    let lines: String = why::lines(&tree.nodes).iter().map(|line| format!("  {line}\n")).collect();
-    Ok(if lines.is_empty() { lines } else { format!("\nNot healthy:\n{lines}") })
+    let lines: String = why::lines(&tree.nodes)
+        .iter()
+        .map(|line| format!("  {line}\n"))
+        .collect();
+    Ok(if lines.is_empty() {
+        lines
+    } else {
+        format!("\nNot healthy:\n{lines}")
+    })
 }
 
 impl Get {
@@ -91,7 +147,10 @@ impl Get {
             output::print(&output::document(&app, &self.output)?);
             return Ok(());
         }
-        let source = match self.show_params || self.source_position.is_some() || self.source_name.is_some() {
+        let source = match self.show_params
+            || self.source_position.is_some()
+            || self.source_name.is_some()
+        {
             true => source_position(&app, self.source_position, self.source_name.as_deref())?,
             false => None,
         };
@@ -101,11 +160,18 @@ impl Get {
         if !app.status.conditions.is_empty() {
             text += &format!("\n{}\n", summary::conditions(&app));
         }
-        if let Some(state) = app.status.operation_state.as_ref().filter(|_| self.show_operation) {
+        if let Some(state) = app
+            .status
+            .operation_state
+            .as_ref()
+            .filter(|_| self.show_operation)
+        {
             text += &format!("\n{}", summary::operation(state, Timestamp::now()));
         }
         if self.show_params {
-            let shown = source.and_then(|at| app.spec.sources.get(at).cloned()).unwrap_or_else(|| summary::source(&app));
+            let shown = source
+                .and_then(|at| app.spec.sources.get(at).cloned())
+                .unwrap_or_else(|| summary::source(&app));
             text += &summary::parameters(&shown);
         }
         text += &details(&client, &app, &app_ref, &self.output).await?;
@@ -127,9 +193,22 @@ impl Get {
 }
 
 /// None where the server does not know of windows.
-async fn windows(client: &Client, app: &AppRef) -> Result<Option<ApplicationSyncWindowsResponse>, Failure> {
-    let query = ApplicationSyncWindowsQuery { name: app.name.clone(), app_namespace: app.namespace(), project: None };
-    match client.unary("/application.ApplicationService/GetApplicationSyncWindows", query).await {
+async fn windows(
+    client: &Client,
+    app: &AppRef,
+) -> Result<Option<ApplicationSyncWindowsResponse>, Failure> {
+    let query = ApplicationSyncWindowsQuery {
+        name: app.name.clone(),
+        app_namespace: app.namespace(),
+        project: None,
+    };
+    match client
+        .unary(
+            "/application.ApplicationService/GetApplicationSyncWindows",
+            query,
+        )
+        .await
+    {
         Ok(windows) => Ok(Some(windows)),
         Err(e) if e.code() == Code::Unimplemented => Ok(None),
         Err(e) => Err(e.into()),

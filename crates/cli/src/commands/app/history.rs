@@ -22,7 +22,12 @@ pub struct History {
 impl History {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
         let client = super::super::connect(args).await?;
-        let app = super::get(&client, &AppRef::new(&self.app, self.app_namespace.as_deref()), None).await?;
+        let app = super::get(
+            &client,
+            &AppRef::new(&self.app, self.app_namespace.as_deref()),
+            None,
+        )
+        .await?;
         let history = &app.status.history;
         output::print(&match self.output.as_str() {
             "id" => history.iter().map(|h| format!("{}\n", h.id)).collect(),
@@ -45,21 +50,33 @@ fn rows(history: &[RevisionHistory]) -> String {
     let mut tables: Vec<(&str, String)> = Vec::new();
     for entry in history {
         let several = !entry.sources.is_empty();
-        let sources = if several { entry.sources.as_slice() } else { std::slice::from_ref(&entry.source) };
+        let sources = if several {
+            entry.sources.as_slice()
+        } else {
+            std::slice::from_ref(&entry.source)
+        };
         let known = entry.revisions.len() == entry.sources.len();
         for (n, source) in sources.iter().enumerate() {
             let was = match several {
                 true => entry.revisions.get(n).filter(|_| known).map(String::as_str),
                 false => Some(entry.revision.as_str()),
             };
-            let row = format!("{}\t{}\t{}\n", entry.id, time::text(entry.deployed_at.as_ref()), revision(source, was));
+            let row = format!(
+                "{}\t{}\t{}\n",
+                entry.id,
+                time::text(entry.deployed_at.as_ref()),
+                revision(source, was)
+            );
             match tables.iter_mut().find(|(url, _)| *url == source.repo_url) {
                 Some((_, rows)) => rows.push_str(&row),
                 None => tables.push((&source.repo_url, row)),
             }
         }
     }
-    let tables: Vec<String> = tables.iter().map(|(url, rows)| format!("SOURCE\t{url}\nID\tDATE\tREVISION\n{rows}")).collect();
+    let tables: Vec<String> = tables
+        .iter()
+        .map(|(url, rows)| format!("SOURCE\t{url}\nID\tDATE\tREVISION\n{rows}"))
+        .collect();
     table::align(&tables.join("\n"), 0)
 }
 

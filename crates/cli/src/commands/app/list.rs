@@ -45,7 +45,10 @@ impl List {
         apps.retain(|app| self.wants(app));
         output::print(&match self.output.as_str() {
             "yaml" | "json" => output::document(&apps, &self.output)?,
-            "name" => apps.iter().map(|app| summary::qualified_name(app) + "\n").collect(),
+            "name" => apps
+                .iter()
+                .map(|app| summary::qualified_name(app) + "\n")
+                .collect(),
             "wide" | "" => rows(&apps, self.output == "wide"),
             other => return Err(output::unknown_format(other)),
         });
@@ -54,7 +57,11 @@ impl List {
 
     fn wants(&self, app: &Application) -> bool {
         let source = summary::source(app);
-        let is = |asked: &Option<String>, have: &[&str]| asked.as_deref().is_none_or(|a| a.is_empty() || have.contains(&a));
+        let is = |asked: &Option<String>, have: &[&str]| {
+            asked
+                .as_deref()
+                .is_none_or(|a| a.is_empty() || have.contains(&a))
+        };
         let destination = &app.spec.destination;
         (self.project.is_empty() || self.project.iter().any(|p| p == spec::project_name(app)))
             && is(&self.repo, &[&source.repo_url])
@@ -74,16 +81,37 @@ fn policy(app: &Application) -> &'static str {
 /// The kinds of conditions, each with how often it is there.
 fn conditions(app: &Application) -> String {
     let mut counts = BTreeMap::<&str, usize>::new();
-    app.status.conditions.iter().for_each(|c| *counts.entry(&c.type_).or_default() += 1);
+    app.status
+        .conditions
+        .iter()
+        .for_each(|c| *counts.entry(&c.type_).or_default() += 1);
     if counts.is_empty() {
         return "<none>".into();
     }
-    let items: Vec<String> = counts.into_iter().map(|(kind, n)| if n > 1 { format!("{kind}({n})") } else { kind.to_owned() }).collect();
+    let items: Vec<String> = counts
+        .into_iter()
+        .map(|(kind, n)| {
+            if n > 1 {
+                format!("{kind}({n})")
+            } else {
+                kind.to_owned()
+            }
+        })
+        .collect();
     items.join(",")
 }
 
 fn rows(apps: &[Application], wide: bool) -> String {
-    let mut header = vec!["NAME", "CLUSTER", "NAMESPACE", "PROJECT", "STATUS", "HEALTH", "SYNCPOLICY", "CONDITIONS"];
+    let mut header = vec![
+        "NAME",
+        "CLUSTER",
+        "NAMESPACE",
+        "PROJECT",
+        "STATUS",
+        "HEALTH",
+        "SYNCPOLICY",
+        "CONDITIONS",
+    ];
     if wide {
         header.extend(["REPO", "PATH", "TARGET"]);
     }

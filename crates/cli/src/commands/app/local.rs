@@ -15,7 +15,9 @@ use std::{
 use tiphys_api::{Application, cluster::Cluster, rpc::cluster::ClusterQuery};
 use tiphys_apimachinery::Object;
 use tiphys_engine::{spec, track, types::Tracking};
-use tiphys_render::{AppFacts, Budget, Charts, RenderParams, SourceSet, Surroundings, helm::Sources, prepare, render};
+use tiphys_render::{
+    AppFacts, Budget, Charts, RenderParams, SourceSet, Surroundings, helm::Sources, prepare, render,
+};
 
 /// A folder with the manifests or the chart of an Application, and the root of the repository that it is in.
 pub struct Local<'a> {
@@ -30,9 +32,18 @@ pub fn is_secret(group: &str, kind: &str) -> bool {
 
 impl Local<'_> {
     /// The objects, marked as the Application's. Its first source says how they are rendered; the API server says for which cluster.
-    pub async fn objects(&self, client: &Client, app: &Application, tracking: &Tracking) -> Result<Vec<Value>, Failure> {
+    pub async fn objects(
+        &self,
+        client: &Client,
+        app: &Application,
+        tracking: &Tracking,
+    ) -> Result<Vec<Value>, Failure> {
         let destination = &app.spec.destination;
-        let query = ClusterQuery { server: destination.server.clone(), name: destination.name.clone(), id: None };
+        let query = ClusterQuery {
+            server: destination.server.clone(),
+            name: destination.name.clone(),
+            id: None,
+        };
         let cluster: Cluster = client.unary("/cluster.ClusterService/Get", query).await?;
         let surroundings = Surroundings {
             kube_version: cluster.info.server_version,
@@ -42,8 +53,16 @@ impl Local<'_> {
         self.render(app, surroundings, tracking)
     }
 
-    fn render(&self, app: &Application, surroundings: Surroundings, tracking: &Tracking) -> Result<Vec<Value>, Failure> {
-        let source = spec::sources(&app.spec).first().map(|s| (*s).clone()).unwrap_or_default();
+    fn render(
+        &self,
+        app: &Application,
+        surroundings: Surroundings,
+        tracking: &Tracking,
+    ) -> Result<Vec<Value>, Failure> {
+        let source = spec::sources(&app.spec)
+            .first()
+            .map(|s| (*s).clone())
+            .unwrap_or_default();
         let namespace = &app.spec.destination.namespace;
         let (root, folder) = self.place()?;
         let params = RenderParams {
@@ -59,26 +78,39 @@ impl Local<'_> {
         };
         let files = LocalFiles::new(&root);
         let sources = SourceSet::new(&files);
-        let rendered = prepare(&sources, &params).and_then(|prepared| render(&sources, &prepared, &Here, &Budget::default()));
+        let rendered = prepare(&sources, &params)
+            .and_then(|prepared| render(&sources, &prepared, &Here, &Budget::default()));
         let rendered = rendered.map_err(|e| Failure::error(e.to_string()))?;
         if !rendered.errors.is_empty() {
             let errors: Vec<String> = rendered.errors.iter().map(ToString::to_string).collect();
             return Err(Failure::error(errors.join("; ")));
         }
-        rendered.warnings.iter().for_each(|warning| log::warn(warning));
+        rendered
+            .warnings
+            .iter()
+            .for_each(|warning| log::warn(warning));
         let marked = |mut object: Object| {
             track::set(&mut object, tracking, namespace);
             object.into_value()
         };
-        Ok(rendered.objects.into_iter().filter(is_shown).map(marked).collect())
+        Ok(rendered
+            .objects
+            .into_iter()
+            .filter(is_shown)
+            .map(marked)
+            .collect())
     }
 
     /// The root and the folder in it. A folder outside of the root is its own root.
     fn place(&self) -> Result<(PathBuf, String), Failure> {
         let real = |path: &Path| path.canonicalize().map_err(|e| Failure::file(path, &e));
         let (folder, root) = (real(self.folder)?, real(self.root)?);
-        let Ok(inner) = folder.strip_prefix(&root) else { return Ok((folder, String::new())) };
-        let inner = inner.to_str().ok_or_else(|| Failure::error(format!("{}: the name is not UTF-8", folder.display())))?;
+        let Ok(inner) = folder.strip_prefix(&root) else {
+            return Ok((folder, String::new()));
+        };
+        let inner = inner.to_str().ok_or_else(|| {
+            Failure::error(format!("{}: the name is not UTF-8", folder.display()))
+        })?;
         Ok((root, inner.to_owned()))
     }
 }
@@ -86,7 +118,11 @@ impl Local<'_> {
 fn is_shown(object: &Object) -> bool {
     let secret = is_secret(object.group(), object.kind());
     if secret {
-        eprintln!("Warning: Secret {}/{} is not supported in local diff and will be ignored", object.namespace(), object.name());
+        eprintln!(
+            "Warning: Secret {}/{} is not supported in local diff and will be ignored",
+            object.namespace(),
+            object.name()
+        );
     }
     !secret
 }

@@ -54,19 +54,27 @@ pub struct Revisions {
 
 impl Revisions {
     pub fn check(&self) -> Result<(), Failure> {
-        let same_length =
-            |flag: &str| Failure::error(format!("While using --revisions and --{flag}, length of values for both flags should be same."));
+        let same_length = |flag: &str| {
+            Failure::error(format!(
+                "While using --revisions and --{flag}, length of values for both flags should be same."
+            ))
+        };
         if !self.source_names.is_empty() && !self.source_positions.is_empty() {
-            return Err(Failure::error("Only one of source-positions and source-names can be specified."));
+            return Err(Failure::error(
+                "Only one of source-positions and source-names can be specified.",
+            ));
         }
-        if !self.source_positions.is_empty() && self.revisions.len() != self.source_positions.len() {
+        if !self.source_positions.is_empty() && self.revisions.len() != self.source_positions.len()
+        {
             return Err(same_length("source-positions"));
         }
         if !self.source_names.is_empty() && self.revisions.len() != self.source_names.len() {
             return Err(same_length("source-names"));
         }
         if self.source_positions.iter().any(|p| *p <= 0) {
-            return Err(Failure::fatal("source-position cannot be less than or equal to 0, Counting starts at 1"));
+            return Err(Failure::fatal(
+                "source-position cannot be less than or equal to 0, Counting starts at 1",
+            ));
         }
         Ok(())
     }
@@ -74,14 +82,21 @@ impl Revisions {
     /// Turns names into positions.
     pub async fn resolve(&mut self, client: &Client, app: &AppRef) -> Result<(), Failure> {
         if !self.source_names.is_empty() {
-            self.source_positions = positions(&super::get(client, app, None).await?, &self.source_names)?;
+            self.source_positions =
+                positions(&super::get(client, app, None).await?, &self.source_names)?;
         }
         Ok(())
     }
 }
 
 /// What Git says at a revision.
-pub async fn render(client: &Client, app: &AppRef, revision: &str, several: &Revisions, fresh: bool) -> Result<Vec<Value>, Failure> {
+pub async fn render(
+    client: &Client,
+    app: &AppRef,
+    revision: &str,
+    several: &Revisions,
+    fresh: bool,
+) -> Result<Vec<Value>, Failure> {
     let query = ApplicationManifestQuery {
         name: app.name.clone(),
         revision: Some(revision.to_owned()),
@@ -91,14 +106,27 @@ pub async fn render(client: &Client, app: &AppRef, revision: &str, several: &Rev
         no_cache: Some(fresh).filter(|f| *f),
         ..Default::default()
     };
-    let response: ManifestResponse = client.unary("/application.ApplicationService/GetManifests", query).await?;
-    response.manifests.iter().map(|text| object(text)).filter(|o| !matches!(o, Ok(Value::Null))).collect()
+    let response: ManifestResponse = client
+        .unary("/application.ApplicationService/GetManifests", query)
+        .await?;
+    response
+        .manifests
+        .iter()
+        .map(|text| object(text))
+        .filter(|o| !matches!(o, Ok(Value::Null)))
+        .collect()
 }
 
 /// The comparison of each of the Application's resources.
 pub async fn managed(client: &Client, app: &AppRef) -> Result<Vec<ResourceDiff>, Failure> {
-    let query = ResourcesQuery { application_name: app.name.clone(), app_namespace: app.namespace(), ..Default::default() };
-    let response: ManagedResourcesResponse = client.unary("/application.ApplicationService/ManagedResources", query).await?;
+    let query = ResourcesQuery {
+        application_name: app.name.clone(),
+        app_namespace: app.namespace(),
+        ..Default::default()
+    };
+    let response: ManagedResourcesResponse = client
+        .unary("/application.ApplicationService/ManagedResources", query)
+        .await?;
     Ok(response.items)
 }
 
@@ -107,14 +135,18 @@ pub fn object(text: &str) -> Result<Value, Failure> {
     if text.is_empty() {
         return Ok(Value::Null);
     }
-    serde_json::from_str(text).map_err(|e| Failure::error(format!("the server sent a manifest that is not JSON: {e}")))
+    serde_json::from_str(text)
+        .map_err(|e| Failure::error(format!("the server sent a manifest that is not JSON: {e}")))
 }
 
 impl Manifests {
     pub async fn run(mut self, args: &ConnectArgs) -> Result<(), Failure> {
         self.revisions.check()?;
         if !matches!(self.source.as_str(), "git" | "live") {
-            return Err(Failure::fatal(format!("Unknown source type '{}'", self.source)));
+            return Err(Failure::fatal(format!(
+                "Unknown source type '{}'",
+                self.source
+            )));
         }
         let app = AppRef::new(&self.app, self.app_namespace.as_deref());
         let client = super::super::connect(args).await?;
@@ -125,18 +157,35 @@ impl Manifests {
             Some(folder) if self.source == "git" => {
                 let app = super::get(&client, &app, None).await?;
                 let tracking = tracking(&app, &super::settings(&client).await?);
-                Local { folder, root: &self.local_repo_root }.objects(&client, &app, &tracking).await?
+                Local {
+                    folder,
+                    root: &self.local_repo_root,
+                }
+                .objects(&client, &app, &tracking)
+                .await?
             }
             None if self.source == "git" && (several || !revision.is_empty()) => {
                 render(&client, &app, revision, &self.revisions, false).await?
             }
             _ => {
                 let resources = managed(&client, &app).await?;
-                let states = resources.iter().map(|r| if self.source == "live" { &r.live_state } else { &r.target_state });
+                let states = resources.iter().map(|r| {
+                    if self.source == "live" {
+                        &r.live_state
+                    } else {
+                        &r.target_state
+                    }
+                });
                 states.map(|text| object(text)).collect::<Result<_, _>>()?
             }
         };
-        output::print(&objects.iter().filter(|o| !o.is_null()).map(document).collect::<Result<String, _>>()?);
+        output::print(
+            &objects
+                .iter()
+                .filter(|o| !o.is_null())
+                .map(document)
+                .collect::<Result<String, _>>()?,
+        );
         Ok(())
     }
 }
@@ -158,7 +207,12 @@ mod tests {
         };
         assert!(r(&["a", "b"], &[1, 2], &[]).check().is_ok());
         assert!(r(&["a"], &[], &["x"]).check().is_ok());
-        for bad in [r(&["a"], &[1], &["x"]), r(&["a"], &[1, 2], &[]), r(&["a"], &[], &["x", "y"]), r(&["a"], &[0], &[])] {
+        for bad in [
+            r(&["a"], &[1], &["x"]),
+            r(&["a"], &[1, 2], &[]),
+            r(&["a"], &[], &["x", "y"]),
+            r(&["a"], &[0], &[]),
+        ] {
             assert!(bad.check().is_err());
         }
     }

@@ -102,16 +102,29 @@ struct AppRef {
 impl AppRef {
     /// Of `name` or `namespace/name`.
     fn new(text: &str, namespace: Option<&str>) -> Self {
-        let (namespace, name) = text.split_once('/').unwrap_or((namespace.unwrap_or_default(), text));
-        Self { name: name.to_owned(), namespace: namespace.to_owned() }
+        let (namespace, name) = text
+            .split_once('/')
+            .unwrap_or((namespace.unwrap_or_default(), text));
+        Self {
+            name: name.to_owned(),
+            namespace: namespace.to_owned(),
+        }
     }
 
     fn qualified(&self) -> String {
-        if self.namespace.is_empty() { self.name.clone() } else { format!("{}/{}", self.namespace, self.name) }
+        if self.namespace.is_empty() {
+            self.name.clone()
+        } else {
+            format!("{}/{}", self.namespace, self.name)
+        }
     }
 
     fn query(&self) -> ApplicationQuery {
-        ApplicationQuery { name: Some(self.name.clone()), app_namespace: self.namespace(), ..Default::default() }
+        ApplicationQuery {
+            name: Some(self.name.clone()),
+            app_namespace: self.namespace(),
+            ..Default::default()
+        }
     }
 
     fn namespace(&self) -> Option<String> {
@@ -133,24 +146,42 @@ struct Refresh {
 impl Refresh {
     fn kind(self) -> Option<String> {
         match self {
-            Self { hard_refresh: true, .. } => Some("hard".into()),
+            Self {
+                hard_refresh: true, ..
+            } => Some("hard".into()),
             Self { refresh: true, .. } => Some("normal".into()),
             _ => None,
         }
     }
 }
 
-async fn get(client: &Client, app: &AppRef, refresh: Option<String>) -> Result<Application, Failure> {
-    Ok(client.unary("/application.ApplicationService/Get", ApplicationQuery { refresh, ..app.query() }).await?)
+async fn get(
+    client: &Client,
+    app: &AppRef,
+    refresh: Option<String>,
+) -> Result<Application, Failure> {
+    Ok(client
+        .unary(
+            "/application.ApplicationService/Get",
+            ApplicationQuery {
+                refresh,
+                ..app.query()
+            },
+        )
+        .await?)
 }
 
 async fn list(client: &Client, query: ApplicationQuery) -> Result<Vec<Application>, Failure> {
-    let list: ApplicationList = client.unary("/application.ApplicationService/List", query).await?;
+    let list: ApplicationList = client
+        .unary("/application.ApplicationService/List", query)
+        .await?;
     Ok(list.items)
 }
 
 async fn settings(client: &Client) -> Result<Settings, Failure> {
-    Ok(client.unary("/cluster.SettingsService/Get", SettingsQuery {}).await?)
+    Ok(client
+        .unary("/cluster.SettingsService/Get", SettingsQuery {})
+        .await?)
 }
 
 /// The page of an Application.
@@ -163,7 +194,10 @@ async fn url(client: &Client, name: &str) -> Result<String, Failure> {
     let server = &connection.server;
     Ok(match connection.plaintext {
         true => format!("http://{server}/applications/{name}"),
-        false => format!("https://{}/applications/{name}", server.strip_suffix(":443").unwrap_or(server)),
+        false => format!(
+            "https://{}/applications/{name}",
+            server.strip_suffix(":443").unwrap_or(server)
+        ),
     })
 }
 
@@ -171,7 +205,9 @@ async fn url(client: &Client, name: &str) -> Result<String, Failure> {
 fn pairs(texts: &[String]) -> Result<std::collections::BTreeMap<String, String>, Failure> {
     let parse = |text: &String| match text.split('=').collect::<Vec<_>>()[..] {
         [key, value] => Ok((key.to_owned(), value.to_owned())),
-        _ => Err(Failure::error(format!("labels should have key=value, but instead got: {text}"))),
+        _ => Err(Failure::error(format!(
+            "labels should have key=value, but instead got: {text}"
+        ))),
     };
     texts.iter().map(parse).collect()
 }
@@ -179,7 +215,11 @@ fn pairs(texts: &[String]) -> Result<std::collections::BTreeMap<String, String>,
 /// Positions of sources, counted from 1, by the names of the sources.
 fn positions(app: &Application, names: &[String]) -> Result<Vec<i64>, Failure> {
     let position = |name: &String| {
-        let found = app.spec.sources.iter().position(|s| !s.name.is_empty() && s.name == *name);
+        let found = app
+            .spec
+            .sources
+            .iter()
+            .position(|s| !s.name.is_empty() && s.name == *name);
         let found = found.and_then(|n| i64::try_from(n + 1).ok());
         found.ok_or_else(|| Failure::fatal(format!("Unknown source name '{name}'")))
     };
@@ -187,9 +227,17 @@ fn positions(app: &Application, names: &[String]) -> Result<Vec<i64>, Failure> {
 }
 
 /// Which source a flag means: by position or by name; an Application with several needs one.
-fn source_position(app: &Application, position: Option<i64>, name: Option<&str>) -> Result<Option<usize>, Failure> {
+fn source_position(
+    app: &Application,
+    position: Option<i64>,
+    name: Option<&str>,
+) -> Result<Option<usize>, Failure> {
     let position = match (position, name) {
-        (Some(_), Some(_)) => return Err(Failure::error("Only one of source-position and source-name can be specified.")),
+        (Some(_), Some(_)) => {
+            return Err(Failure::error(
+                "Only one of source-position and source-name can be specified.",
+            ));
+        }
         (position, None) => position,
         (None, Some(name)) => positions(app, &[name.to_owned()])?.first().copied(),
     };
@@ -200,7 +248,9 @@ fn source_position(app: &Application, position: Option<i64>, name: Option<&str>)
         Failure::error("Source position should be specified and must be greater than 0 for applications with multiple sources")
     })?;
     if at > app.spec.sources.len() {
-        return Err(Failure::error("Source position should be less than the number of sources in the application"));
+        return Err(Failure::error(
+            "Source position should be less than the number of sources in the application",
+        ));
     }
     Ok(Some(at - 1))
 }
@@ -211,28 +261,61 @@ mod tests {
 
     #[test]
     fn names_with_and_without_namespace() {
-        assert_eq!(AppRef::new("a", None), AppRef { name: "a".into(), namespace: String::new() });
+        assert_eq!(
+            AppRef::new("a", None),
+            AppRef {
+                name: "a".into(),
+                namespace: String::new()
+            }
+        );
         assert_eq!(AppRef::new("ns/a", Some("other")).qualified(), "ns/a");
         assert_eq!(AppRef::new("a", Some("other")).qualified(), "other/a");
     }
 
     #[test]
     fn pairs_have_one_equals_sign() {
-        assert_eq!(pairs(&["a=b".into()]).expect("a pair").get("a").map(String::as_str), Some("b"));
+        assert_eq!(
+            pairs(&["a=b".into()])
+                .expect("a pair")
+                .get("a")
+                .map(String::as_str),
+            Some("b")
+        );
         let message = pairs(&["a=b=c".into()]).err().map(|e| e.message);
-        assert_eq!(message.as_deref(), Some("labels should have key=value, but instead got: a=b=c"));
+        assert_eq!(
+            message.as_deref(),
+            Some("labels should have key=value, but instead got: a=b=c")
+        );
     }
 
     #[test]
     fn which_source() {
         let mut app = Application::default();
         assert_eq!(source_position(&app, None, None).expect("one source"), None);
-        let source = |name: &str| tiphys_api::source::ApplicationSource { name: name.into(), ..Default::default() };
+        let source = |name: &str| tiphys_api::source::ApplicationSource {
+            name: name.into(),
+            ..Default::default()
+        };
         app.spec.sources = vec![source("a"), source("b")];
-        assert_eq!(source_position(&app, Some(2), None).expect("in range"), Some(1));
-        assert_eq!(source_position(&app, None, Some("b")).expect("known"), Some(1));
-        for (position, name) in [(None, None), (Some(0), None), (Some(3), None), (None, Some("c")), (Some(1), Some("a"))] {
-            assert!(source_position(&app, position, name).is_err(), "{position:?} {name:?}");
+        assert_eq!(
+            source_position(&app, Some(2), None).expect("in range"),
+            Some(1)
+        );
+        assert_eq!(
+            source_position(&app, None, Some("b")).expect("known"),
+            Some(1)
+        );
+        for (position, name) in [
+            (None, None),
+            (Some(0), None),
+            (Some(3), None),
+            (None, Some("c")),
+            (Some(1), Some("a")),
+        ] {
+            assert!(
+                source_position(&app, position, name).is_err(),
+                "{position:?} {name:?}"
+            );
         }
     }
 }

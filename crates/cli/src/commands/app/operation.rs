@@ -10,7 +10,9 @@ use crate::{
 };
 use tiphys_api::{
     Application,
-    rpc::application::{ApplicationRollbackRequest, OperationTerminateRequest, OperationTerminateResponse},
+    rpc::application::{
+        ApplicationRollbackRequest, OperationTerminateRequest, OperationTerminateResponse,
+    },
     status::RevisionHistory,
 };
 
@@ -27,9 +29,21 @@ impl TerminateOp {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
         let app = AppRef::new(&self.app, self.app_namespace.as_deref());
         let client = super::super::connect(args).await?;
-        let request = OperationTerminateRequest { name: app.name.clone(), app_namespace: app.namespace(), project: None };
-        let _: OperationTerminateResponse = client.unary("/application.ApplicationService/TerminateOperation", request).await?;
-        output::print(&format!("Application '{}' operation terminating\n", app.name));
+        let request = OperationTerminateRequest {
+            name: app.name.clone(),
+            app_namespace: app.namespace(),
+            project: None,
+        };
+        let _: OperationTerminateResponse = client
+            .unary(
+                "/application.ApplicationService/TerminateOperation",
+                request,
+            )
+            .await?;
+        output::print(&format!(
+            "Application '{}' operation terminating\n",
+            app.name
+        ));
         Ok(())
     }
 }
@@ -58,10 +72,18 @@ fn entry(app: &Application, id: Option<i64>) -> Result<&RevisionHistory, Failure
     let (name, history) = (&app.metadata.name, &app.status.history);
     let Some(id) = id else {
         let before_last = history.len().checked_sub(2).and_then(|at| history.get(at));
-        return before_last.ok_or_else(|| Failure::error(format!("application '{name}' should have at least two successful deployments")));
+        return before_last.ok_or_else(|| {
+            Failure::error(format!(
+                "application '{name}' should have at least two successful deployments"
+            ))
+        });
     };
     let found = history.iter().find(|h| h.id == id);
-    found.ok_or_else(|| Failure::error(format!("application '{name}' does not have deployment id '{id}' in history")))
+    found.ok_or_else(|| {
+        Failure::error(format!(
+            "application '{name}' does not have deployment id '{id}' in history"
+        ))
+    })
 }
 
 impl Rollback {
@@ -78,10 +100,21 @@ impl Rollback {
             app_namespace: app_ref.namespace(),
             project: None,
         };
-        let _: Application = client.unary("/application.ApplicationService/Rollback", request).await?;
-        let conditions = Conditions { operation: true, ..Default::default() };
+        let _: Application = client
+            .unary("/application.ApplicationService/Rollback", request)
+            .await?;
+        let conditions = Conditions {
+            operation: true,
+            ..Default::default()
+        };
         let app_ref = AppRef::new(&summary::qualified_name(&app), None);
-        let wait = Wait { app: &app_ref, timeout: self.timeout, conditions, selected: &[], output: &self.output };
+        let wait = Wait {
+            app: &app_ref,
+            timeout: self.timeout,
+            conditions,
+            selected: &[],
+            output: &self.output,
+        };
         wait::wait(&client, &wait).await?;
         Ok(())
     }
@@ -100,7 +133,12 @@ mod tests {
             entry(&app, None).map_err(message).err().as_deref(),
             Some("application 'a' should have at least two successful deployments")
         );
-        app.status.history = [3, 4, 5].map(|id| RevisionHistory { id, ..Default::default() }).to_vec();
+        app.status.history = [3, 4, 5]
+            .map(|id| RevisionHistory {
+                id,
+                ..Default::default()
+            })
+            .to_vec();
         assert_eq!(entry(&app, None).expect("there are enough").id, 4);
         assert_eq!(entry(&app, Some(3)).expect("it is there").id, 3);
         assert_eq!(

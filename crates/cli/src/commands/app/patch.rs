@@ -33,7 +33,9 @@ impl Patch {
             patch_type: self.kind,
             project: None,
         };
-        let patched: Application = client.unary("/application.ApplicationService/Patch", request).await?;
+        let patched: Application = client
+            .unary("/application.ApplicationService/Patch", request)
+            .await?;
         output::print(&(output::yaml(&patched)? + "\n"));
         Ok(())
     }

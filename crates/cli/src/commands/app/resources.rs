@@ -22,7 +22,12 @@ pub struct Resources {
     #[arg(long, short = 'N', value_name = "NAMESPACE")]
     app_namespace: Option<String>,
     /// Output format. One of: tree|tree=detailed
-    #[arg(long, default_value = "", hide_default_value = true, value_name = "FORMAT")]
+    #[arg(
+        long,
+        default_value = "",
+        hide_default_value = true,
+        value_name = "FORMAT"
+    )]
     output: String,
     /// The name of the application's project
     #[arg(long)]
@@ -39,23 +44,43 @@ impl Resources {
             project: Some(self.project.unwrap_or_default()),
             ..Default::default()
         };
-        let tree: ApplicationTree = client.unary("/application.ApplicationService/ResourceTree", query).await?;
-        output::print(&rows(&tree, self.orphaned, &self.output, Timestamp::now().as_second()));
+        let tree: ApplicationTree = client
+            .unary("/application.ApplicationService/ResourceTree", query)
+            .await?;
+        output::print(&rows(
+            &tree,
+            self.orphaned,
+            &self.output,
+            Timestamp::now().as_second(),
+        ));
         Ok(())
     }
 }
 
 fn rows(tree: &ApplicationTree, orphaned: Option<bool>, format: &str, now: i64) -> String {
     let (own, others) = (orphaned != Some(true), orphaned != Some(false));
-    let lists = [(&tree.nodes, "No", own), (&tree.orphaned_nodes, "Yes", others)];
+    let lists = [
+        (&tree.nodes, "No", own),
+        (&tree.orphaned_nodes, "Yes", others),
+    ];
     let mut text = "GROUP\tKIND\tNAMESPACE\tNAME\tORPHANED".to_owned();
-    text += if format == "tree=detailed" { "\tAGE\tHEALTH\tREASON\n" } else { "\n" };
+    text += if format == "tree=detailed" {
+        "\tAGE\tHEALTH\tREASON\n"
+    } else {
+        "\n"
+    };
     for (nodes, is_orphaned, _) in lists.into_iter().filter(|(_, _, wanted)| *wanted) {
         let mut row = |branch: &str, node: &ResourceNode| {
             let r = &node.resource_ref;
-            text += &format!("{branch}{}\t{}\t{}\t{}\t{is_orphaned}", r.group, r.kind, r.namespace, r.name);
+            text += &format!(
+                "{branch}{}\t{}\t{}\t{}\t{is_orphaned}",
+                r.group, r.kind, r.namespace, r.name
+            );
             if format == "tree=detailed" {
-                let (health, reason) = node.health.as_ref().map_or(("", ""), |h| (&h.status, &h.message));
+                let (health, reason) = node
+                    .health
+                    .as_ref()
+                    .map_or(("", ""), |h| (&h.status, &h.message));
                 text += &format!("\t{}\t{health}\t{reason}", age(node, now));
             }
             text.push('\n');
@@ -63,7 +88,10 @@ fn rows(tree: &ApplicationTree, orphaned: Option<bool>, format: &str, now: i64) 
         match format {
             "tree" | "tree=detailed" => Nodes::new(nodes).walk(row),
             // Only what is the Application's own; of orphaned resources all.
-            _ => nodes.iter().filter(|n| is_orphaned == "Yes" || n.parent_refs.is_empty()).for_each(|n| row("", n)),
+            _ => nodes
+                .iter()
+                .filter(|n| is_orphaned == "Yes" || n.parent_refs.is_empty())
+                .for_each(|n| row("", n)),
         }
     }
     table::align(&text, 0)
@@ -93,7 +121,10 @@ apps   Deployment  n          web   No
         assert_eq!(rows(&tree, None, "", 0), expected);
         assert!(!rows(&tree, Some(true), "", 0).contains("Deployment"));
         let text = rows(&tree, Some(false), "tree=detailed", 0);
-        assert!(text.contains("└─apps  ReplicaSet  n          web-1  No        <unknown>  Healthy"), "{text}");
+        assert!(
+            text.contains("└─apps  ReplicaSet  n          web-1  No        <unknown>  Healthy"),
+            "{text}"
+        );
         assert!(!text.contains("lost"));
     }
 }

@@ -18,20 +18,32 @@ pub fn parse(flags: &[String]) -> Result<Vec<Selected>, Failure> {
 }
 
 fn parse_one(flag: &str) -> Result<Selected, Failure> {
-    let (text, exclude) = flag.strip_prefix('!').map_or((flag, false), |rest| (rest, true));
+    let (text, exclude) = flag
+        .strip_prefix('!')
+        .map_or((flag, false), |rest| (rest, true));
     let [group, kind, name] = text.split(':').collect::<Vec<_>>()[..] else {
-        return Err(Failure::error(format!("resource should have GROUP:KIND:NAME, but instead got: {text}")));
+        return Err(Failure::error(format!(
+            "resource should have GROUP:KIND:NAME, but instead got: {text}"
+        )));
     };
     let (namespace, name) = match name.split('/').collect::<Vec<_>>()[..] {
         [name] => ("", name),
         [namespace, name] => (namespace, name),
         _ => {
-            let message = format!("resource with namespace should have GROUP:KIND:NAMESPACE/NAME, but instead got: {text}");
+            let message = format!(
+                "resource with namespace should have GROUP:KIND:NAMESPACE/NAME, but instead got: {text}"
+            );
             return Err(Failure::error(message));
         }
     };
     let owned = str::to_owned;
-    Ok(Selected { group: owned(group), kind: owned(kind), namespace: owned(namespace), name: owned(name), exclude })
+    Ok(Selected {
+        group: owned(group),
+        kind: owned(kind),
+        namespace: owned(namespace),
+        name: owned(name),
+        exclude,
+    })
 }
 
 impl Selected {
@@ -56,7 +68,11 @@ pub fn of(app: &Application, selected: &[Selected]) -> Vec<SyncOperationResource
     if selected.is_empty() {
         return Vec::new();
     }
-    let resources = app.status.resources.iter().filter(|r| includes(selected, [&r.group, &r.kind, &r.namespace, &r.name]));
+    let resources = app
+        .status
+        .resources
+        .iter()
+        .filter(|r| includes(selected, [&r.group, &r.kind, &r.namespace, &r.name]));
     resources
         .map(|r| SyncOperationResource {
             group: r.group.clone(),
@@ -96,8 +112,19 @@ mod tests {
 
     #[test]
     fn flags_that_cannot_be_read() {
-        let message = |flag: &str| parse(&[flag.to_owned()]).err().map(|e| e.message).unwrap_or_default();
-        assert_eq!(message("!a:b"), "resource should have GROUP:KIND:NAME, but instead got: a:b");
-        assert_eq!(message("a:b:c/d/e"), "resource with namespace should have GROUP:KIND:NAMESPACE/NAME, but instead got: a:b:c/d/e");
+        let message = |flag: &str| {
+            parse(&[flag.to_owned()])
+                .err()
+                .map(|e| e.message)
+                .unwrap_or_default()
+        };
+        assert_eq!(
+            message("!a:b"),
+            "resource should have GROUP:KIND:NAME, but instead got: a:b"
+        );
+        assert_eq!(
+            message("a:b:c/d/e"),
+            "resource with namespace should have GROUP:KIND:NAMESPACE/NAME, but instead got: a:b:c/d/e"
+        );
     }
 }

@@ -30,7 +30,11 @@ impl Set {
         let app_ref = AppRef::new(&self.app, self.app_namespace.as_deref());
         let client = super::super::connect(args).await?;
         let mut app = super::get(&client, &app_ref, None).await?;
-        let position = source_position(&app, self.source_position, self.options.source_name.as_deref())?;
+        let position = source_position(
+            &app,
+            self.source_position,
+            self.options.source_name.as_deref(),
+        )?;
         self.options.apply(&mut app, position)?;
         let request = ApplicationUpdateSpecRequest {
             name: app_ref.name.clone(),
@@ -39,7 +43,9 @@ impl Set {
             app_namespace: app_ref.namespace(),
             project: None,
         };
-        let _: ApplicationSpec = client.unary("/application.ApplicationService/UpdateSpec", request).await?;
+        let _: ApplicationSpec = client
+            .unary("/application.ApplicationService/UpdateSpec", request)
+            .await?;
         Ok(())
     }
 }

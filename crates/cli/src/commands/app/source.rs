@@ -5,8 +5,9 @@ use std::{fs, path::PathBuf};
 use tiphys_api::{
     meta::IntOrString,
     source::{
-        ApplicationSource, ApplicationSourceDirectory, ApplicationSourceHelm, ApplicationSourceKustomize, ApplicationSourcePlugin,
-        EnvEntry, HelmFileParameter, HelmParameter, JsonnetVar, KustomizeReplica,
+        ApplicationSource, ApplicationSourceDirectory, ApplicationSourceHelm,
+        ApplicationSourceKustomize, ApplicationSourcePlugin, EnvEntry, HelmFileParameter,
+        HelmParameter, JsonnetVar, KustomizeReplica,
     },
 };
 
@@ -175,7 +176,8 @@ fn set<T: Clone>(field: &mut T, value: &Option<T>) {
 
 /// `name=value`, or an error that says what was expected.
 fn pair<'a>(text: &'a str, expected: &str) -> Result<(&'a str, &'a str), Failure> {
-    text.split_once('=').ok_or_else(|| Failure::fatal(format!("expected {expected} but received: {text}")))
+    text.split_once('=')
+        .ok_or_else(|| Failure::fatal(format!("expected {expected} but received: {text}")))
 }
 
 /// Commas part values in Helm, so those that are meant are escaped; what is escaped already stays.
@@ -196,10 +198,22 @@ fn escape_commas(value: &str) -> String {
 }
 
 /// Replaces the parameter of the same name, or appends.
-pub fn add_parameter(helm: &mut ApplicationSourceHelm, text: &str, force_string: bool) -> Result<(), Failure> {
+pub fn add_parameter(
+    helm: &mut ApplicationSourceHelm,
+    text: &str,
+    force_string: bool,
+) -> Result<(), Failure> {
     let (name, value) = pair(text, "helm parameter of the form param=value")?;
-    let parameter = HelmParameter { name: name.to_owned(), value: escape_commas(value), force_string };
-    match helm.parameters.iter_mut().find(|p| p.name == parameter.name) {
+    let parameter = HelmParameter {
+        name: name.to_owned(),
+        value: escape_commas(value),
+        force_string,
+    };
+    match helm
+        .parameters
+        .iter_mut()
+        .find(|p| p.name == parameter.name)
+    {
         Some(existing) => *existing = parameter,
         None => helm.parameters.push(parameter),
     }
@@ -223,14 +237,24 @@ impl SourceOptions {
         if self.kustomize != KustomizeOptions::default() {
             let mut kustomize = source.kustomize.take().unwrap_or_default();
             self.kustomize.apply(&mut kustomize)?;
-            source.kustomize = Some(kustomize).filter(|k| **k != ApplicationSourceKustomize::default());
+            source.kustomize =
+                Some(kustomize).filter(|k| **k != ApplicationSourceKustomize::default());
         }
         if let Some(name) = &self.config_management_plugin {
-            source.plugin = Some(ApplicationSourcePlugin { name: name.clone(), ..Default::default() }.into());
+            source.plugin = Some(
+                ApplicationSourcePlugin {
+                    name: name.clone(),
+                    ..Default::default()
+                }
+                .into(),
+            );
         }
         for text in &self.plugin_env {
             let (name, value) = pair(text, "env entry of the form: param=value")?;
-            let entry = EnvEntry { name: name.to_owned(), value: value.to_owned() };
+            let entry = EnvEntry {
+                name: name.to_owned(),
+                value: value.to_owned(),
+            };
             let env = &mut source.plugin.get_or_insert_default().env;
             match env.iter_mut().find(|e| e.name == entry.name) {
                 Some(existing) => *existing = entry,
@@ -248,20 +272,35 @@ impl DirectoryOptions {
         }
         let d: &mut ApplicationSourceDirectory = source.directory.get_or_insert_default();
         set(&mut d.recurse, &self.directory_recurse);
-        set(&mut d.disable_extension_filter, &self.directory_disable_extension_filter);
+        set(
+            &mut d.disable_extension_filter,
+            &self.directory_disable_extension_filter,
+        );
         set(&mut d.exclude, &self.directory_exclude);
         set(&mut d.include, &self.directory_include);
         let variables = |texts: &[String], code: bool| -> Vec<JsonnetVar> {
             let parse = |text: &String| {
                 let (name, value) = text.split_once('=').unwrap_or((text, ""));
-                JsonnetVar { name: name.to_owned(), value: value.to_owned(), code }
+                JsonnetVar {
+                    name: name.to_owned(),
+                    value: value.to_owned(),
+                    code,
+                }
             };
             texts.iter().map(parse).collect()
         };
-        d.jsonnet.tlas.extend(variables(&self.jsonnet_tla_str, false));
-        d.jsonnet.tlas.extend(variables(&self.jsonnet_tla_code, true));
-        d.jsonnet.ext_vars.extend(variables(&self.jsonnet_ext_var_str, false));
-        d.jsonnet.ext_vars.extend(variables(&self.jsonnet_ext_var_code, true));
+        d.jsonnet
+            .tlas
+            .extend(variables(&self.jsonnet_tla_str, false));
+        d.jsonnet
+            .tlas
+            .extend(variables(&self.jsonnet_tla_code, true));
+        d.jsonnet
+            .ext_vars
+            .extend(variables(&self.jsonnet_ext_var_str, false));
+        d.jsonnet
+            .ext_vars
+            .extend(variables(&self.jsonnet_ext_var_code, true));
         d.jsonnet.libs.extend(self.jsonnet_libs.iter().cloned());
     }
 }
@@ -279,12 +318,18 @@ impl HelmOptions {
         if !self.helm_api_versions.is_empty() {
             helm.api_versions.clone_from(&self.helm_api_versions);
         }
-        set(&mut helm.ignore_missing_value_files, &self.ignore_missing_value_files);
+        set(
+            &mut helm.ignore_missing_value_files,
+            &self.ignore_missing_value_files,
+        );
         set(&mut helm.release_name, &self.release_name);
         set(&mut helm.version, &self.helm_version);
         set(&mut helm.pass_credentials, &self.helm_pass_credentials);
         set(&mut helm.skip_crds, &self.helm_skip_crds);
-        set(&mut helm.skip_schema_validation, &self.helm_skip_schema_validation);
+        set(
+            &mut helm.skip_schema_validation,
+            &self.helm_skip_schema_validation,
+        );
         set(&mut helm.skip_tests, &self.helm_skip_tests);
         set(&mut helm.namespace, &self.helm_namespace);
         set(&mut helm.kube_version, &self.helm_kube_version);
@@ -296,8 +341,15 @@ impl HelmOptions {
         }
         for text in &self.helm_set_file {
             let (name, path) = pair(text, "helm file parameter of the form param=path")?;
-            let parameter = HelmFileParameter { name: name.to_owned(), path: escape_commas(path) };
-            match helm.file_parameters.iter_mut().find(|p| p.name == parameter.name) {
+            let parameter = HelmFileParameter {
+                name: name.to_owned(),
+                path: escape_commas(path),
+            };
+            match helm
+                .file_parameters
+                .iter_mut()
+                .find(|p| p.name == parameter.name)
+            {
                 Some(existing) => *existing = parameter,
                 None => helm.file_parameters.push(parameter),
             }
@@ -308,7 +360,10 @@ impl HelmOptions {
 
 /// The part of a Kustomize image in front of what replaces it.
 fn image_name<'a>(image: &'a str, like: &str) -> &'a str {
-    let delimiter = ['=', ':', '@'].into_iter().find(|d| like.contains(*d)).unwrap_or(':');
+    let delimiter = ['=', ':', '@']
+        .into_iter()
+        .find(|d| like.contains(*d))
+        .unwrap_or(':');
     image.split(delimiter).next().unwrap_or_default()
 }
 
@@ -318,11 +373,26 @@ impl KustomizeOptions {
         set(&mut k.name_suffix, &self.namesuffix);
         set(&mut k.version, &self.kustomize_version);
         set(&mut k.namespace, &self.kustomize_namespace);
-        set(&mut k.label_without_selector, &self.kustomize_label_without_selector);
-        set(&mut k.label_include_templates, &self.kustomize_label_include_templates);
-        set(&mut k.force_common_labels, &self.kustomize_force_common_label);
-        set(&mut k.force_common_annotations, &self.kustomize_force_common_annotation);
-        set(&mut k.ignore_missing_components, &self.ignore_missing_components);
+        set(
+            &mut k.label_without_selector,
+            &self.kustomize_label_without_selector,
+        );
+        set(
+            &mut k.label_include_templates,
+            &self.kustomize_label_include_templates,
+        );
+        set(
+            &mut k.force_common_labels,
+            &self.kustomize_force_common_label,
+        );
+        set(
+            &mut k.force_common_annotations,
+            &self.kustomize_force_common_annotation,
+        );
+        set(
+            &mut k.ignore_missing_components,
+            &self.ignore_missing_components,
+        );
         if !self.kustomize_common_label.is_empty() {
             k.common_labels = super::pairs(&self.kustomize_common_label)?;
         }
@@ -330,15 +400,30 @@ impl KustomizeOptions {
             k.common_annotations = super::pairs(&self.kustomize_common_annotation)?;
         }
         for image in &self.kustomize_image {
-            match k.images.iter_mut().find(|i| image_name(i, image) == image_name(image, image)) {
+            match k
+                .images
+                .iter_mut()
+                .find(|i| image_name(i, image) == image_name(image, image))
+            {
                 Some(existing) => existing.clone_from(image),
                 None => k.images.push(image.clone()),
             }
         }
         for text in &self.kustomize_replica {
             let (name, count) = pair(text, "parameter of the form: name=count")?;
-            let int_val = count.parse().map_err(|_| Failure::fatal(format!("expected a number of replicas but received: {text}")))?;
-            let replica = KustomizeReplica { name: name.to_owned(), count: IntOrString { kind: 0, int_val, str_val: String::new() } };
+            let int_val = count.parse().map_err(|_| {
+                Failure::fatal(format!(
+                    "expected a number of replicas but received: {text}"
+                ))
+            })?;
+            let replica = KustomizeReplica {
+                name: name.to_owned(),
+                count: IntOrString {
+                    kind: 0,
+                    int_val,
+                    str_val: String::new(),
+                },
+            };
             match k.replicas.iter_mut().find(|r| r.name == replica.name) {
                 Some(existing) => *existing = replica,
                 None => k.replicas.push(replica),
@@ -354,39 +439,84 @@ mod tests {
 
     #[test]
     fn commas_are_escaped_once() {
-        for (value, expected) in
-            [("a", "a"), ("a,b", "a\\,b"), ("a\\,b", "a\\,b"), (",a", ",a"), ("a,,b", "a\\,,b"), ("a,b,c", "a\\,b\\,c")]
-        {
+        for (value, expected) in [
+            ("a", "a"),
+            ("a,b", "a\\,b"),
+            ("a\\,b", "a\\,b"),
+            (",a", ",a"),
+            ("a,,b", "a\\,,b"),
+            ("a,b,c", "a\\,b\\,c"),
+        ] {
             assert_eq!(escape_commas(value), expected, "{value}");
         }
     }
 
     #[test]
     fn flags_change_what_they_name() {
-        let mut source = ApplicationSource { path: "old".into(), ..Default::default() };
+        let mut source = ApplicationSource {
+            path: "old".into(),
+            ..Default::default()
+        };
         let options = SourceOptions {
             repo: Some("https://example.com/r".into()),
-            directory: DirectoryOptions { directory_recurse: Some(true), ..Default::default() },
-            helm: HelmOptions { helm_set: vec!["a=1".into(), "a=2".into()], ..Default::default() },
-            kustomize: KustomizeOptions { kustomize_image: vec!["web:1".into(), "web:2".into(), "db=x:1".into()], ..Default::default() },
+            directory: DirectoryOptions {
+                directory_recurse: Some(true),
+                ..Default::default()
+            },
+            helm: HelmOptions {
+                helm_set: vec!["a=1".into(), "a=2".into()],
+                ..Default::default()
+            },
+            kustomize: KustomizeOptions {
+                kustomize_image: vec!["web:1".into(), "web:2".into(), "db=x:1".into()],
+                ..Default::default()
+            },
             ..Default::default()
         };
         options.apply(&mut source).expect("valid");
-        assert_eq!((source.repo_url.as_str(), source.path.as_str()), ("https://example.com/r", "old"));
+        assert_eq!(
+            (source.repo_url.as_str(), source.path.as_str()),
+            ("https://example.com/r", "old")
+        );
         assert!(source.directory.is_some_and(|d| d.recurse));
-        assert_eq!(source.helm.map(|h| h.parameters.iter().map(|p| p.value.clone()).collect::<Vec<_>>()), Some(vec!["2".to_owned()]));
-        assert_eq!(source.kustomize.map(|k| k.images), Some(vec!["web:2".to_owned(), "db=x:1".into()]));
+        assert_eq!(
+            source.helm.map(|h| h
+                .parameters
+                .iter()
+                .map(|p| p.value.clone())
+                .collect::<Vec<_>>()),
+            Some(vec!["2".to_owned()])
+        );
+        assert_eq!(
+            source.kustomize.map(|k| k.images),
+            Some(vec!["web:2".to_owned(), "db=x:1".into()])
+        );
     }
 
     #[test]
     fn options_that_say_nothing_leave_nothing() {
         let mut source = ApplicationSource::default();
         SourceOptions::default().apply(&mut source).expect("valid");
-        let options = SourceOptions { helm: HelmOptions { release_name: Some(String::new()), ..Default::default() }, ..Default::default() };
+        let options = SourceOptions {
+            helm: HelmOptions {
+                release_name: Some(String::new()),
+                ..Default::default()
+            },
+            ..Default::default()
+        };
         options.apply(&mut source).expect("valid");
         assert_eq!(source, ApplicationSource::default());
-        let bad = SourceOptions { helm: HelmOptions { helm_set: vec!["a".into()], ..Default::default() }, ..Default::default() };
+        let bad = SourceOptions {
+            helm: HelmOptions {
+                helm_set: vec!["a".into()],
+                ..Default::default()
+            },
+            ..Default::default()
+        };
         let message = bad.apply(&mut source).err().map(|e| e.message);
-        assert_eq!(message.as_deref(), Some("expected helm parameter of the form param=value but received: a"));
+        assert_eq!(
+            message.as_deref(),
+            Some("expected helm parameter of the form param=value but received: a")
+        );
     }
 }

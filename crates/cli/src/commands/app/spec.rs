@@ -71,14 +71,19 @@ pub struct AppOptions {
 
 /// A Go duration, in Go's form.
 pub fn normal_duration(flag: &str, text: &str) -> Result<String, Failure> {
-    let nanos = duration::parse(text).map_err(|e| Failure::fatal(format!("invalid argument {text:?} for {flag:?} flag: {e}")))?;
+    let nanos = duration::parse(text)
+        .map_err(|e| Failure::fatal(format!("invalid argument {text:?} for {flag:?} flag: {e}")))?;
     Ok(duration::to_string(nanos))
 }
 
 impl AppOptions {
     /// Nothing was asked for that could change an Application.
     pub fn is_empty(&self) -> bool {
-        *self == Self { source_name: self.source_name.clone(), ..Default::default() }
+        *self
+            == Self {
+                source_name: self.source_name.clone(),
+                ..Default::default()
+            }
     }
 
     /// Changes the source at `position` of an Application with several, or its only one, and the rest of the specification.
@@ -95,10 +100,15 @@ impl AppOptions {
         };
         self.source.apply(source)?;
         if !self.parameter.is_empty() {
-            let is_helm = source.helm.is_some() || (source.kustomize.is_none() && source.directory.is_none() && source.plugin.is_none());
+            let is_helm = source.helm.is_some()
+                || (source.kustomize.is_none()
+                    && source.directory.is_none()
+                    && source.plugin.is_none());
             let known = app.status.source_type.as_str();
             if !is_helm || !(known.is_empty() || known == "Helm" || source.helm.is_some()) {
-                return Err(Failure::fatal("Parameters can only be set against Helm applications"));
+                return Err(Failure::fatal(
+                    "Parameters can only be set against Helm applications",
+                ));
             }
             for text in &self.parameter {
                 add_parameter(source.helm.get_or_insert_default(), text, false)?;
@@ -131,7 +141,9 @@ impl AppOptions {
         match self.sync_policy.as_deref() {
             None => {}
             Some("none" | "manual") => policy.automated = None,
-            Some("automated" | "automatic" | "auto") => policy.automated = Some(SyncPolicyAutomated::default()),
+            Some("automated" | "automatic" | "auto") => {
+                policy.automated = Some(SyncPolicyAutomated::default())
+            }
             Some(other) => return Err(Failure::fatal(format!("Invalid sync-policy: {other}"))),
         }
         for option in &self.sync_option {
@@ -142,9 +154,17 @@ impl AppOptions {
             }
         }
         self.apply_retry(&mut policy)?;
-        if self.auto_prune.or(self.self_heal).or(self.allow_empty).is_some() {
+        if self
+            .auto_prune
+            .or(self.self_heal)
+            .or(self.allow_empty)
+            .is_some()
+        {
             // Only with a policy that is automated do these have an effect.
-            let automated = policy.automated.get_or_insert_with(|| SyncPolicyAutomated { enabled: Some(false), ..Default::default() });
+            let automated = policy.automated.get_or_insert_with(|| SyncPolicyAutomated {
+                enabled: Some(false),
+                ..Default::default()
+            });
             automated.prune = self.auto_prune.or(automated.prune);
             automated.self_heal = self.self_heal.or(automated.self_heal);
             automated.allow_empty = self.allow_empty.or(automated.allow_empty);
@@ -160,18 +180,32 @@ impl AppOptions {
             None => {}
             Some(0) => policy.retry = None,
             Some(limit) if limit > 0 => {
-                let text = |flag, given: &Option<String>, default: &str| normal_duration(flag, given.as_deref().unwrap_or(default));
+                let text = |flag, given: &Option<String>, default: &str| {
+                    normal_duration(flag, given.as_deref().unwrap_or(default))
+                };
                 policy.retry = Some(RetryStrategy {
                     limit,
                     backoff: Some(Backoff {
-                        duration: text("--sync-retry-backoff-duration", &self.sync_retry_backoff_duration, "5s")?,
-                        max_duration: text("--sync-retry-backoff-max-duration", &self.sync_retry_backoff_max_duration, "3m")?,
+                        duration: text(
+                            "--sync-retry-backoff-duration",
+                            &self.sync_retry_backoff_duration,
+                            "5s",
+                        )?,
+                        max_duration: text(
+                            "--sync-retry-backoff-max-duration",
+                            &self.sync_retry_backoff_max_duration,
+                            "3m",
+                        )?,
                         factor: Some(self.sync_retry_backoff_factor.unwrap_or(2)),
                     }),
                     refresh: self.sync_retry_refresh.unwrap_or(false),
                 });
             }
-            Some(limit) => return Err(Failure::fatal(format!("Invalid sync-retry-limit [{limit}]"))),
+            Some(limit) => {
+                return Err(Failure::fatal(format!(
+                    "Invalid sync-retry-limit [{limit}]"
+                )));
+            }
         }
         if let Some(refresh) = self.sync_retry_refresh {
             policy.retry.get_or_insert_default().refresh = refresh;
@@ -195,30 +229,89 @@ mod tests {
         let mut app = Application::default();
         let apply = |app: &mut Application, o: &AppOptions| o.apply(app, None).expect("valid");
         apply(&mut app, &options(|o| o.auto_prune = Some(true)));
-        let automated = app.spec.sync_policy.clone().and_then(|p| p.automated).expect("it was asked for");
-        assert_eq!((automated.prune, automated.enabled), (Some(true), Some(false)), "pruning alone automates nothing");
+        let automated = app
+            .spec
+            .sync_policy
+            .clone()
+            .and_then(|p| p.automated)
+            .expect("it was asked for");
+        assert_eq!(
+            (automated.prune, automated.enabled),
+            (Some(true), Some(false)),
+            "pruning alone automates nothing"
+        );
 
-        apply(&mut app, &options(|o| (o.sync_policy, o.self_heal) = (Some("auto".into()), Some(true))));
-        let automated = app.spec.sync_policy.clone().and_then(|p| p.automated).expect("it was asked for");
-        assert_eq!((automated.prune, automated.self_heal, automated.enabled), (None, Some(true), None));
+        apply(
+            &mut app,
+            &options(|o| (o.sync_policy, o.self_heal) = (Some("auto".into()), Some(true))),
+        );
+        let automated = app
+            .spec
+            .sync_policy
+            .clone()
+            .and_then(|p| p.automated)
+            .expect("it was asked for");
+        assert_eq!(
+            (automated.prune, automated.self_heal, automated.enabled),
+            (None, Some(true), None)
+        );
 
-        apply(&mut app, &options(|o| o.sync_option = vec!["Prune=false".into(), "CreateNamespace=true".into(), "!Prune=false".into()]));
-        assert_eq!(app.spec.sync_policy.as_ref().map(|p| p.sync_options.clone()), Some(vec!["CreateNamespace=true".to_owned()]));
+        apply(
+            &mut app,
+            &options(|o| {
+                o.sync_option = vec![
+                    "Prune=false".into(),
+                    "CreateNamespace=true".into(),
+                    "!Prune=false".into(),
+                ]
+            }),
+        );
+        assert_eq!(
+            app.spec
+                .sync_policy
+                .as_ref()
+                .map(|p| p.sync_options.clone()),
+            Some(vec!["CreateNamespace=true".to_owned()])
+        );
 
-        apply(&mut app, &options(|o| (o.sync_policy, o.sync_option) = (Some("none".into()), vec!["!CreateNamespace=true".into()])));
+        apply(
+            &mut app,
+            &options(|o| {
+                (o.sync_policy, o.sync_option) =
+                    (Some("none".into()), vec!["!CreateNamespace=true".into()])
+            }),
+        );
         assert_eq!(app.spec.sync_policy, None);
-        let message = options(|o| o.sync_policy = Some("x".into())).apply(&mut app, None).err().map(|e| e.message);
+        let message = options(|o| o.sync_policy = Some("x".into()))
+            .apply(&mut app, None)
+            .err()
+            .map(|e| e.message);
         assert_eq!(message.as_deref(), Some("Invalid sync-policy: x"));
     }
 
     #[test]
     fn retries() {
         let mut app = Application::default();
-        let o = options(|o| (o.sync_retry_limit, o.sync_retry_backoff_duration) = (Some(3), Some("90s".into())));
+        let o = options(|o| {
+            (o.sync_retry_limit, o.sync_retry_backoff_duration) = (Some(3), Some("90s".into()))
+        });
         o.apply(&mut app, None).expect("valid");
-        let retry = app.spec.sync_policy.clone().and_then(|p| p.retry).expect("it was asked for");
+        let retry = app
+            .spec
+            .sync_policy
+            .clone()
+            .and_then(|p| p.retry)
+            .expect("it was asked for");
         let backoff = retry.backoff.expect("there are defaults");
-        assert_eq!((retry.limit, backoff.duration.as_str(), backoff.max_duration.as_str(), backoff.factor), (3, "1m30s", "3m0s", Some(2)));
+        assert_eq!(
+            (
+                retry.limit,
+                backoff.duration.as_str(),
+                backoff.max_duration.as_str(),
+                backoff.factor
+            ),
+            (3, "1m30s", "3m0s", Some(2))
+        );
     }
 
     #[test]
@@ -226,7 +319,13 @@ mod tests {
         let o = options(|o| o.parameter = vec!["a=b".into()]);
         let mut app = Application::default();
         o.apply(&mut app, None).expect("nothing says otherwise");
-        assert!(app.spec.source.clone().and_then(|s| s.helm).is_some_and(|h| h.parameters.len() == 1));
+        assert!(
+            app.spec
+                .source
+                .clone()
+                .and_then(|s| s.helm)
+                .is_some_and(|h| h.parameters.len() == 1)
+        );
         app.spec.source = None;
         app.status.source_type = "Directory".into();
         assert!(o.apply(&mut app, None).is_err());

@@ -50,31 +50,79 @@ impl ResourceState {
 
     /// A row while waiting, to be aligned with others.
     pub fn waiting_row(&self, time: &str) -> String {
-        waiting_row([time, &self.group, &self.kind, &self.namespace, &self.name, &self.status, &self.health, &self.hook, &self.message])
+        waiting_row([
+            time,
+            &self.group,
+            &self.kind,
+            &self.namespace,
+            &self.name,
+            &self.status,
+            &self.health,
+            &self.hook,
+            &self.message,
+        ])
     }
 
     fn row(&self) -> Vec<String> {
         let s = self.clone();
-        vec![s.group, s.kind, s.namespace, s.name, s.status, s.health, s.hook, s.message]
+        vec![
+            s.group,
+            s.kind,
+            s.namespace,
+            s.name,
+            s.status,
+            s.health,
+            s.hook,
+            s.message,
+        ]
     }
 }
 
 /// A row of the table while waiting; most cells have a least width and stand at its right.
-pub fn waiting_row([time, group, kind, namespace, name, status, health, hook, message]: [&str; 9]) -> String {
-    format!("{time}\t{group:>5}\t{kind:>10}\t{namespace:>10}\t{name:>20}\t{status:>8}\t{health:>7}\t{hook:>10}\t{message}\n")
+pub fn waiting_row(
+    [
+        time,
+        group,
+        kind,
+        namespace,
+        name,
+        status,
+        health,
+        hook,
+        message,
+    ]: [&str; 9],
+) -> String {
+    format!(
+        "{time}\t{group:>5}\t{kind:>10}\t{namespace:>10}\t{name:>20}\t{status:>8}\t{health:>7}\t{hook:>10}\t{message}\n"
+    )
 }
 
 fn health(resource: &ResourceStatus) -> String {
-    resource.health.as_ref().map(|h| h.status.clone()).unwrap_or_default()
+    resource
+        .health
+        .as_ref()
+        .map(|h| h.status.clone())
+        .unwrap_or_default()
 }
 
 pub fn states(app: &Application, selected: &[Selected]) -> Vec<ResourceState> {
     let resources = app.status.resources.iter();
-    let mut rest: BTreeMap<String, &ResourceStatus> = resources.map(|r| (key(&r.group, &r.kind, &r.namespace, &r.name), r)).collect();
-    let results = app.status.operation_state.as_ref().and_then(|o| o.sync_result.as_ref());
+    let mut rest: BTreeMap<String, &ResourceStatus> = resources
+        .map(|r| (key(&r.group, &r.kind, &r.namespace, &r.name), r))
+        .collect();
+    let results = app
+        .status
+        .operation_state
+        .as_ref()
+        .and_then(|o| o.sync_result.as_ref());
     let mut states = Vec::new();
     for result in results.iter().flat_map(|r| &r.resources) {
-        let resource = rest.remove(&key(&result.group, &result.kind, &result.namespace, &result.name));
+        let resource = rest.remove(&key(
+            &result.group,
+            &result.kind,
+            &result.namespace,
+            &result.name,
+        ));
         let (status, health) = match resource.filter(|_| result.hook_type.is_empty()) {
             Some(resource) => (resource.status.clone(), health(resource)),
             None => (result.hook_phase.clone(), result.status.clone()),
@@ -105,24 +153,46 @@ pub fn states(app: &Application, selected: &[Selected]) -> Vec<ResourceState> {
 
 /// The table below the Application's summary.
 pub fn rows(app: &Application) -> String {
-    let header = ["GROUP", "KIND", "NAMESPACE", "NAME", "STATUS", "HEALTH", "HOOK", "MESSAGE"];
+    let header = [
+        "GROUP",
+        "KIND",
+        "NAMESPACE",
+        "NAME",
+        "STATUS",
+        "HEALTH",
+        "HOOK",
+        "MESSAGE",
+    ];
     table::table(&header, states(app, &[]).iter().map(ResourceState::row))
 }
 
 /// The same as a tree, with the resources that the cluster made of them.
 pub fn tree(app: &Application, nodes: &ApplicationTree, detailed: bool, now: i64) -> String {
-    let by_name: BTreeMap<String, ResourceState> = states(app, &[]).into_iter().map(|s| (format!("{}/{}", s.kind, s.name), s)).collect();
-    let header = if detailed { "KIND/NAME\tSTATUS\tHEALTH\tAGE\tMESSAGE\tREASON\n" } else { "KIND/NAME\tSTATUS\tHEALTH\tMESSAGE\n" };
+    let by_name: BTreeMap<String, ResourceState> = states(app, &[])
+        .into_iter()
+        .map(|s| (format!("{}/{}", s.kind, s.name), s))
+        .collect();
+    let header = if detailed {
+        "KIND/NAME\tSTATUS\tHEALTH\tAGE\tMESSAGE\tREASON\n"
+    } else {
+        "KIND/NAME\tSTATUS\tHEALTH\tMESSAGE\n"
+    };
     let mut text = header.to_owned();
     tree::Nodes::new(&nodes.nodes).walk(|branch, node| {
         let name = format!("{}/{}", node.resource_ref.kind, node.resource_ref.name);
-        let (own_health, reason) = node.health.as_ref().map_or(("", ""), |h| (&h.status, &h.message));
+        let (own_health, reason) = node
+            .health
+            .as_ref()
+            .map_or(("", ""), |h| (&h.status, &h.message));
         let (status, health, message) = match by_name.get(&name) {
             Some(s) => (s.status.as_str(), s.health.as_str(), s.message.as_str()),
             None => ("", own_health, ""),
         };
         text += &match detailed {
-            true => format!("{branch}{name}\t{status}\t{health}\t{}\t{message}\t{reason}\n", age(node, now)),
+            true => format!(
+                "{branch}{name}\t{status}\t{health}\t{}\t{message}\t{reason}\n",
+                age(node, now)
+            ),
             false => format!("{branch}{name}\t{status}\t{health}\t{message}\n"),
         };
     });
@@ -131,7 +201,9 @@ pub fn tree(app: &Application, nodes: &ApplicationTree, detailed: bool, now: i64
 
 /// How old a resource is, as kubectl shows it.
 pub fn age(node: &tiphys_api::resource::ResourceNode, now: i64) -> String {
-    node.created_at.as_ref().map_or("<unknown>".into(), |t| crate::output::time::age(now - t.seconds))
+    node.created_at.as_ref().map_or("<unknown>".into(), |t| {
+        crate::output::time::age(now - t.seconds)
+    })
 }
 
 #[cfg(test)]
@@ -166,10 +238,23 @@ batch  Job        n          h     Succeeded           PreSync  done
 
     #[test]
     fn merging_keeps_what_is_known() {
-        let mut state = ResourceState { status: "OutOfSync".into(), health: "Missing".into(), ..Default::default() };
-        assert!(!state.merge(&ResourceState { status: "OutOfSync".into(), ..Default::default() }));
-        assert!(state.merge(&ResourceState { status: "Synced".into(), ..Default::default() }));
-        assert_eq!((state.status.as_str(), state.health.as_str()), ("Synced", "Missing"));
+        let mut state = ResourceState {
+            status: "OutOfSync".into(),
+            health: "Missing".into(),
+            ..Default::default()
+        };
+        assert!(!state.merge(&ResourceState {
+            status: "OutOfSync".into(),
+            ..Default::default()
+        }));
+        assert!(state.merge(&ResourceState {
+            status: "Synced".into(),
+            ..Default::default()
+        }));
+        assert_eq!(
+            (state.status.as_str(), state.health.as_str()),
+            ("Synced", "Missing")
+        );
     }
 
     #[test]

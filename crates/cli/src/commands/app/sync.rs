@@ -18,7 +18,10 @@ use futures::{StreamExt as _, stream};
 use tiphys_api::{
     Application,
     constants::SHOW_PLAN,
-    operation::{Backoff, Info, RetryStrategy, SyncOperationResource, SyncStrategy, SyncStrategyApply, SyncStrategyHook},
+    operation::{
+        Backoff, Info, RetryStrategy, SyncOperationResource, SyncStrategy, SyncStrategyApply,
+        SyncStrategyHook,
+    },
     rpc::application::{ApplicationQuery, ApplicationSyncRequest, SyncOptions},
 };
 use tiphys_apimachinery::Object;
@@ -130,8 +133,16 @@ impl How {
     fn strategy(&self) -> Result<SyncStrategy, Failure> {
         let apply = SyncStrategyApply { force: self.force };
         match self.strategy.as_deref() {
-            Some("apply") => Ok(SyncStrategy { apply: Some(apply), hook: None }),
-            None | Some("" | "hook") => Ok(SyncStrategy { apply: None, hook: Some(SyncStrategyHook { sync_strategy_apply: apply }) }),
+            Some("apply") => Ok(SyncStrategy {
+                apply: Some(apply),
+                hook: None,
+            }),
+            None | Some("" | "hook") => Ok(SyncStrategy {
+                apply: None,
+                hook: Some(SyncStrategyHook {
+                    sync_strategy_apply: apply,
+                }),
+            }),
             Some(other) => Err(Failure::fatal(format!("Unknown sync strategy: '{other}'"))),
         }
     }
@@ -142,7 +153,11 @@ impl How {
             (self.server_side, "ServerSideApply=true"),
             (self.apply_out_of_sync_only, "ApplyOutOfSyncOnly=true"),
         ];
-        let items: Vec<String> = all.into_iter().filter(|(on, _)| *on).map(|(_, option)| option.to_owned()).collect();
+        let items: Vec<String> = all
+            .into_iter()
+            .filter(|(on, _)| *on)
+            .map(|(_, option)| option.to_owned())
+            .collect();
         (!items.is_empty()).then_some(SyncOptions { items })
     }
 
@@ -152,10 +167,17 @@ impl How {
         }
         let backoff = Backoff {
             duration: normal_duration("--retry-backoff-duration", &self.retry_backoff_duration)?,
-            max_duration: normal_duration("--retry-backoff-max-duration", &self.retry_backoff_max_duration)?,
+            max_duration: normal_duration(
+                "--retry-backoff-max-duration",
+                &self.retry_backoff_max_duration,
+            )?,
             factor: Some(self.retry_backoff_factor),
         };
-        Ok(Some(RetryStrategy { limit: self.retry_limit, backoff: Some(backoff), refresh: self.retry_refresh }))
+        Ok(Some(RetryStrategy {
+            limit: self.retry_limit,
+            backoff: Some(backoff),
+            refresh: self.retry_refresh,
+        }))
     }
 }
 
@@ -165,18 +187,24 @@ impl Sync {
         get::check_format(&self.output)?;
         self.how.strategy()?;
         self.how.retry()?;
-        self.revisions.check().map_err(|e| Failure { code: 1, ..e })?;
+        self.revisions
+            .check()
+            .map_err(|e| Failure { code: 1, ..e })?;
         if self.local.is_some() {
-            return Err(Failure::fatal("app sync --local is not supported yet: commit the manifests and sync to their revision"));
+            return Err(Failure::fatal(
+                "app sync --local is not supported yet: commit the manifests and sync to their revision",
+            ));
         }
         if self.apps.len() > 1 && self.selector.as_deref().is_some_and(|s| !s.is_empty()) {
-            return Err(Failure::fatal("Cannot use selector option when application name(s) passed as argument(s)"));
+            return Err(Failure::fatal(
+                "Cannot use selector option when application name(s) passed as argument(s)",
+            ));
         }
         let r = &self.revisions;
-        let several = !r.revisions.is_empty() || !r.source_positions.is_empty() || !r.source_names.is_empty();
+        let several =
+            !r.revisions.is_empty() || !r.source_positions.is_empty() || !r.source_names.is_empty();
         if several && self.apps.len() != 1 {
-            let message =
-                "Cannot use --revisions and --source-positions options when 0 or more than 1 application names are passed as argument(s)";
+            let message = "Cannot use --revisions and --source-positions options when 0 or more than 1 application names are passed as argument(s)";
             return Err(Failure::fatal(message));
         }
         Ok(())
@@ -190,7 +218,11 @@ impl Sync {
             self.revisions.resolve(&client, &app).await?;
         }
         let names = self.names(&client).await?;
-        if names.len() > 1 && names.len() > self.apps.len() && !self.preview_changes && self.output == "wide" {
+        if names.len() > 1
+            && names.len() > self.apps.len()
+            && !self.preview_changes
+            && self.output == "wide"
+        {
             return self.sync_many(&client, names).await;
         }
         for name in names {
@@ -207,22 +239,44 @@ impl Sync {
             .map(|name| async {
                 let app = AppRef::new(&name, self.app_namespace.as_deref());
                 let synced = self.sync(client, &app, wait::SILENT).await;
-                let judged = synced.as_ref().map_or_else(|e| Err(e.clone()), |waited| self.judge(waited.as_ref()));
-                Outcome { name, waited: synced.ok().flatten(), failure: judged.err() }
+                let judged = synced
+                    .as_ref()
+                    .map_or_else(|e| Err(e.clone()), |waited| self.judge(waited.as_ref()));
+                Outcome {
+                    name,
+                    waited: synced.ok().flatten(),
+                    failure: judged.err(),
+                }
             })
             .buffered(AT_ONCE)
             .collect()
             .await;
         let failed = outcomes.iter().filter(|o| o.failure.is_some()).count();
-        output::print(&table::table(&["NAME", "SYNC", "HEALTH", "PHASE", "MESSAGE"], outcomes.iter().map(Outcome::row)));
-        output::print(&format!("\n{} applications: {} succeeded, {failed} failed\n", outcomes.len(), outcomes.len() - failed));
-        if failed == 0 { Ok(()) } else { Err(Failure::fatal(format!("{failed} of {} applications failed to sync", outcomes.len()))) }
+        output::print(&table::table(
+            &["NAME", "SYNC", "HEALTH", "PHASE", "MESSAGE"],
+            outcomes.iter().map(Outcome::row),
+        ));
+        output::print(&format!(
+            "\n{} applications: {} succeeded, {failed} failed\n",
+            outcomes.len(),
+            outcomes.len() - failed
+        ));
+        if failed == 0 {
+            Ok(())
+        } else {
+            Err(Failure::fatal(format!(
+                "{failed} of {} applications failed to sync",
+                outcomes.len()
+            )))
+        }
     }
 
     /// Whether a sync that was waited for did what it should.
     fn judge(&self, waited: Option<&wait::Waited>) -> Result<(), Failure> {
         let whole = self.resource.is_empty() && self.label.is_empty();
-        waited.filter(|_| !self.is_dry_run()).map_or(Ok(()), |waited| verdict(waited, whole))
+        waited
+            .filter(|_| !self.is_dry_run())
+            .map_or(Ok(()), |waited| verdict(waited, whole))
     }
 
     async fn names(&self, client: &Client) -> Result<Vec<String>, Failure> {
@@ -253,30 +307,48 @@ impl Sync {
     }
 
     /// What became of it; nothing when nobody waited.
-    async fn sync(&self, client: &Client, app_ref: &AppRef, output: &str) -> Result<Option<wait::Waited>, Failure> {
+    async fn sync(
+        &self,
+        client: &Client,
+        app_ref: &AppRef,
+        output: &str,
+    ) -> Result<Option<wait::Waited>, Failure> {
         let flags = self.resource_flags(client, app_ref).await?;
         let selected = select::parse(&flags)?;
         let app = super::get(client, app_ref, None).await?;
         let revision = self.revision.clone().unwrap_or_default();
         if summary::has_many_sources(&app) && !revision.is_empty() {
-            let message =
-                "argocd cli does not work on multi-source app with --revision flag. Use --revisions and --source-positions instead.";
+            let message = "argocd cli does not work on multi-source app with --revision flag. Use --revisions and --source-positions instead.";
             return Err(Failure::fatal(message));
         }
         let resources = select::of(&app, &selected);
         if !flags.is_empty() && resources.is_empty() {
-            return Err(Failure::fatal(format!("No matching app resources found for resource filter: {}", flags.join(", "))));
+            return Err(Failure::fatal(format!(
+                "No matching app resources found for resource filter: {}",
+                flags.join(", ")
+            )));
         }
         if self.preview_changes && !self.is_confirmed(client, &app, app_ref).await? {
             return Ok(None);
         }
         let request = self.request(app_ref, revision, resources)?;
-        let _: Application = client.unary("/application.ApplicationService/Sync", request).await?;
+        let _: Application = client
+            .unary("/application.ApplicationService/Sync", request)
+            .await?;
         if self.async_ {
             return Ok(None);
         }
-        let conditions = Conditions { operation: true, ..Default::default() };
-        let asked = Wait { app: app_ref, timeout: self.timeout, conditions, selected: &selected, output };
+        let conditions = Conditions {
+            operation: true,
+            ..Default::default()
+        };
+        let asked = Wait {
+            app: app_ref,
+            timeout: self.timeout,
+            conditions,
+            selected: &selected,
+            output,
+        };
         Ok(Some(wait::wait(client, &asked).await?))
     }
 
@@ -287,39 +359,85 @@ impl Sync {
         if labels.is_empty() {
             return Ok(flags);
         }
-        let objects = render(client, app, self.revision.as_deref().unwrap_or_default(), &self.revisions, false).await;
+        let objects = render(
+            client,
+            app,
+            self.revision.as_deref().unwrap_or_default(),
+            &self.revisions,
+            false,
+        )
+        .await;
         let objects = objects.map_err(|e| Failure { code: 1, ..e })?;
         output::print(&format!("The name of the app is  {}\n", app.name));
-        for object in objects.into_iter().filter_map(|o| Object::from_value(o).ok()) {
-            if labels.iter().any(|(key, value)| object.label(key) == Some(value)) {
-                flags.push(format!("{}:{}:{}", object.group(), object.kind(), object.name()));
+        for object in objects
+            .into_iter()
+            .filter_map(|o| Object::from_value(o).ok())
+        {
+            if labels
+                .iter()
+                .any(|(key, value)| object.label(key) == Some(value))
+            {
+                flags.push(format!(
+                    "{}:{}:{}",
+                    object.group(),
+                    object.kind(),
+                    object.name()
+                ));
             }
         }
         if flags.is_empty() {
-            return Err(Failure::fatal(format!("No matching resources found for labels: [{}]", self.label.join(" "))));
+            return Err(Failure::fatal(format!(
+                "No matching resources found for labels: [{}]",
+                self.label.join(" ")
+            )));
         }
         Ok(flags)
     }
 
     /// Shows what would change. False when nothing would, or when the answer is no.
-    async fn is_confirmed(&self, client: &Client, app: &Application, app_ref: &AppRef) -> Result<bool, Failure> {
+    async fn is_confirmed(
+        &self,
+        client: &Client,
+        app: &Application,
+        app_ref: &AppRef,
+    ) -> Result<bool, Failure> {
         let name = app_ref.qualified();
-        output::print(&format!("====== Previewing differences between live and desired state of application {name} ======\n"));
+        output::print(&format!(
+            "====== Previewing differences between live and desired state of application {name} ======\n"
+        ));
         let revision = self.revision.as_deref().unwrap_or_default();
-        if !diff::print(client, app, app_ref, &Target::of(Some(revision), &self.revisions), false).await? {
+        if !diff::print(
+            client,
+            app,
+            app_ref,
+            &Target::of(Some(revision), &self.revisions),
+            false,
+        )
+        .await?
+        {
             output::print("====== No Differences found ======\n");
             return Ok(false);
         }
-        let question =
-            format!("Please review changes to application {name} shown above. Do you want to continue the sync process? (y/n): ");
-        if self.assume_yes || prompt::proceed(&question)? { Ok(true) } else { Err(Failure::exit(0)) }
+        let question = format!(
+            "Please review changes to application {name} shown above. Do you want to continue the sync process? (y/n): "
+        );
+        if self.assume_yes || prompt::proceed(&question)? {
+            Ok(true)
+        } else {
+            Err(Failure::exit(0))
+        }
     }
 
     fn is_dry_run(&self) -> bool {
         self.dry_run || self.plan
     }
 
-    fn request(&self, app: &AppRef, revision: String, resources: Vec<SyncOperationResource>) -> Result<ApplicationSyncRequest, Failure> {
+    fn request(
+        &self,
+        app: &AppRef,
+        revision: String,
+        resources: Vec<SyncOperationResource>,
+    ) -> Result<ApplicationSyncRequest, Failure> {
         Ok(ApplicationSyncRequest {
             name: app.name.clone(),
             app_namespace: app.namespace(),
@@ -353,25 +471,48 @@ impl Outcome {
     fn row(&self) -> Vec<String> {
         let app = self.waited.as_ref().and_then(|w| w.app.as_ref());
         let operation = self.waited.as_ref().and_then(|w| w.operation.as_ref());
-        let (sync, health) = app.map_or(("", ""), |a| (a.status.sync.status.as_str(), a.status.health.status.as_str()));
+        let (sync, health) = app.map_or(("", ""), |a| {
+            (
+                a.status.sync.status.as_str(),
+                a.status.health.status.as_str(),
+            )
+        });
         let phase = operation.map_or("", |o| o.phase.as_str());
         let message = match (&self.failure, operation) {
-            (Some(failure), Some(o)) if o.phase != "Succeeded" && !o.message.is_empty() => format!("{}: {}", failure.message, o.message),
+            (Some(failure), Some(o)) if o.phase != "Succeeded" && !o.message.is_empty() => {
+                format!("{}: {}", failure.message, o.message)
+            }
             (Some(failure), _) => failure.message.clone(),
             (None, Some(o)) => o.message.clone(),
             (None, None) => "started".to_owned(),
         };
-        [self.name.as_str(), sync, health, phase, message.lines().next().unwrap_or_default()].map(str::to_owned).to_vec()
+        [
+            self.name.as_str(),
+            sync,
+            health,
+            phase,
+            message.lines().next().unwrap_or_default(),
+        ]
+        .map(str::to_owned)
+        .to_vec()
     }
 }
 
 /// Whether the sync did what it should.
 fn verdict(waited: &wait::Waited, whole: bool) -> Result<(), Failure> {
-    let Some(operation) = &waited.operation else { return Ok(()) };
+    let Some(operation) = &waited.operation else {
+        return Ok(());
+    };
     if operation.phase != "Succeeded" {
-        return Err(Failure::fatal(format!("Operation has completed with phase: {}", operation.phase)));
+        return Err(Failure::fatal(format!(
+            "Operation has completed with phase: {}",
+            operation.phase
+        )));
     }
-    let is_synced = waited.app.as_ref().is_some_and(|a| a.status.sync.status == "Synced");
+    let is_synced = waited
+        .app
+        .as_ref()
+        .is_some_and(|a| a.status.sync.status == "Synced");
     let results = operation.sync_result.iter().flat_map(|r| &r.resources);
     let kept = results.filter(|r| r.status == "PruneSkipped").count();
     if whole && !is_synced && kept > 0 {
@@ -414,16 +555,63 @@ mod tests {
             "--force",
         ]);
         sync.check().expect("they go together");
-        let r = sync.request(&AppRef::new("ns/a", None), "main".into(), Vec::new()).expect("valid");
-        assert_eq!((r.name.as_str(), r.app_namespace.as_deref(), r.prune, r.dry_run), ("a", Some("ns"), Some(true), Some(false)));
-        assert_eq!(r.sync_options.map(|o| o.items), Some(vec!["Replace=true".to_owned(), "ServerSideApply=true".into()]));
-        assert_eq!(r.strategy.and_then(|s| s.apply).map(|a| a.force), Some(true));
-        assert_eq!(r.retry_strategy.and_then(|r| r.backoff).map(|b| b.max_duration), Some("3m0s".to_owned()));
-        assert_eq!(r.infos, [Info { name: "why".into(), value: "test".into() }]);
-        let planned = parse(&["a", "--plan"]).request(&AppRef::new("a", None), String::new(), Vec::new()).expect("valid");
-        assert_eq!((planned.dry_run, planned.infos), (Some(true), vec![Info { name: SHOW_PLAN.into(), value: "true".into() }]));
-        let plain = parse(&["a"]).request(&AppRef::new("a", None), String::new(), Vec::new()).expect("valid");
-        assert!(plain.sync_options.is_none() && plain.retry_strategy.is_none() && plain.strategy.is_some_and(|s| s.hook.is_some()));
+        let r = sync
+            .request(&AppRef::new("ns/a", None), "main".into(), Vec::new())
+            .expect("valid");
+        assert_eq!(
+            (
+                r.name.as_str(),
+                r.app_namespace.as_deref(),
+                r.prune,
+                r.dry_run
+            ),
+            ("a", Some("ns"), Some(true), Some(false))
+        );
+        assert_eq!(
+            r.sync_options.map(|o| o.items),
+            Some(vec![
+                "Replace=true".to_owned(),
+                "ServerSideApply=true".into()
+            ])
+        );
+        assert_eq!(
+            r.strategy.and_then(|s| s.apply).map(|a| a.force),
+            Some(true)
+        );
+        assert_eq!(
+            r.retry_strategy
+                .and_then(|r| r.backoff)
+                .map(|b| b.max_duration),
+            Some("3m0s".to_owned())
+        );
+        assert_eq!(
+            r.infos,
+            [Info {
+                name: "why".into(),
+                value: "test".into()
+            }]
+        );
+        let planned = parse(&["a", "--plan"])
+            .request(&AppRef::new("a", None), String::new(), Vec::new())
+            .expect("valid");
+        assert_eq!(
+            (planned.dry_run, planned.infos),
+            (
+                Some(true),
+                vec![Info {
+                    name: SHOW_PLAN.into(),
+                    value: "true".into()
+                }]
+            )
+        );
+        let plain = parse(&["a"])
+            .request(&AppRef::new("a", None), String::new(), Vec::new())
+            .expect("valid");
+        assert!(
+            plain.sync_options.is_none()
+                && plain.retry_strategy.is_none()
+                && plain.strategy.is_some_and(|s| s.hook.is_some())
+        );
     }
 
     #[test]
@@ -435,7 +623,13 @@ mod tests {
             &["a", "--strategy", "x"],
             &["a", "--local", "."],
             &["a", "-o", "xml"],
-            &["a", "--retry-limit", "1", "--retry-backoff-duration", "soon"],
+            &[
+                "a",
+                "--retry-limit",
+                "1",
+                "--retry-backoff-duration",
+                "soon",
+            ],
         ] {
             assert!(parse(words).check().is_err(), "{words:?}");
         }
@@ -447,11 +641,21 @@ mod tests {
             let value = json!({"status": {"sync": {"status": sync}, "operationState": {"phase": phase, "syncResult": {"resources": [
                 {"status": "PruneSkipped"}, {"status": "Synced"}]}}}});
             let app: Application = serde_json::from_value(value).expect("an Application");
-            wait::Waited { operation: app.status.operation_state.as_deref().cloned(), app: Some(app) }
+            wait::Waited {
+                operation: app.status.operation_state.as_deref().cloned(),
+                app: Some(app),
+            }
         };
-        let message = |w: &wait::Waited, whole| verdict(w, whole).err().map(|e| (e.code, e.message));
-        assert_eq!(message(&waited("Failed", "Synced"), true), Some((1, "Operation has completed with phase: Failed".into())));
-        assert_eq!(message(&waited("Succeeded", "OutOfSync"), true), Some((1, "1 resources require pruning".into())));
+        let message =
+            |w: &wait::Waited, whole| verdict(w, whole).err().map(|e| (e.code, e.message));
+        assert_eq!(
+            message(&waited("Failed", "Synced"), true),
+            Some((1, "Operation has completed with phase: Failed".into()))
+        );
+        assert_eq!(
+            message(&waited("Succeeded", "OutOfSync"), true),
+            Some((1, "1 resources require pruning".into()))
+        );
         assert_eq!(message(&waited("Succeeded", "OutOfSync"), false), None);
         assert_eq!(message(&waited("Succeeded", "Synced"), true), None);
     }

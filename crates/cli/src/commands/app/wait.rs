@@ -74,7 +74,16 @@ pub struct Conditions {
 impl Conditions {
     /// Without any flag it is sync, health and operation.
     fn or_usual(self) -> Self {
-        if self == Self::default() { Self { sync: true, health: true, operation: true, ..self } } else { self }
+        if self == Self::default() {
+            Self {
+                sync: true,
+                health: true,
+                operation: true,
+                ..self
+            }
+        } else {
+            self
+        }
     }
 
     fn met_by(&self, health: &str, sync: &str, app: &Application) -> bool {
@@ -95,7 +104,9 @@ impl Conditions {
     fn met(&self, app: &Application, selected: &[Selected]) -> bool {
         let met = match selected {
             [] => self.met_by(&app.status.health.status, &app.status.sync.status, app),
-            _ => states(app, selected).iter().all(|s| self.met_by(&s.health, &s.status, app)),
+            _ => states(app, selected)
+                .iter()
+                .all(|s| self.met_by(&s.health, &s.status, app)),
         };
         met && !(self.operation && is_operating(app))
     }
@@ -103,8 +114,14 @@ impl Conditions {
 
 fn is_hydrated(app: &Application) -> bool {
     let status = &app.status.source_hydrator;
-    let (Some(current), Some(last)) = (&status.current_operation, &status.last_successful_operation) else { return false };
-    current.phase == "Hydrated" && current.source_hydrator == last.source_hydrator && current.dry_sha == last.dry_sha
+    let (Some(current), Some(last)) =
+        (&status.current_operation, &status.last_successful_operation)
+    else {
+        return false;
+    };
+    current.phase == "Hydrated"
+        && current.source_hydrator == last.source_hydrator
+        && current.dry_sha == last.dry_sha
 }
 
 /// An operation was asked for, is running, or has not been compared since it ended.
@@ -112,10 +129,19 @@ fn is_operating(app: &Application) -> bool {
     if app.operation.is_some() {
         return true;
     }
-    let Some(state) = &app.status.operation_state else { return false };
-    let Some(finished) = &state.finished_at else { return true };
+    let Some(state) = &app.status.operation_state else {
+        return false;
+    };
+    let Some(finished) = &state.finished_at else {
+        return true;
+    };
     let dry_run = state.operation.sync.as_ref().is_some_and(|s| s.dry_run);
-    !dry_run && app.status.reconciled_at.as_ref().is_none_or(|compared| compared.seconds < finished.seconds)
+    !dry_run
+        && app
+            .status
+            .reconciled_at
+            .as_ref()
+            .is_none_or(|compared| compared.seconds < finished.seconds)
 }
 
 impl WaitCommand {
@@ -125,13 +151,27 @@ impl WaitCommand {
         let client = super::super::connect(args).await?;
         let mut names = self.apps.clone();
         if let Some(selector) = self.selector.as_ref().filter(|s| !s.is_empty()) {
-            let query = ApplicationQuery { selector: Some(selector.clone()), ..Default::default() };
-            names.extend(super::list(&client, query).await?.iter().map(summary::qualified_name));
+            let query = ApplicationQuery {
+                selector: Some(selector.clone()),
+                ..Default::default()
+            };
+            names.extend(
+                super::list(&client, query)
+                    .await?
+                    .iter()
+                    .map(summary::qualified_name),
+            );
         }
         for name in names {
             let app = AppRef::new(&name, self.app_namespace.as_deref());
             let conditions = self.conditions.or_usual();
-            let asked = Wait { app: &app, timeout: self.timeout, conditions, selected: &selected, output: &self.output };
+            let asked = Wait {
+                app: &app,
+                timeout: self.timeout,
+                conditions,
+                selected: &selected,
+                output: &self.output,
+            };
             wait(&client, &asked).await?;
         }
         Ok(())
@@ -162,7 +202,14 @@ pub struct Waited {
 /// Follows an Application until the conditions are met.
 pub async fn wait(client: &Client, asked: &Wait<'_>) -> Result<Waited, Failure> {
     let url = super::url(client, &asked.app.qualified()).await?;
-    let mut follower = Follower { client, asked, url, seen: BTreeMap::new(), header: true, refresh: false };
+    let mut follower = Follower {
+        client,
+        asked,
+        url,
+        seen: BTreeMap::new(),
+        header: true,
+        refresh: false,
+    };
     let app = super::get(client, asked.app, None).await?;
     if asked.conditions.met(&app, asked.selected) {
         return follower.done(app).await;
@@ -221,10 +268,16 @@ impl Follower<'_> {
         let conditions = self.asked.conditions;
         if event.type_ == "DELETED" {
             if conditions.delete {
-                output::print(&format!("Application '{}' deleted\n", summary::qualified_name(&app)));
+                output::print(&format!(
+                    "Application '{}' deleted\n",
+                    summary::qualified_name(&app)
+                ));
                 return Ok(Some(Waited::default()));
             }
-            return Err(Failure::error(format!("application '{}' was deleted while waiting for it", self.asked.app.qualified())));
+            return Err(Failure::error(format!(
+                "application '{}' was deleted while waiting for it",
+                self.asked.app.qualified()
+            )));
         }
         let operation = app.operation.as_ref().and_then(|o| o.sync.as_ref());
         self.refresh |= app.operation.is_some() && !operation.is_some_and(|s| s.dry_run);
@@ -255,13 +308,21 @@ impl Follower<'_> {
         let mut text = String::new();
         let (now, mut degraded) = (time::stamp(Timestamp::now()), None);
         for key in order {
-            let Some(state) = newer.remove(&key) else { continue };
+            let Some(state) = newer.remove(&key) else {
+                continue;
+            };
             let known = self.seen.entry(key);
             let mut changed = matches!(known, std::collections::btree_map::Entry::Vacant(_));
             let known = known.or_insert_with(|| state.clone());
-            if self.asked.conditions.health && !matches!(known.health.as_str(), "Unknown" | "Degraded") && state.health == "Degraded" {
+            if self.asked.conditions.health
+                && !matches!(known.health.as_str(), "Unknown" | "Degraded")
+                && state.health == "Degraded"
+            {
                 let name = self.asked.app.qualified();
-                degraded = Some(format!("application '{name}' health state has transitioned from {} to Degraded", known.health));
+                degraded = Some(format!(
+                    "application '{name}' health state has transitioned from {} to Degraded",
+                    known.health
+                ));
             }
             changed |= known.merge(&state);
             if changed {
@@ -269,8 +330,22 @@ impl Follower<'_> {
             }
         }
         if !self.is_quiet() && (self.header || !text.is_empty()) {
-            let header = ["TIMESTAMP", "GROUP", "KIND", "NAMESPACE", "NAME", "STATUS", "HEALTH", "HOOK", "MESSAGE"];
-            let header = if std::mem::take(&mut self.header) { waiting_row(header) } else { String::new() };
+            let header = [
+                "TIMESTAMP",
+                "GROUP",
+                "KIND",
+                "NAMESPACE",
+                "NAME",
+                "STATUS",
+                "HEALTH",
+                "HOOK",
+                "MESSAGE",
+            ];
+            let header = if std::mem::take(&mut self.header) {
+                waiting_row(header)
+            } else {
+                String::new()
+            };
             output::print(&table::align(&(header + &text), 5));
         }
         degraded
@@ -278,7 +353,10 @@ impl Follower<'_> {
 
     async fn done(&mut self, app: Application) -> Result<Waited, Failure> {
         let operation = app.status.operation_state.as_deref().cloned();
-        Ok(Waited { app: Some(self.final_status(app).await?), operation })
+        Ok(Waited {
+            app: Some(self.final_status(app).await?),
+            operation,
+        })
     }
 
     async fn final_status(&mut self, mut app: Application) -> Result<Application, Failure> {
@@ -292,7 +370,12 @@ impl Follower<'_> {
             return Ok(app);
         }
         let mut text = format!("\n{}\n", summary::application(&app, &self.url, None));
-        if let Some(state) = app.status.operation_state.as_ref().filter(|_| self.asked.conditions.operation) {
+        if let Some(state) = app
+            .status
+            .operation_state
+            .as_ref()
+            .filter(|_| self.asked.conditions.operation)
+        {
             text += &summary::operation(state, Timestamp::now());
         }
         text += &get::details(self.client, &app, self.asked.app, self.asked.output).await?;
@@ -315,21 +398,31 @@ impl Follower<'_> {
         }
         self.final_status(app).await?;
         let (seconds, name) = (self.asked.timeout, self.asked.app.qualified());
-        Err(Failure::error(format!("timed out ({seconds}s) waiting for app {name:?} match desired state")))
+        Err(Failure::error(format!(
+            "timed out ({seconds}s) waiting for app {name:?} match desired state"
+        )))
     }
 }
 
 /// The server may be back soon.
 fn may_pass(status: &Status) -> bool {
     use tonic::Code::{Aborted, Internal, ResourceExhausted, Unavailable, Unknown};
-    matches!(status.code(), Aborted | Internal | ResourceExhausted | Unavailable | Unknown)
+    matches!(
+        status.code(),
+        Aborted | Internal | ResourceExhausted | Unavailable | Unknown
+    )
 }
 
 type Events = BoxStream<'static, Result<ApplicationWatchEvent, Status>>;
 
 async fn watch(client: &Client, app: &AppRef, version: &str) -> Result<Events, Status> {
-    let query = ApplicationQuery { resource_version: Some(version.to_owned()), ..app.query() };
-    client.stream("/application.ApplicationService/Watch", query).await
+    let query = ApplicationQuery {
+        resource_version: Some(version.to_owned()),
+        ..app.query()
+    };
+    client
+        .stream("/application.ApplicationService/Watch", query)
+        .await
 }
 
 /// Watches from before the deletion, so that its end is not missed.
@@ -347,7 +440,14 @@ where
             Some(Err(_)) | None => {
                 sleep(Duration::from_secs(1)).await;
                 match super::get(client, app, None).await {
-                    Err(e) if matches!(e.status, Some(tonic::Code::NotFound | tonic::Code::PermissionDenied)) => return Ok(()),
+                    Err(e)
+                        if matches!(
+                            e.status,
+                            Some(tonic::Code::NotFound | tonic::Code::PermissionDenied)
+                        ) =>
+                    {
+                        return Ok(());
+                    }
                     _ => events = watch(client, app, "").await?,
                 }
             }
@@ -373,7 +473,10 @@ mod tests {
         for (value, expected) in [
             (json!({}), false),
             (json!({"operation": {"sync": {}}}), true),
-            (json!({"status": {"operationState": {"phase": "Running"}}}), true),
+            (
+                json!({"status": {"operationState": {"phase": "Running"}}}),
+                true,
+            ),
             (finished(false, "2026-01-01T00:00:09Z"), true),
             (finished(false, "2026-01-01T00:00:10Z"), false),
             (finished(true, "2026-01-01T00:00:09Z"), false),
@@ -384,23 +487,56 @@ mod tests {
 
     #[test]
     fn conditions() {
-        let healthy = app(json!({"status": {"health": {"status": "Healthy"}, "sync": {"status": "OutOfSync"}, "resources": [
-            {"kind": "Service", "name": "a", "status": "Synced", "health": {"status": "Healthy"}},
-            {"kind": "Service", "name": "b", "status": "OutOfSync"},
-        ]}}));
+        let healthy = app(
+            json!({"status": {"health": {"status": "Healthy"}, "sync": {"status": "OutOfSync"}, "resources": [
+                {"kind": "Service", "name": "a", "status": "Synced", "health": {"status": "Healthy"}},
+                {"kind": "Service", "name": "b", "status": "OutOfSync"},
+            ]}}),
+        );
         let met = |c: Conditions, flags: &[&str]| {
             let flags: Vec<String> = flags.iter().map(|f| (*f).to_owned()).collect();
             c.met(&healthy, &select::parse(&flags).expect("valid flags"))
         };
         let none = Conditions::default();
-        assert!(met(Conditions { health: true, ..none }, &[]));
+        assert!(met(
+            Conditions {
+                health: true,
+                ..none
+            },
+            &[]
+        ));
         assert!(!met(Conditions { sync: true, ..none }, &[]));
         assert!(!met(none.or_usual(), &[]));
         assert!(met(none.or_usual(), &[":Service:a"]));
         assert!(!met(none.or_usual(), &[":Service:b"]));
-        assert!(met(Conditions { suspended: true, health: true, ..none }, &[]));
-        assert!(!met(Conditions { degraded: true, ..none }, &[]));
-        assert!(!met(Conditions { delete: true, ..none }, &[]));
-        assert!(!met(Conditions { hydrated: true, ..none }, &[]));
+        assert!(met(
+            Conditions {
+                suspended: true,
+                health: true,
+                ..none
+            },
+            &[]
+        ));
+        assert!(!met(
+            Conditions {
+                degraded: true,
+                ..none
+            },
+            &[]
+        ));
+        assert!(!met(
+            Conditions {
+                delete: true,
+                ..none
+            },
+            &[]
+        ));
+        assert!(!met(
+            Conditions {
+                hydrated: true,
+                ..none
+            },
+            &[]
+        ));
     }
 }

@@ -21,7 +21,10 @@ pub struct Place {
 
 impl Place {
     pub fn hint(&self, fix: &str) -> String {
-        format!("hint: {}, document {} (line {}): {fix}", self.source, self.number, self.line)
+        format!(
+            "hint: {}, document {} (line {}): {fix}",
+            self.source, self.number, self.line
+        )
     }
 }
 
@@ -47,12 +50,29 @@ pub fn documents(source: &str, data: &[u8]) -> (Vec<Document>, Option<Broken>) {
                 Some(Ok(value)) => {
                     let skipped = text[start..].len() - text[start..].trim_start().len();
                     let line = text[..start + skipped].matches('\n').count() + 1;
-                    let place = Place { source: source.to_owned(), number: found.len() + 1, line };
-                    push(&mut found, Document { value: whole_numbers(value), place });
+                    let place = Place {
+                        source: source.to_owned(),
+                        number: found.len() + 1,
+                        line,
+                    };
+                    push(
+                        &mut found,
+                        Document {
+                            value: whole_numbers(value),
+                            place,
+                        },
+                    );
                 }
                 Some(Err(e)) => {
-                    let hint = format!("hint: {source}, line {}, column {}: {e}", e.line(), e.column());
-                    json_error = Some((format!("error parsing {source}: json: offset {start}: {e}"), hint));
+                    let hint = format!(
+                        "hint: {source}, line {}, column {}: {e}",
+                        e.line(),
+                        e.column()
+                    );
+                    json_error = Some((
+                        format!("error parsing {source}: json: offset {start}: {e}"),
+                        hint,
+                    ));
                     // Several objects make it clear that this is no YAML.
                     if found.len() > 1 {
                         return (found, json_error);
@@ -68,7 +88,13 @@ pub fn documents(source: &str, data: &[u8]) -> (Vec<Document>, Option<Broken>) {
     (found, error.map(|e| json_error.unwrap_or(e)))
 }
 
-fn yaml_documents(source: &str, text: &str, first_line: usize, limits: &Limits, found: &mut Vec<Document>) -> Option<Broken> {
+fn yaml_documents(
+    source: &str,
+    text: &str,
+    first_line: usize,
+    limits: &Limits,
+    found: &mut Vec<Document>,
+) -> Option<Broken> {
     let mut budget = *limits;
     let chunks = match yaml::split_documents(text, limits) {
         Ok(chunks) => chunks,
@@ -78,14 +104,27 @@ fn yaml_documents(source: &str, text: &str, first_line: usize, limits: &Limits, 
         let chunk = match chunk {
             Ok(chunk) => chunk,
             Err(e) => {
-                let hint = format!("hint: {source}, line {}: nothing but a comment may follow `---`", first_line + e.line);
+                let hint = format!(
+                    "hint: {source}, line {}: nothing but a comment may follow `---`",
+                    first_line + e.line
+                );
                 return Some((format!("error parsing {source}: {}", e.message), hint));
             }
         };
         match yaml::parse_chunk(&chunk, &mut budget, Duplicates::LastWins) {
             Ok((value, line)) => {
-                let place = Place { source: source.to_owned(), number, line: first_line + line };
-                push(found, Document { value: whole_numbers(value), place });
+                let place = Place {
+                    source: source.to_owned(),
+                    number,
+                    line: first_line + line,
+                };
+                push(
+                    found,
+                    Document {
+                        value: whole_numbers(value),
+                        place,
+                    },
+                );
             }
             Err(e) => return Some(yaml_error(source, number, chunk.line, &e)),
         }
@@ -96,8 +135,17 @@ fn yaml_documents(source: &str, text: &str, first_line: usize, limits: &Limits, 
 /// kubectl counts lines within the document; the hint has those of the file.
 fn yaml_error(source: &str, number: usize, first_line: usize, e: &yaml::YamlError) -> Broken {
     let within = (e.line + 1).saturating_sub(first_line);
-    let message = format!("error parsing {source}: error converting YAML to JSON: yaml: line {within}: {}", e.message);
-    (message, format!("hint: {source}, document {number}, line {}, column {}: {}", e.line, e.column, e.message))
+    let message = format!(
+        "error parsing {source}: error converting YAML to JSON: yaml: line {within}: {}",
+        e.message
+    );
+    (
+        message,
+        format!(
+            "hint: {source}, document {number}, line {}, column {}: {}",
+            e.line, e.column, e.message
+        ),
+    )
 }
 
 fn push(found: &mut Vec<Document>, document: Document) {
@@ -115,7 +163,11 @@ fn whole_numbers(value: Value) -> Value {
             _ => Value::Number(n),
         },
         Value::Array(list) => list.into_iter().map(whole_numbers).collect(),
-        Value::Object(map) => Value::Object(map.into_iter().map(|(k, v)| (k, whole_numbers(v))).collect()),
+        Value::Object(map) => Value::Object(
+            map.into_iter()
+                .map(|(k, v)| (k, whole_numbers(v)))
+                .collect(),
+        ),
         other => other,
     }
 }
@@ -126,16 +178,34 @@ mod tests {
 
     fn read(text: &str) -> (Vec<(Value, usize, usize)>, Option<Broken>) {
         let (found, error) = documents("a.yaml", text.as_bytes());
-        (found.into_iter().map(|d| (d.value, d.place.number, d.place.line)).collect(), error)
+        (
+            found
+                .into_iter()
+                .map(|d| (d.value, d.place.number, d.place.line))
+                .collect(),
+            error,
+        )
     }
 
     #[test]
     fn documents_have_numbers_and_lines() {
         let (found, error) = read("a: 1\n---\n# nothing\n---\nb: 2.0\n");
-        assert_eq!(found, [(serde_json::json!({"a": 1}), 1, 1), (serde_json::json!({"b": 2}), 3, 5)]);
+        assert_eq!(
+            found,
+            [
+                (serde_json::json!({"a": 1}), 1, 1),
+                (serde_json::json!({"b": 2}), 3, 5)
+            ]
+        );
         assert!(error.is_none());
         let (found, error) = read("{\"a\": 1}\n\n{\"b\": 1.0}");
-        assert_eq!(found, [(serde_json::json!({"a": 1}), 1, 1), (serde_json::json!({"b": 1}), 2, 3)]);
+        assert_eq!(
+            found,
+            [
+                (serde_json::json!({"a": 1}), 1, 1),
+                (serde_json::json!({"b": 1}), 2, 3)
+            ]
+        );
         assert!(error.is_none());
         let (found, error) = read("{\"a\": 1,}\n");
         assert_eq!((found.len(), error), (1, None));
@@ -146,7 +216,14 @@ mod tests {
         let (found, error) = read("a: 1\n---\nb: 1\n  c: 2\n---\nd: 1\n");
         let (message, hint) = error.expect("it is broken");
         assert_eq!(found.len(), 1);
-        assert!(message.starts_with("error parsing a.yaml: error converting YAML to JSON: yaml: line 2: "), "{message}");
-        assert!(hint.starts_with("hint: a.yaml, document 2, line 4, column "), "{hint}");
+        assert!(
+            message
+                .starts_with("error parsing a.yaml: error converting YAML to JSON: yaml: line 2: "),
+            "{message}"
+        );
+        assert!(
+            hint.starts_with("hint: a.yaml, document 2, line 4, column "),
+            "{hint}"
+        );
     }
 }

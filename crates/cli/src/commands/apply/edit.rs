@@ -42,14 +42,26 @@ pub struct Edit {
 
 impl Edit {
     pub async fn run(self, kube: &KubeArgs) -> Result<(), Told> {
-        if let Some(format) = self.output.as_deref().filter(|format| !matches!(*format, "yaml" | "json")) {
-            let text = format!("unable to match a printer suitable for the output format {format:?}, allowed formats are: json,yaml");
+        if let Some(format) = self
+            .output
+            .as_deref()
+            .filter(|format| !matches!(*format, "yaml" | "json"))
+        {
+            let text = format!(
+                "unable to match a printer suitable for the output format {format:?}, allowed formats are: json,yaml"
+            );
             return Err(Trouble::text(text).into());
         }
         let target = kube.connect().await?;
         let live = last_applied::live(&self.words, &self.files, &target).await?;
         let before = remembered(&live)?;
-        let mut session = Session { before: shown(&before), json: self.is_json(), file: None, problem: String::new(), last: None };
+        let mut session = Session {
+            before: shown(&before),
+            json: self.is_json(),
+            file: None,
+            problem: String::new(),
+            last: None,
+        };
         let outcome = match session.edited(&target, &live[0]).await {
             Ok(Some(items)) => self.save(&target, &before, items).await,
             Ok(None) => Ok(()),
@@ -61,13 +73,19 @@ impl Edit {
 
     async fn save(&self, target: &Target, before: &[Value], items: Vec<Item>) -> Result<(), Told> {
         for item in items {
-            let same = before.iter().any(|value| *value == Value::Object(item.object.0.clone()));
+            let same = before
+                .iter()
+                .any(|value| *value == Value::Object(item.object.0.clone()));
             if !same {
                 last_applied::remember(target, &item, &self.field_manager).await?;
             }
             output::print(&match self.output {
                 Some(_) => written(&item.object.into_value(), self.is_json()),
-                None => format!("{} {}\n", print_name(&item.object), if same { "skipped" } else { "edited" }),
+                None => format!(
+                    "{} {}\n",
+                    print_name(&item.object),
+                    if same { "skipped" } else { "edited" }
+                ),
             });
         }
         Ok(())
@@ -82,11 +100,22 @@ impl Edit {
 fn remembered(live: &[Live]) -> Result<Vec<Value>, Trouble> {
     let mut found = Vec::new();
     for Live { object, .. } in live {
-        let Some(text) = last_applied_text(object) else { continue };
+        let Some(text) = last_applied_text(object) else {
+            continue;
+        };
         let value = yaml::parse_document(text, &Limits::default(), Duplicates::LastWins);
-        found.push(value.map_err(|e| Trouble::text(format!("the annotation of {} is not JSON: {e}", print_name(object))))?);
+        found.push(value.map_err(|e| {
+            Trouble::text(format!(
+                "the annotation of {} is not JSON: {e}",
+                print_name(object)
+            ))
+        })?);
     }
-    if found.is_empty() { Err(Trouble::text(NOTHING_TO_EDIT)) } else { Ok(found) }
+    if found.is_empty() {
+        Err(Trouble::text(NOTHING_TO_EDIT))
+    } else {
+        Ok(found)
+    }
 }
 
 /// One object as it is, several as a list.
@@ -112,7 +141,9 @@ impl Session {
     /// The objects that were edited; `None` if nothing shall change.
     async fn edited(&mut self, target: &Target, first: &Live) -> Result<Option<Vec<Item>>, Told> {
         loop {
-            let Edited { text, file } = editor::edit(&self.text(), if self.json { ".json" } else { ".yaml" }).map_err(Trouble::text)?;
+            let Edited { text, file } =
+                editor::edit(&self.text(), if self.json { ".json" } else { ".yaml" })
+                    .map_err(Trouble::text)?;
             let again = self.last.as_deref().is_some_and(|last| same(last, &text));
             if let Some(old) = self.file.replace(file).filter(|_| !again) {
                 drop(fs::remove_file(old));
@@ -128,11 +159,24 @@ impl Session {
                 eprintln!("Edit cancelled, no changes made.");
                 return Ok(None);
             }
-            let rules = Rules { validate: true, selector: String::new() };
-            let edited = Text { source: "edited-file".into(), data: Ok(text.clone().into_bytes()) };
-            let Found { items, trouble, .. } = read::read_texts(vec![edited], target, &rules).await?;
-            let Some(trouble) = trouble else { return Ok(Some(items)) };
-            eprintln!("error: {} {:?} is invalid", first.kind.resource, first.object.name());
+            let rules = Rules {
+                validate: true,
+                selector: String::new(),
+            };
+            let edited = Text {
+                source: "edited-file".into(),
+                data: Ok(text.clone().into_bytes()),
+            };
+            let Found { items, trouble, .. } =
+                read::read_texts(vec![edited], target, &rules).await?;
+            let Some(trouble) = trouble else {
+                return Ok(Some(items));
+            };
+            eprintln!(
+                "error: {} {:?} is invalid",
+                first.kind.resource,
+                first.object.name()
+            );
             self.problem = trouble.report();
             self.last = Some(text);
         }
@@ -148,14 +192,24 @@ impl Session {
         if self.json {
             return body;
         }
-        let problem: String = self.problem.lines().map(|line| format!("# {line}\n")).collect();
-        format!("{HEADER}{problem}{}{body}", if problem.is_empty() { "" } else { "#\n" })
+        let problem: String = self
+            .problem
+            .lines()
+            .map(|line| format!("# {line}\n"))
+            .collect();
+        format!(
+            "{HEADER}{problem}{}{body}",
+            if problem.is_empty() { "" } else { "#\n" }
+        )
     }
 
     /// The file goes, unless it holds what could not be saved.
     fn end(self, failed: bool) {
         match self.file {
-            Some(file) if failed => eprintln!("A copy of your changes has been stored to {:?}", file.display().to_string()),
+            Some(file) if failed => eprintln!(
+                "A copy of your changes has been stored to {:?}",
+                file.display().to_string()
+            ),
             Some(file) => drop(fs::remove_file(file)),
             None => {}
         }
@@ -163,7 +217,11 @@ impl Session {
 }
 
 fn written(value: &Value, as_json: bool) -> String {
-    if as_json { tiphys_gocompat::json::to_string_pretty(value, "    ") + "\n" } else { yaml::to_string(value) }
+    if as_json {
+        tiphys_gocompat::json::to_string_pretty(value, "    ") + "\n"
+    } else {
+        yaml::to_string(value)
+    }
 }
 
 fn parsed(text: &str) -> Option<Value> {
@@ -178,7 +236,10 @@ fn same(a: &str, b: &str) -> bool {
 }
 
 fn without_comments(text: &str) -> String {
-    text.lines().filter(|line| !line.trim_start().starts_with('#')).map(|line| format!("{line}\n")).collect()
+    text.lines()
+        .filter(|line| !line.trim_start().starts_with('#'))
+        .map(|line| format!("{line}\n"))
+        .collect()
 }
 
 #[cfg(test)]
@@ -194,9 +255,19 @@ mod tests {
 
     #[test]
     fn what_is_wrong_stands_above_what_was_edited() {
-        let mut session = Session { before: json!({"k": 1}), json: false, file: None, problem: String::new(), last: None };
+        let mut session = Session {
+            before: json!({"k": 1}),
+            json: false,
+            file: None,
+            problem: String::new(),
+            last: None,
+        };
         assert_eq!(session.text(), format!("{HEADER}k: 1\n"));
-        (session.problem, session.last) = ("error: no\nkind\n".into(), Some("# old\nk: 2\n".into()));
-        assert_eq!(session.text(), format!("{HEADER}# error: no\n# kind\n#\nk: 2\n"));
+        (session.problem, session.last) =
+            ("error: no\nkind\n".into(), Some("# old\nk: 2\n".into()));
+        assert_eq!(
+            session.text(),
+            format!("{HEADER}# error: no\n# kind\n#\nk: 2\n")
+        );
     }
 }

@@ -15,13 +15,18 @@ pub struct Edited {
 /// Writes a text to a new file, which only the user can read, and waits for the editor to end.
 pub fn edit(text: &str, extension: &str) -> Result<Edited, String> {
     let file = write(text, extension).map_err(|e| crate::client::reason(&e))?;
-    let editor = VARIABLES.iter().filter_map(|name| std::env::var(name).ok()).find(|v| !v.is_empty()).unwrap_or_else(|| DEFAULT.to_owned());
+    let editor = VARIABLES
+        .iter()
+        .filter_map(|name| std::env::var(name).ok())
+        .find(|v| !v.is_empty())
+        .unwrap_or_else(|| DEFAULT.to_owned());
     let (words, problem) = command(&editor, &file);
     let outcome = Command::new(&words[0]).args(&words[1..]).status();
     if !outcome.is_ok_and(|status| status.success()) {
         return Err(format!("there was a problem with the editor {problem:?}"));
     }
-    let text = fs::read_to_string(&file).map_err(|e| format!("{}: {}", file.display(), crate::client::reason(&e)))?;
+    let text = fs::read_to_string(&file)
+        .map_err(|e| format!("{}: {}", file.display(), crate::client::reason(&e)))?;
     Ok(Edited { text, file })
 }
 
@@ -29,17 +34,31 @@ pub fn edit(text: &str, extension: &str) -> Result<Edited, String> {
 fn command(editor: &str, file: &std::path::Path) -> (Vec<String>, String) {
     let file = file.display().to_string();
     if editor.contains(' ') && editor.contains(['"', '\'', '\\']) {
-        let shell = std::env::var("SHELL").ok().filter(|s| !s.is_empty()).unwrap_or_else(|| "/bin/bash".to_owned());
+        let shell = std::env::var("SHELL")
+            .ok()
+            .filter(|s| !s.is_empty())
+            .unwrap_or_else(|| "/bin/bash".to_owned());
         let problem = format!("{shell} -c {editor}");
-        return (vec![shell, "-c".into(), format!("{editor} {file:?}")], problem);
+        return (
+            vec![shell, "-c".into(), format!("{editor} {file:?}")],
+            problem,
+        );
     }
-    let words = editor.split(' ').filter(|w| !w.is_empty()).map(str::to_owned).chain([file]).collect();
+    let words = editor
+        .split(' ')
+        .filter(|w| !w.is_empty())
+        .map(str::to_owned)
+        .chain([file])
+        .collect();
     (words, editor.to_owned())
 }
 
 fn write(text: &str, extension: &str) -> std::io::Result<PathBuf> {
     for number in 0..1000 {
-        let path = std::env::temp_dir().join(format!("tiphys-edit-{}-{number}{extension}", std::process::id()));
+        let path = std::env::temp_dir().join(format!(
+            "tiphys-edit-{}-{number}{extension}",
+            std::process::id()
+        ));
         let mut options = fs::OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]

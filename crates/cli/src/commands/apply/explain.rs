@@ -36,11 +36,20 @@ struct Story {
 }
 
 fn story(object: &Object, explanation: &Explanation) -> Story {
-    let mask = Mask { secret: object.kind() == "Secret" && object.group().is_empty() };
+    let mask = Mask {
+        secret: object.kind() == "Secret" && object.group().is_empty(),
+    };
     match explanation {
         Explanation::Created { .. } => whole("a new object: every field is the file's", "create"),
-        Explanation::Recreated { .. } => whole("deleted and created anew, as it cannot be patched", "recreate"),
-        Explanation::Patch { strategic, patch, changes } => {
+        Explanation::Recreated { .. } => whole(
+            "deleted and created anew, as it cannot be patched",
+            "recreate",
+        ),
+        Explanation::Patch {
+            strategic,
+            patch,
+            changes,
+        } => {
             let mut rows = Vec::new();
             let mut remembers = false;
             for change in changes {
@@ -48,7 +57,8 @@ fn story(object: &Object, explanation: &Explanation) -> Story {
                     remembers = true;
                     continue;
                 }
-                let (from, to) = mask.values(&change.path, change.from.as_ref(), change.to.as_ref());
+                let (from, to) =
+                    mask.values(&change.path, change.from.as_ref(), change.to.as_ref());
                 let cause = change.cause.as_str();
                 let why = match cause {
                     "difference" if change.from.is_none() => "only the file has it",
@@ -57,32 +67,74 @@ fn story(object: &Object, explanation: &Explanation) -> Story {
                     "list order" => "the file has the elements in another order",
                     _ => "the file has other fields, which exclude it",
                 };
-                rows.push(Row { path: change.path.clone(), from, to, cause: cause.to_owned(), why: why.to_owned() });
+                rows.push(Row {
+                    path: change.path.clone(),
+                    from,
+                    to,
+                    cause: cause.to_owned(),
+                    why: why.to_owned(),
+                });
             }
-            let kind = if *strategic { "strategic merge patch" } else { "JSON merge patch" };
-            Story { title: title(kind, rows.len()), kind, patch: Some(mask.patch(patch)), rows, remembers }
+            let kind = if *strategic {
+                "strategic merge patch"
+            } else {
+                "JSON merge patch"
+            };
+            Story {
+                title: title(kind, rows.len()),
+                kind,
+                patch: Some(mask.patch(patch)),
+                rows,
+                remembers,
+            }
         }
-        Explanation::Ownership { manager, created, changes } => {
+        Explanation::Ownership {
+            manager,
+            created,
+            changes,
+        } => {
             let rows: Vec<Row> = changes
                 .iter()
                 .map(|change| {
-                    let (from, to) = mask.values(&change.path, change.from.as_ref(), change.to.as_ref());
+                    let (from, to) =
+                        mask.values(&change.path, change.from.as_ref(), change.to.as_ref());
                     let why = why(change.effect, &change.managers);
-                    Row { path: change.path.clone(), from, to, cause: change.effect.as_str().to_owned(), why }
+                    Row {
+                        path: change.path.clone(),
+                        from,
+                        to,
+                        cause: change.effect.as_str().to_owned(),
+                        why,
+                    }
                 })
                 .collect();
             let title = if *created {
-                format!("server-side apply of a new object: {manager} owns {} fields", rows.len())
+                format!(
+                    "server-side apply of a new object: {manager} owns {} fields",
+                    rows.len()
+                )
             } else {
                 title(&format!("server-side apply by {manager}"), rows.len())
             };
-            Story { title, kind: "server-side apply", patch: None, rows: if *created { Vec::new() } else { rows }, remembers: false }
+            Story {
+                title,
+                kind: "server-side apply",
+                patch: None,
+                rows: if *created { Vec::new() } else { rows },
+                remembers: false,
+            }
         }
     }
 }
 
 fn whole(title: &str, kind: &'static str) -> Story {
-    Story { title: title.to_owned(), kind, patch: None, rows: Vec::new(), remembers: false }
+    Story {
+        title: title.to_owned(),
+        kind,
+        patch: None,
+        rows: Vec::new(),
+        remembers: false,
+    }
 }
 
 fn title(kind: &str, changes: usize) -> String {
@@ -99,8 +151,12 @@ fn why(effect: Effect, managers: &[String]) -> String {
         Effect::Gained => "nobody owned it before".to_owned(),
         Effect::Shared => format!("also owned by {others}"),
         Effect::Taken => format!("owned by {others} before"),
-        Effect::Changed if others.is_empty() => "we own it, and the file has another value".to_owned(),
-        Effect::Changed => format!("we own it, and the file has another value; no longer owned by {others}"),
+        Effect::Changed if others.is_empty() => {
+            "we own it, and the file has another value".to_owned()
+        }
+        Effect::Changed => {
+            format!("we own it, and the file has another value; no longer owned by {others}")
+        }
         Effect::Lost if others.is_empty() => "no longer in the file; nobody owns it now".to_owned(),
         Effect::Lost => format!("no longer in the file; still owned by {others}"),
         Effect::Removed => "no longer in the file, and nobody else owns it".to_owned(),
@@ -125,12 +181,22 @@ pub fn text(object: &Object, explanation: &Explanation) -> String {
             (from, to) if from == to => '=',
             _ => '~',
         };
-        let _ = write!(out, "  {sign} {}: {values}\n      {}: {}\n", row.path, row.cause, row.why);
+        let _ = write!(
+            out,
+            "  {sign} {}: {values}\n      {}: {}\n",
+            row.path, row.cause, row.why
+        );
     }
     if story.remembers {
-        let _ = writeln!(out, "  (and the annotation that remembers what was applied)");
+        let _ = writeln!(
+            out,
+            "  (and the annotation that remembers what was applied)"
+        );
     }
-    if let Some(patch) = story.patch.filter(|p| p.as_object().is_some_and(|p| !p.is_empty())) {
+    if let Some(patch) = story
+        .patch
+        .filter(|p| p.as_object().is_some_and(|p| !p.is_empty()))
+    {
         let text = yaml::to_string(&patch);
         out.push_str("  the patch:\n");
         for line in text.lines().take(MAX_PATCH_LINES) {
@@ -146,9 +212,15 @@ pub fn text(object: &Object, explanation: &Explanation) -> String {
 
 /// For a terminal: which managers are in the way.
 pub fn conflicts(failure: &Failure) -> String {
-    let Failure::Conflict { error, .. } = failure else { return String::new() };
-    let rows = error.causes.iter().filter(|(reason, ..)| reason == "FieldManagerConflict");
-    rows.map(|(_, message, field)| format!("  ! {field}\n      {message}\n")).collect()
+    let Failure::Conflict { error, .. } = failure else {
+        return String::new();
+    };
+    let rows = error
+        .causes
+        .iter()
+        .filter(|(reason, ..)| reason == "FieldManagerConflict");
+    rows.map(|(_, message, field)| format!("  ! {field}\n      {message}\n"))
+        .collect()
 }
 
 /// For programs.
@@ -160,8 +232,12 @@ pub fn json(object: &Object, verb: &str, explanation: &Explanation) -> Value {
         .map(|row| {
             let mut change = Map::new();
             change.insert("path".into(), row.path.as_str().into());
-            row.from.iter().for_each(|v| drop(change.insert("from".into(), v.clone())));
-            row.to.iter().for_each(|v| drop(change.insert("to".into(), v.clone())));
+            row.from
+                .iter()
+                .for_each(|v| drop(change.insert("from".into(), v.clone())));
+            row.to
+                .iter()
+                .for_each(|v| drop(change.insert("to".into(), v.clone())));
             change.insert("cause".into(), row.cause.as_str().into());
             change.insert("why".into(), row.why.as_str().into());
             Value::Object(change)
@@ -200,7 +276,11 @@ fn short(value: &Value) -> String {
         Value::String(s) if s == MASK || s == REMEMBERED => s.clone(),
         other => other.to_string(),
     };
-    if text.chars().count() <= MAX_VALUE { text } else { text.chars().take(MAX_VALUE - 3).collect::<String>() + "..." }
+    if text.chars().count() <= MAX_VALUE {
+        text
+    } else {
+        text.chars().take(MAX_VALUE - 3).collect::<String>() + "..."
+    }
 }
 
 fn is_remembered(path: &str) -> bool {
@@ -213,21 +293,36 @@ struct Mask {
 }
 
 impl Mask {
-    fn values(&self, path: &str, from: Option<&Value>, to: Option<&Value>) -> (Option<Value>, Option<Value>) {
+    fn values(
+        &self,
+        path: &str,
+        from: Option<&Value>,
+        to: Option<&Value>,
+    ) -> (Option<Value>, Option<Value>) {
         if is_remembered(path) {
-            return (from.map(|_| REMEMBERED.into()), to.map(|_| REMEMBERED.into()));
+            return (
+                from.map(|_| REMEMBERED.into()),
+                to.map(|_| REMEMBERED.into()),
+            );
         }
         let hide = |v: &Value| self.hidden(path, v);
         (from.map(hide), to.map(hide))
     }
 
     fn hidden(&self, path: &str, value: &Value) -> Value {
-        if self.secret && (path.starts_with(".data") || path.starts_with(".stringData")) { masked(value) } else { value.clone() }
+        if self.secret && (path.starts_with(".data") || path.starts_with(".stringData")) {
+            masked(value)
+        } else {
+            value.clone()
+        }
     }
 
     fn patch(&self, patch: &Value) -> Value {
         let mut patch = patch.clone();
-        if let Some(Value::String(text)) = patch.pointer_mut("/metadata/annotations").and_then(|a| a.get_mut(last_applied::ANNOTATION)) {
+        if let Some(Value::String(text)) = patch
+            .pointer_mut("/metadata/annotations")
+            .and_then(|a| a.get_mut(last_applied::ANNOTATION))
+        {
             REMEMBERED.clone_into(text);
         }
         if self.secret {
@@ -245,7 +340,9 @@ impl Mask {
 fn masked(value: &Value) -> Value {
     match value {
         Value::Null => Value::Null,
-        Value::Object(map) => Value::Object(map.iter().map(|(k, v)| (k.clone(), masked(v))).collect()),
+        Value::Object(map) => {
+            Value::Object(map.iter().map(|(k, v)| (k.clone(), masked(v))).collect())
+        }
         Value::Array(list) => list.iter().map(masked).collect(),
         _ => MASK.into(),
     }
@@ -257,10 +354,28 @@ mod tests {
     use tiphys_apimachinery::patch::three_way::{Cause, Change};
 
     fn explain(kind: &str, path: &str, patch: Value) -> (Object, Explanation) {
-        let object = Object::from_value(json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a"}})).expect("a map");
-        let change = Change { path: path.into(), from: Some("old".into()), to: Some("new".into()), cause: Cause::Difference };
-        let remembered = Change { path: format!(".metadata.annotations.{}", last_applied::ANNOTATION), ..change.clone() };
-        (object, Explanation::Patch { strategic: true, patch, changes: vec![change, remembered] })
+        let object = Object::from_value(
+            json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a"}}),
+        )
+        .expect("a map");
+        let change = Change {
+            path: path.into(),
+            from: Some("old".into()),
+            to: Some("new".into()),
+            cause: Cause::Difference,
+        };
+        let remembered = Change {
+            path: format!(".metadata.annotations.{}", last_applied::ANNOTATION),
+            ..change.clone()
+        };
+        (
+            object,
+            Explanation::Patch {
+                strategic: true,
+                patch,
+                changes: vec![change, remembered],
+            },
+        )
     }
 
     #[test]
@@ -276,9 +391,20 @@ mod tests {
 
     #[test]
     fn secrets_stay_secret() {
-        let (object, explanation) = explain("Secret", ".data.k", json!({"data": {"k": "new", "gone": null}, "type": "Opaque"}));
-        let told = text(&object, &explanation) + &super::json(&object, "configured", &explanation).to_string();
-        assert!(!told.contains("\"old\"") && !told.contains("new\""), "{told}");
-        assert!(told.contains("gone: null") && told.contains("Opaque"), "{told}");
+        let (object, explanation) = explain(
+            "Secret",
+            ".data.k",
+            json!({"data": {"k": "new", "gone": null}, "type": "Opaque"}),
+        );
+        let told = text(&object, &explanation)
+            + &super::json(&object, "configured", &explanation).to_string();
+        assert!(
+            !told.contains("\"old\"") && !told.contains("new\""),
+            "{told}"
+        );
+        assert!(
+            told.contains("gone: null") && told.contains("Opaque"),
+            "{told}"
+        );
     }
 }

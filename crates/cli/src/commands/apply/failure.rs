@@ -79,7 +79,11 @@ impl fmt::Display for Trouble {
         let mut leaves = Vec::new();
         self.leaves(&mut leaves);
         let mut seen = BTreeSet::new();
-        let texts: Vec<String> = leaves.iter().map(ToString::to_string).filter(|t| seen.insert(t.clone())).collect();
+        let texts: Vec<String> = leaves
+            .iter()
+            .map(ToString::to_string)
+            .filter(|t| seen.insert(t.clone()))
+            .collect();
         match &texts[..] {
             [one] => f.write_str(one),
             several => write!(f, "[{}]", several.join(", ")),
@@ -92,7 +96,9 @@ fn failure_is_text(failure: &Failure) -> bool {
 }
 
 fn message(failure: &Failure) -> String {
-    let Failure::Api(e) = failure else { return failure.to_string() };
+    let Failure::Api(e) = failure else {
+        return failure.to_string();
+    };
     match e.reason.as_str() {
         "" => format!("Error from server: {}", e.message),
         "Unauthorized" => format!("error: You must be logged in to the server ({})", e.message),
@@ -109,12 +115,22 @@ fn invalid(e: &ApiError) -> String {
         text = format!("{text}: {}", e.message);
     }
     let mut seen = BTreeSet::new();
-    let causes: Vec<String> =
-        e.causes.iter().map(|(_, message, field)| format!("{field}: {message}")).filter(|c| seen.insert(c.clone())).collect();
+    let causes: Vec<String> = e
+        .causes
+        .iter()
+        .map(|(_, message, field)| format!("{field}: {message}"))
+        .filter(|c| seen.insert(c.clone()))
+        .collect();
     match &causes[..] {
         [] => text,
         [one] => format!("{text}: {one}\n"),
-        several => format!("{text}: \n{}", several.iter().map(|c| format!("* {c}\n")).collect::<String>()),
+        several => format!(
+            "{text}: \n{}",
+            several
+                .iter()
+                .map(|c| format!("* {c}\n"))
+                .collect::<String>()
+        ),
     }
 }
 
@@ -124,19 +140,41 @@ mod tests {
     use tiphys_cluster::About;
 
     fn api(reason: &str, message: &str, causes: &[(&str, &str)]) -> Failure {
-        let causes = causes.iter().map(|(field, message)| (String::new(), (*message).to_owned(), (*field).to_owned())).collect();
-        let about = Some(Box::new(About { kind: "Deployment".into(), name: "web".into() })).filter(|_| reason == "Invalid");
-        Failure::Api(ApiError { reason: reason.into(), message: message.into(), about, causes, ..ApiError::default() })
+        let causes = causes
+            .iter()
+            .map(|(field, message)| (String::new(), (*message).to_owned(), (*field).to_owned()))
+            .collect();
+        let about = Some(Box::new(About {
+            kind: "Deployment".into(),
+            name: "web".into(),
+        }))
+        .filter(|_| reason == "Invalid");
+        Failure::Api(ApiError {
+            reason: reason.into(),
+            message: message.into(),
+            about,
+            causes,
+            ..ApiError::default()
+        })
     }
 
     #[test]
     fn one_is_told_in_full() {
         let rows = [
             (Failure::Text("no".into()), "error: no\n"),
-            (api("NotFound", "x not found", &[]), "Error from server (NotFound): x not found\n"),
+            (
+                api("NotFound", "x not found", &[]),
+                "Error from server (NotFound): x not found\n",
+            ),
             (api("", "broken", &[]), "Error from server: broken\n"),
-            (api("Invalid", "m", &[("spec.a", "Required value")]), "The Deployment \"web\" is invalid: spec.a: Required value\n"),
-            (api("Invalid", "m", &[("a", "b"), ("c", "d"), ("a", "b")]), "The Deployment \"web\" is invalid: \n* a: b\n* c: d\n"),
+            (
+                api("Invalid", "m", &[("spec.a", "Required value")]),
+                "The Deployment \"web\" is invalid: spec.a: Required value\n",
+            ),
+            (
+                api("Invalid", "m", &[("a", "b"), ("c", "d"), ("a", "b")]),
+                "The Deployment \"web\" is invalid: \n* a: b\n* c: d\n",
+            ),
         ];
         for (failure, want) in rows {
             assert_eq!(Trouble::One(failure).report(), want);
@@ -145,7 +183,11 @@ mod tests {
 
     #[test]
     fn several_are_told_a_line_each() {
-        let read = Trouble::Many(vec![Trouble::text("a"), Trouble::text("b"), Trouble::text("a")]);
+        let read = Trouble::Many(vec![
+            Trouble::text("a"),
+            Trouble::text("b"),
+            Trouble::text("a"),
+        ]);
         assert_eq!(Trouble::Many(vec![read.clone()]).report(), "a\nb\na\n");
         let all = Trouble::Many(vec![read, Trouble::One(api("NotFound", "x", &[]))]);
         assert_eq!(all.report(), "[a, b]\nError from server (NotFound): x\n");

@@ -84,11 +84,22 @@ impl ApplyFlags {
         if let Some(problem) = self.contradiction(dry_run) {
             return Err(Trouble::text(problem));
         }
-        let nanos = duration::parse(&self.timeout)
-            .map_err(|e| Trouble::text(format!("invalid argument {:?} for \"--timeout\": {e}", self.timeout)))?;
-        let default_manager = if self.server_side { SERVER_SIDE_MANAGER } else { CLIENT_SIDE_MANAGER };
+        let nanos = duration::parse(&self.timeout).map_err(|e| {
+            Trouble::text(format!(
+                "invalid argument {:?} for \"--timeout\": {e}",
+                self.timeout
+            ))
+        })?;
+        let default_manager = if self.server_side {
+            SERVER_SIDE_MANAGER
+        } else {
+            CLIENT_SIDE_MANAGER
+        };
         Ok(Settings {
-            manager: self.field_manager.clone().unwrap_or_else(|| default_manager.to_owned()),
+            manager: self
+                .field_manager
+                .clone()
+                .unwrap_or_else(|| default_manager.to_owned()),
             server_side: self.server_side,
             force_conflicts: self.force_conflicts,
             subresource: self.subresource.clone().unwrap_or_default(),
@@ -107,26 +118,53 @@ impl ApplyFlags {
 
     pub fn rules(&self) -> Result<Rules, Trouble> {
         let validate = field_validation(&self.validate)? != "Ignore";
-        Ok(Rules { validate, selector: self.selector.clone().unwrap_or_default() })
+        Ok(Rules {
+            validate,
+            selector: self.selector.clone().unwrap_or_default(),
+        })
     }
 
     fn contradiction(&self, dry_run: DryRun) -> Option<&'static str> {
         let selects = self.selector.as_ref().is_some_and(|s| !s.is_empty());
         let set = self.applyset.is_some();
         let rows = [
-            (self.force_conflicts && !self.server_side, "--force-conflicts only works with --server-side"),
+            (
+                self.force_conflicts && !self.server_side,
+                "--force-conflicts only works with --server-side",
+            ),
             (
                 dry_run == DryRun::Client && self.server_side,
                 "--dry-run=client doesn't work with --server-side (did you mean --dry-run=server instead?)",
             ),
-            (self.server_side && self.force, "--force cannot be used with --server-side"),
-            (dry_run == DryRun::Server && self.force, "--dry-run=server cannot be used with --force"),
-            (self.all && selects, "cannot set --all and --selector at the same time"),
+            (
+                self.server_side && self.force,
+                "--force cannot be used with --server-side",
+            ),
+            (
+                dry_run == DryRun::Server && self.force,
+                "--dry-run=server cannot be used with --force",
+            ),
+            (
+                self.all && selects,
+                "cannot set --all and --selector at the same time",
+            ),
             (set && !self.prune, "--applyset requires --prune"),
-            (self.prune && self.force, "--force cannot be used with --prune"),
-            (self.prune && set && self.all, "--all is incompatible with --applyset"),
-            (self.prune && set && selects, "--selector is incompatible with --applyset"),
-            (self.prune && set && !self.prune_allowlist.is_empty(), "--prune-allowlist is incompatible with --applyset"),
+            (
+                self.prune && self.force,
+                "--force cannot be used with --prune",
+            ),
+            (
+                self.prune && set && self.all,
+                "--all is incompatible with --applyset",
+            ),
+            (
+                self.prune && set && selects,
+                "--selector is incompatible with --applyset",
+            ),
+            (
+                self.prune && set && !self.prune_allowlist.is_empty(),
+                "--prune-allowlist is incompatible with --applyset",
+            ),
             (
                 self.prune && !set && !self.all && !selects,
                 "all resources selected for prune without explicitly passing --all. To prune all resources, pass the --all flag. If you \
@@ -136,9 +174,14 @@ impl ApplyFlags {
                 self.prune && !set && self.server_side,
                 "--prune is in alpha and doesn't currently work on objects created by server-side apply",
             ),
-            (self.subresource.is_some() && !self.server_side, "--subresource can only be specified for --server-side"),
+            (
+                self.subresource.is_some() && !self.server_side,
+                "--subresource can only be specified for --server-side",
+            ),
         ];
-        rows.iter().find(|(wrong, _)| *wrong).map(|(_, problem)| *problem)
+        rows.iter()
+            .find(|(wrong, _)| *wrong)
+            .map(|(_, problem)| *problem)
     }
 }
 
@@ -154,7 +197,9 @@ fn go_bool(text: &str) -> Option<bool> {
 fn dry_run(text: &str, warn: &OnWarning) -> Result<DryRun, Trouble> {
     if let Some(yes) = go_bool(text) {
         let instead = if yes { "client" } else { "none" };
-        warn(&format!("--dry-run={text} is deprecated (boolean value) and can be replaced with --dry-run={instead}."));
+        warn(&format!(
+            "--dry-run={text} is deprecated (boolean value) and can be replaced with --dry-run={instead}."
+        ));
         return Ok(if yes { DryRun::Client } else { DryRun::None });
     }
     match text {
@@ -165,7 +210,9 @@ fn dry_run(text: &str, warn: &OnWarning) -> Result<DryRun, Trouble> {
             warn("--dry-run is deprecated and can be replaced with --dry-run=client.");
             Ok(DryRun::Client)
         }
-        _ => Err(Trouble::text(format!("Invalid dry-run value ({text}). Must be \"none\", \"server\", or \"client\"."))),
+        _ => Err(Trouble::text(format!(
+            "Invalid dry-run value ({text}). Must be \"none\", \"server\", or \"client\"."
+        ))),
     }
 }
 
@@ -174,7 +221,9 @@ fn field_validation(text: &str) -> Result<&'static str, Trouble> {
         (Some(true), _) | (_, "strict") => Ok("Strict"),
         (Some(false), _) | (_, "ignore") => Ok("Ignore"),
         (_, "warn") => Ok("Warn"),
-        _ => Err(Trouble::text(format!("invalid - validate option {text:?}; must be one of: strict (or true), warn, ignore (or false)"))),
+        _ => Err(Trouble::text(format!(
+            "invalid - validate option {text:?}; must be one of: strict (or true), warn, ignore (or false)"
+        ))),
     }
 }
 
@@ -182,13 +231,17 @@ fn propagation(text: &str) -> Result<&'static str, Trouble> {
     if let Some(yes) = go_bool(text) {
         let instead = if yes { "background" } else { "orphan" };
         // This one warning of kubectl's is not written like the others.
-        eprintln!("warning: --cascade={text} is deprecated (boolean value) and can be replaced with --cascade={instead}.");
+        eprintln!(
+            "warning: --cascade={text} is deprecated (boolean value) and can be replaced with --cascade={instead}."
+        );
         return Ok(if yes { "Background" } else { "Orphan" });
     }
     match text {
         "background" => Ok("Background"),
         "foreground" => Ok("Foreground"),
         "orphan" => Ok("Orphan"),
-        _ => Err(Trouble::text(format!("invalid cascade value ({text}). Must be \"background\", \"foreground\", or \"orphan\""))),
+        _ => Err(Trouble::text(format!(
+            "invalid cascade value ({text}). Must be \"background\", \"foreground\", or \"orphan\""
+        ))),
     }
 }

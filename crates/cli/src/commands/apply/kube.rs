@@ -30,7 +30,12 @@ pub struct KubeArgs {
     #[arg(long = "as", global = true, value_name = "USER")]
     impersonate: Option<String>,
     /// Group to impersonate (can be repeated)
-    #[arg(long = "as-group", global = true, value_name = "GROUP", requires = "impersonate")]
+    #[arg(
+        long = "as-group",
+        global = true,
+        value_name = "GROUP",
+        requires = "impersonate"
+    )]
     impersonate_groups: Vec<String>,
     /// Bearer token
     #[arg(long, global = true, value_name = "TOKEN")]
@@ -63,10 +68,18 @@ pub struct Target {
 impl KubeArgs {
     /// Connects and asks for the kinds.
     pub async fn connect(&self) -> Result<Target, Trouble> {
-        let cluster = Cluster::connect(self.options()).await.map_err(Trouble::text)?;
-        let namespace = self.namespace().map_or_else(|| cluster.default_namespace().to_owned(), str::to_owned);
+        let cluster = Cluster::connect(self.options())
+            .await
+            .map_err(Trouble::text)?;
+        let namespace = self
+            .namespace()
+            .map_or_else(|| cluster.default_namespace().to_owned(), str::to_owned);
         let discovery = Discovery::new(cluster).await.map_err(Trouble::text)?;
-        Ok(Target { discovery, enforce: self.namespace().is_some(), namespace })
+        Ok(Target {
+            discovery,
+            enforce: self.namespace().is_some(),
+            namespace,
+        })
     }
 
     /// How the cluster is connected to.
@@ -91,12 +104,21 @@ impl KubeArgs {
     /// Whether the command line or the environment says which cluster is meant.
     pub fn names_cluster(&self) -> bool {
         let set = std::env::var_os("KUBECONFIG").is_some_and(|v| !v.is_empty());
-        set || [self.context.is_some(), self.cluster.is_some(), self.server.is_some(), self.kubeconfig.is_some()].contains(&true)
+        set || [
+            self.context.is_some(),
+            self.cluster.is_some(),
+            self.server.is_some(),
+            self.kubeconfig.is_some(),
+        ]
+        .contains(&true)
     }
 
     /// The same, of another file.
     pub fn with_kubeconfig(self, path: PathBuf) -> Self {
-        Self { kubeconfig: Some(path), ..self }
+        Self {
+            kubeconfig: Some(path),
+            ..self
+        }
     }
 
     /// The namespace of the command line.
@@ -108,9 +130,16 @@ impl KubeArgs {
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
         let home = std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".kube/config"));
         let in_pod = is_set("KUBERNETES_SERVICE_HOST") && self.server.is_none();
-        if self.kubeconfig.is_none() && in_pod && !is_set("KUBECONFIG") && !home.is_some_and(|h| h.exists()) {
+        if self.kubeconfig.is_none()
+            && in_pod
+            && !is_set("KUBECONFIG")
+            && !home.is_some_and(|h| h.exists())
+        {
             return Source::InCluster;
         }
-        Source::Kubeconfig { path: self.kubeconfig.clone(), context: self.context.clone() }
+        Source::Kubeconfig {
+            path: self.kubeconfig.clone(),
+            context: self.context.clone(),
+        }
     }
 }

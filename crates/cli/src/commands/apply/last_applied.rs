@@ -65,13 +65,29 @@ impl LastApplied {
 }
 
 async fn get(target: &Target, kind: &Kind, namespace: &str, name: &str) -> Result<Object, Failure> {
-    Ok(target.discovery.cluster().http().json(&Call::get(kind.object_path(namespace, name))).await?)
+    Ok(target
+        .discovery
+        .cluster()
+        .http()
+        .json(&Call::get(kind.object_path(namespace, name)))
+        .await?)
 }
 
 async fn objects(files: &FileArgs, target: &Target) -> Result<Vec<Item>, Told> {
-    let found = read::read(files, target, &Rules { validate: false, selector: String::new() }).await?;
+    let found = read::read(
+        files,
+        target,
+        &Rules {
+            validate: false,
+            selector: String::new(),
+        },
+    )
+    .await?;
     match found.trouble {
-        Some(trouble) => Err(Told { trouble, hints: found.hints }),
+        Some(trouble) => Err(Told {
+            trouble,
+            hints: found.hints,
+        }),
         None => Ok(found.items),
     }
 }
@@ -89,16 +105,39 @@ pub async fn live(words: &[String], files: &FileArgs, target: &Target) -> Result
     if words.is_empty() {
         files.check()?;
         for item in objects(files, target).await? {
-            let object = get(target, &item.kind, item.object.namespace(), item.object.name()).await?;
-            found.push(Live { object, kind: item.kind, source: item.source });
+            let object = get(
+                target,
+                &item.kind,
+                item.object.namespace(),
+                item.object.name(),
+            )
+            .await?;
+            found.push(Live {
+                object,
+                kind: item.kind,
+                source: item.source,
+            });
         }
         return Ok(found);
     }
     for (resource, name) in pairs(words)? {
-        let unknown = || Trouble::text(format!("the server doesn't have a resource type {resource:?}"));
-        let kind = target.discovery.kinds().find(&resource).cloned().ok_or_else(unknown)?;
+        let unknown = || {
+            Trouble::text(format!(
+                "the server doesn't have a resource type {resource:?}"
+            ))
+        };
+        let kind = target
+            .discovery
+            .kinds()
+            .find(&resource)
+            .cloned()
+            .ok_or_else(unknown)?;
         let object = get(target, &kind, &target.namespace, &name).await?;
-        found.push(Live { object, kind, source: String::new() });
+        found.push(Live {
+            object,
+            kind,
+            source: String::new(),
+        });
     }
     Ok(found)
 }
@@ -106,8 +145,12 @@ pub async fn live(words: &[String], files: &FileArgs, target: &Target) -> Result
 /// Makes the annotation say what an object says.
 pub async fn remember(target: &Target, item: &Item, manager: &str) -> Result<(), Failure> {
     let patch: Value = json!({"metadata": {"annotations": {last_applied::ANNOTATION: last_applied::text(&item.object)}}});
-    let path = item.kind.object_path(item.object.namespace(), item.object.name());
-    let call = Call::new(Method::PATCH, path).query("fieldManager", manager).with_body(MERGE_PATCH, patch.to_string());
+    let path = item
+        .kind
+        .object_path(item.object.namespace(), item.object.name());
+    let call = Call::new(Method::PATCH, path)
+        .query("fieldManager", manager)
+        .with_body(MERGE_PATCH, patch.to_string());
     target.discovery.cluster().http().send(&call).await?;
     Ok(())
 }
@@ -115,17 +158,33 @@ pub async fn remember(target: &Target, item: &Item, manager: &str) -> Result<(),
 impl View {
     async fn run(self, kube: &KubeArgs) -> Result<(), Told> {
         if self.output != "yaml" && self.output != "json" {
-            let text = format!("Unexpected -o output mode: {}, the flag 'output' must be one of yaml|json", self.output);
+            let text = format!(
+                "Unexpected -o output mode: {}, the flag 'output' must be one of yaml|json",
+                self.output
+            );
             return Err(Trouble::text(text).into());
         }
         let target = kube.connect().await?;
         for Live { object, source, .. } in live(&self.words, &self.files, &target).await? {
             let Some(text) = last_applied_text(&object) else {
-                let problem = format!("no last-applied-configuration annotation found on resource: {}", object.name());
-                return Err(Trouble::text(if source.is_empty() { problem } else { format!("{source}: {problem}") }).into());
+                let problem = format!(
+                    "no last-applied-configuration annotation found on resource: {}",
+                    object.name()
+                );
+                return Err(Trouble::text(if source.is_empty() {
+                    problem
+                } else {
+                    format!("{source}: {problem}")
+                })
+                .into());
             };
             let value = yaml::parse_document(text, &Limits::default(), Duplicates::LastWins)
-                .map_err(|e| Trouble::text(format!("the annotation of {} is not JSON: {e}", print_name(&object))))?;
+                .map_err(|e| {
+                    Trouble::text(format!(
+                        "the annotation of {} is not JSON: {e}",
+                        print_name(&object)
+                    ))
+                })?;
             output::print(&match self.output.as_str() {
                 "json" => tiphys_gocompat::json::to_string_pretty(&value, "  ") + "\n",
                 _ => yaml::to_string(&value),
@@ -143,7 +202,10 @@ fn pairs(words: &[String]) -> Result<Vec<(String, String)>, Trouble> {
     }
     match words {
         [resource, names @ ..] if !names.is_empty() && !words.iter().any(|w| w.contains('/')) => {
-            Ok(names.iter().map(|n| (resource.clone(), n.clone())).collect())
+            Ok(names
+                .iter()
+                .map(|n| (resource.clone(), n.clone()))
+                .collect())
         }
         _ => Err(Trouble::text("name the objects as TYPE NAME or TYPE/NAME")),
     }
@@ -154,7 +216,13 @@ impl Set {
         self.files.check()?;
         let target = kube.connect().await?;
         for item in objects(&self.files, &target).await? {
-            let live = get(&target, &item.kind, item.object.namespace(), item.object.name()).await?;
+            let live = get(
+                &target,
+                &item.kind,
+                item.object.namespace(),
+                item.object.name(),
+            )
+            .await?;
             let text = last_applied::text(&item.object);
             match last_applied_text(&live) {
                 None if !self.create_annotation => {

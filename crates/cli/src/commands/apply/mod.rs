@@ -76,7 +76,10 @@ pub struct Told {
 
 impl<T: Into<Trouble>> From<T> for Told {
     fn from(trouble: T) -> Self {
-        Self { trouble: trouble.into(), hints: Vec::new() }
+        Self {
+            trouble: trouble.into(),
+            hints: Vec::new(),
+        }
     }
 }
 
@@ -84,7 +87,11 @@ impl<T: Into<Trouble>> From<T> for Told {
 pub fn warnings() -> OnWarning {
     let seen = Mutex::new(HashSet::new());
     Arc::new(move |text: &str| {
-        if seen.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_owned()) {
+        if seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(text.to_owned())
+        {
             eprintln!("Warning: {text}");
         }
     })
@@ -100,7 +107,11 @@ enum Prune {
 async fn run(flags: &ApplyFlags, kube: &KubeArgs) -> Result<(), Told> {
     let on_warning = warnings();
     let settings = flags.settings(on_warning.clone())?;
-    let printer = Printer::new(flags.output.as_deref(), settings.dry_run, flags.show_managed_fields)?;
+    let printer = Printer::new(
+        flags.output.as_deref(),
+        settings.dry_run,
+        flags.show_managed_fields,
+    )?;
     flags.files.check()?;
     let target = kube.connect().await?;
     let applier = Applier::new(target.discovery.clone(), settings);
@@ -109,10 +120,26 @@ async fn run(flags: &ApplyFlags, kube: &KubeArgs) -> Result<(), Told> {
     if found.items.is_empty() && found.trouble.is_none() {
         return Err(Trouble::text("no objects passed to apply").into());
     }
-    Run { flags, applier, printer, target, seen: HashSet::new(), shown: Vec::new(), told: Vec::new() }.all(found, prune).await
+    Run {
+        flags,
+        applier,
+        printer,
+        target,
+        seen: HashSet::new(),
+        shown: Vec::new(),
+        told: Vec::new(),
+    }
+    .all(found, prune)
+    .await
 }
 
-async fn prune(flags: &ApplyFlags, kube: &KubeArgs, target: &Target, applier: &Applier, warn: &OnWarning) -> Result<Prune, Told> {
+async fn prune(
+    flags: &ApplyFlags,
+    kube: &KubeArgs,
+    target: &Target,
+    applier: &Applier,
+    warn: &OnWarning,
+) -> Result<Prune, Told> {
     if !flags.prune {
         return Ok(Prune::No);
     }
@@ -121,7 +148,12 @@ async fn prune(flags: &ApplyFlags, kube: &KubeArgs, target: &Target, applier: &A
         applier.check_set(&set).await?;
         return Ok(Prune::Set(Box::new(set)));
     }
-    let scope = Scope::new(&target.discovery, &flags.prune_allowlist, flags.selector.as_deref().unwrap_or_default()).await?;
+    let scope = Scope::new(
+        &target.discovery,
+        &flags.prune_allowlist,
+        flags.selector.as_deref().unwrap_or_default(),
+    )
+    .await?;
     if flags.prune_allowlist.is_empty() {
         warn(
             "Deprecated: kubectl apply will no longer prune non-namespaced resources by default when used with the --namespace flag in a \
@@ -148,7 +180,11 @@ struct Run<'a> {
 
 impl Run<'_> {
     async fn all(mut self, found: Found, mut prune: Prune) -> Result<(), Told> {
-        let Found { mut items, trouble, hints } = found;
+        let Found {
+            mut items,
+            trouble,
+            hints,
+        } = found;
         let mut troubles: Vec<Trouble> = trouble.into_iter().collect();
         if let Prune::Set(set) = &mut prune {
             for item in &mut items {
@@ -177,7 +213,10 @@ impl Run<'_> {
             crate::output::print(&format!("{text}\n"));
         }
         if !troubles.is_empty() {
-            return Err(Told { trouble: Trouble::Many(troubles).flat(), hints });
+            return Err(Told {
+                trouble: Trouble::Many(troubles).flat(),
+                hints,
+            });
         }
         if self.printer.prints_objects() && !self.flags.show_patch {
             self.printer.objects(&self.shown);
@@ -186,14 +225,20 @@ impl Run<'_> {
     }
 
     fn done(&mut self, applied: Applied) {
-        let Applied { verb, live, explanation, .. } = applied;
+        let Applied {
+            verb,
+            live,
+            explanation,
+            ..
+        } = applied;
         self.seen.insert(live.uid().to_owned());
         if !self.printer.prints_objects() {
             self.printer.line(&live, verb);
         }
         if let Some(explanation) = explanation {
             if self.printer.is_json() {
-                self.told.push(explain::json(&live, &self.printer.verb(verb), &explanation));
+                self.told
+                    .push(explain::json(&live, &self.printer.verb(verb), &explanation));
             } else {
                 crate::output::print(&explain::text(&live, &explanation));
             }
@@ -213,7 +258,10 @@ impl Run<'_> {
         }
         let conflicts = explain::conflicts(failure);
         if !conflicts.is_empty() {
-            crate::output::print(&format!("{} refused\n{conflicts}", print::print_name(&item.object)));
+            crate::output::print(&format!(
+                "{} refused\n{conflicts}",
+                print::print_name(&item.object)
+            ));
         }
     }
 
@@ -225,7 +273,11 @@ impl Run<'_> {
                 scope.namespaces = namespaces;
                 self.applier.prune(&scope, &self.seen, &mut pruned).await?;
             }
-            Prune::Set(set) => self.applier.finish_set(&set, &self.seen, &mut pruned).await?,
+            Prune::Set(set) => {
+                self.applier
+                    .finish_set(&set, &self.seen, &mut pruned)
+                    .await?
+            }
         }
         Ok(())
     }

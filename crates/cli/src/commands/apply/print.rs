@@ -25,19 +25,28 @@ pub struct Printer {
 }
 
 impl Printer {
-    pub fn new(format: Option<&str>, dry_run: DryRun, managed_fields: bool) -> Result<Self, Trouble> {
+    pub fn new(
+        format: Option<&str>,
+        dry_run: DryRun,
+        managed_fields: bool,
+    ) -> Result<Self, Trouble> {
         let format = match format.unwrap_or_default() {
             "" => Format::Line,
             "name" => Format::Name,
             "json" => Format::Json,
             "yaml" => Format::Yaml,
             other => {
-                let text =
-                    format!("unable to match a printer suitable for the output format {other:?}, allowed formats are: json,name,yaml");
+                let text = format!(
+                    "unable to match a printer suitable for the output format {other:?}, allowed formats are: json,name,yaml"
+                );
                 return Err(Trouble::text(text));
             }
         };
-        Ok(Self { format, dry_run, managed_fields })
+        Ok(Self {
+            format,
+            dry_run,
+            managed_fields,
+        })
     }
 
     /// Whether the objects themselves are printed, all at the end.
@@ -78,7 +87,8 @@ impl Printer {
             ([one], true) => output::print(&format!("{}\n", json::to_string_pretty(one, "    "))),
             ([one], false) => output::print(&yaml::to_string(one)),
             (_, true) => {
-                let items = json::to_string_pretty(&Value::Array(shown), "    ").replace('\n', "\n    ");
+                let items =
+                    json::to_string_pretty(&Value::Array(shown), "    ").replace('\n', "\n    ");
                 output::print(&format!(
                     "{{\n    \"kind\": \"List\",\n    \"apiVersion\": \"v1\",\n    \"metadata\": {{}},\n    \"items\": {items}\n}}\n"
                 ));
@@ -102,5 +112,9 @@ impl Printer {
 /// `deployment.apps/web`
 pub fn print_name(object: &Object) -> String {
     let (kind, group) = (object.kind().to_lowercase(), object.group());
-    if group.is_empty() { format!("{kind}/{}", object.name()) } else { format!("{kind}.{group}/{}", object.name()) }
+    if group.is_empty() {
+        format!("{kind}/{}", object.name())
+    } else {
+        format!("{kind}.{group}/{}", object.name())
+    }
 }

@@ -35,10 +35,22 @@ pub async fn read(files: &FileArgs, target: &Target, rules: &Rules) -> Result<Fo
 }
 
 /// Reads texts that are there.
-pub async fn read_texts(texts: Vec<Text>, target: &Target, rules: &Rules) -> Result<Found, Trouble> {
+pub async fn read_texts(
+    texts: Vec<Text>,
+    target: &Target,
+    rules: &Rules,
+) -> Result<Found, Trouble> {
     let text = rules.selector.trim();
-    let selector = LabelSelector::parse(text).map_err(|e| Trouble::text(format!("the provided selector {text:?} is not valid: {e}")))?;
-    let mut reader = Reader { target, rules, selector, found: Found::default(), broken: Vec::new(), misplaced: Vec::new() };
+    let selector = LabelSelector::parse(text)
+        .map_err(|e| Trouble::text(format!("the provided selector {text:?} is not valid: {e}")))?;
+    let mut reader = Reader {
+        target,
+        rules,
+        selector,
+        found: Found::default(),
+        broken: Vec::new(),
+        misplaced: Vec::new(),
+    };
     for text in texts {
         reader.text(text).await;
     }
@@ -100,33 +112,58 @@ impl Reader<'_> {
         if problems.is_empty() {
             return Ok(());
         }
-        let text = if let [one] = &problems[..] { one.clone() } else { format!("[{}]", problems.join(", ")) };
+        let text = if let [one] = &problems[..] {
+            one.clone()
+        } else {
+            format!("[{}]", problems.join(", "))
+        };
         let message = format!(
             "error validating {:?}: error validating data: {text}; if you choose to ignore these errors, turn validation off with \
              --validate=false",
             document.place.source
         );
-        let missing: Vec<&str> = ["apiVersion", "kind"].into_iter().filter(|f| problems.iter().any(|p| p.starts_with(f))).collect();
-        let fix = if missing.is_empty() { "it must be a map".to_owned() } else { format!("set {} to a text", missing.join(" and ")) };
+        let missing: Vec<&str> = ["apiVersion", "kind"]
+            .into_iter()
+            .filter(|f| problems.iter().any(|p| p.starts_with(f)))
+            .collect();
+        let fix = if missing.is_empty() {
+            "it must be a map".to_owned()
+        } else {
+            format!("set {} to a text", missing.join(" and "))
+        };
         Err((message, document.place.hint(&fix)))
     }
 
     async fn document(&mut self, document: &Document) -> Result<(), (Trouble, String)> {
         let source = &document.place.source;
-        let undecodable = |problem: String, fix: &str| (Trouble::text(format!("unable to decode {source:?}: {problem}")), fix.to_owned());
+        let undecodable = |problem: String, fix: &str| {
+            (
+                Trouble::text(format!("unable to decode {source:?}: {problem}")),
+                fix.to_owned(),
+            )
+        };
         let Value::Object(map) = &document.value else {
-            return Err(undecodable("json: cannot unmarshal into a Kubernetes object".into(), "it must be a map"));
+            return Err(undecodable(
+                "json: cannot unmarshal into a Kubernetes object".into(),
+                "it must be a map",
+            ));
         };
         let object = Object(map.clone());
         if object.kind().is_empty() {
             let text = json::to_string(&document.value);
-            return Err(undecodable(format!("Object 'Kind' is missing in '{text}'"), "set kind"));
+            return Err(undecodable(
+                format!("Object 'Kind' is missing in '{text}'"),
+                "set kind",
+            ));
         }
         if is_list(map) {
             return self.list(&object, source).await;
         }
         if let Some(problem) = metadata_problem(map) {
-            return Err(undecodable(problem, "correct the field of metadata; numbers and booleans need quotes"));
+            return Err(undecodable(
+                problem,
+                "correct the field of metadata; numbers and booleans need quotes",
+            ));
         }
         match self.kind(&object).await {
             Ok(kind) => self.take(object, kind, source),
@@ -136,7 +173,10 @@ impl Reader<'_> {
                     object.name(),
                     object.namespace()
                 );
-                return Err((Trouble::text(message), "correct apiVersion and kind, or install the CRD of this kind first".into()));
+                return Err((
+                    Trouble::text(message),
+                    "correct apiVersion and kind, or install the CRD of this kind first".into(),
+                ));
             }
         }
         Ok(())
@@ -153,22 +193,40 @@ impl Reader<'_> {
             match elements(&current) {
                 None => items.push(current),
                 Some(Ok(elements)) => waiting.extend(elements),
-                Some(Err(problem)) => return Err((Trouble::text(problem), "give every element of items apiVersion and kind".into())),
+                Some(Err(problem)) => {
+                    return Err((
+                        Trouble::text(problem),
+                        "give every element of items apiVersion and kind".into(),
+                    ));
+                }
             }
         }
         let mut problems = Vec::new();
         for item in items {
             match self.kind(&item).await {
                 Ok(kind) => self.take(item, kind, source),
-                Err(problem) => problems.push(Trouble::text(format!("unable to recognize {problem}"))),
+                Err(problem) => {
+                    problems.push(Trouble::text(format!("unable to recognize {problem}")))
+                }
             }
         }
-        if problems.is_empty() { Ok(()) } else { Err((Trouble::Many(problems), "correct apiVersion and kind of its items".into())) }
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err((
+                Trouble::Many(problems),
+                "correct apiVersion and kind of its items".into(),
+            ))
+        }
     }
 
     async fn kind(&self, object: &Object) -> Result<Arc<Kind>, String> {
         let gvk = Gvk::from_api_version(object.api_version(), object.kind());
-        self.target.discovery.resolve(&gvk).await.map_err(|e| e.to_string())
+        self.target
+            .discovery
+            .resolve(&gvk)
+            .await
+            .map_err(|e| e.to_string())
     }
 
     /// Puts an object into its namespace and keeps it if its labels are wanted.
@@ -187,7 +245,11 @@ impl Reader<'_> {
                  '--namespace={theirs}' to perform this operation."
             )));
         }
-        self.found.items.push(Item { kind, object, source: source.to_owned() });
+        self.found.items.push(Item {
+            kind,
+            object,
+            source: source.to_owned(),
+        });
     }
 }
 
@@ -203,14 +265,23 @@ fn elements(list: &Object) -> Option<Result<Vec<Object>, String>> {
     let items = list.0.get("items").and_then(Value::as_array)?;
     let item_kind = list.kind().strip_suffix("List").unwrap_or_default();
     let read = |item: &Value| {
-        let mut object = Object::from_value(item.clone())
-            .map_err(|_| format!("json: cannot unmarshal {} into a Kubernetes object", json::kind(item)))?;
+        let mut object = Object::from_value(item.clone()).map_err(|_| {
+            format!(
+                "json: cannot unmarshal {} into a Kubernetes object",
+                json::kind(item)
+            )
+        })?;
         if object.kind().is_empty() && object.api_version().is_empty() && !item_kind.is_empty() {
             object.0.insert("kind".into(), item_kind.into());
-            object.0.insert("apiVersion".into(), list.api_version().into());
+            object
+                .0
+                .insert("apiVersion".into(), list.api_version().into());
         }
         if object.kind().is_empty() {
-            return Err(format!("Object 'Kind' is missing in '{}'", json::to_string(item)));
+            return Err(format!(
+                "Object 'Kind' is missing in '{}'",
+                json::to_string(item)
+            ));
         }
         Ok(object)
     };
@@ -218,13 +289,18 @@ fn elements(list: &Object) -> Option<Result<Vec<Object>, String>> {
 }
 
 fn identity_problems(value: &Value) -> Vec<String> {
-    let Some(map) = value.as_object() else { return vec!["invalid object to validate".into()] };
+    let Some(map) = value.as_object() else {
+        return vec!["invalid object to validate".into()];
+    };
     let check = |field: &str| match map.get(field) {
         None | Some(Value::Null) => Some(format!("{field} not set")),
         Some(Value::String(_)) => None,
         Some(_) => Some(format!("{field} isn't string type")),
     };
-    ["apiVersion", "kind"].into_iter().filter_map(check).collect()
+    ["apiVersion", "kind"]
+        .into_iter()
+        .filter_map(check)
+        .collect()
 }
 
 /// What Go's decoder finds wrong with the metadata.
@@ -237,18 +313,36 @@ fn metadata_problem(map: &Map<String, Value>) -> Option<String> {
         ));
     };
     let wrong = |field: &str, value: &Value, ty: &str| {
-        Some(format!("json: cannot unmarshal {} into Go struct field ObjectMeta.metadata.{field} of type {ty}", json::kind(value)))
+        Some(format!(
+            "json: cannot unmarshal {} into Go struct field ObjectMeta.metadata.{field} of type {ty}",
+            json::kind(value)
+        ))
     };
     for (field, value) in metadata.iter().filter(|(_, v)| !v.is_null()) {
         let problem = match field.as_str() {
-            "name" | "namespace" | "generateName" | "resourceVersion" | "uid" if !value.is_string() => wrong(field, value, "string"),
+            "name" | "namespace" | "generateName" | "resourceVersion" | "uid"
+                if !value.is_string() =>
+            {
+                wrong(field, value, "string")
+            }
             "labels" | "annotations" => match value.as_object() {
                 None => wrong(field, value, "map[string]string"),
-                Some(entries) => entries.values().find(|v| !v.is_string() && !v.is_null()).and_then(|v| wrong(field, v, "string")),
+                Some(entries) => entries
+                    .values()
+                    .find(|v| !v.is_string() && !v.is_null())
+                    .and_then(|v| wrong(field, v, "string")),
             },
             "ownerReferences" => {
-                let owners = value.as_array().into_iter().flatten().filter_map(Value::as_object);
-                let mut fields = owners.flat_map(|o| o.iter().filter(|(k, _)| ["apiVersion", "kind", "name", "uid"].contains(&k.as_str())));
+                let owners = value
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(Value::as_object);
+                let mut fields = owners.flat_map(|o| {
+                    o.iter().filter(|(k, _)| {
+                        ["apiVersion", "kind", "name", "uid"].contains(&k.as_str())
+                    })
+                });
                 let wrong = fields.find(|(_, v)| !v.is_string() && !v.is_null());
                 wrong.map(|(k, v)| {
                     let ty = if k == "uid" { "types.UID" } else { "string" };
@@ -275,10 +369,15 @@ mod tests {
     #[test]
     fn metadata_is_checked_as_go_does() {
         let problem = |v: Value| metadata_problem(v.as_object().expect("a map"));
-        assert_eq!(problem(serde_json::json!({"metadata": {"labels": {"a": "b", "c": null}}})), None);
+        assert_eq!(
+            problem(serde_json::json!({"metadata": {"labels": {"a": "b", "c": null}}})),
+            None
+        );
         assert_eq!(
             problem(serde_json::json!({"metadata": {"labels": {"a": 1}}})).as_deref(),
-            Some("json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string")
+            Some(
+                "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string"
+            )
         );
     }
 }

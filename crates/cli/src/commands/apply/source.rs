@@ -20,7 +20,12 @@ const URL_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct FileArgs {
     /// File, folder, pattern or URL with manifests; `-` is standard input (can be repeated)
-    #[arg(long = "filename", short = 'f', value_name = "FILE", value_delimiter = ',')]
+    #[arg(
+        long = "filename",
+        short = 'f',
+        value_name = "FILE",
+        value_delimiter = ','
+    )]
     pub filenames: Vec<String>,
     /// Folder with a kustomization (not supported yet)
     #[arg(long, short = 'k', value_name = "DIR")]
@@ -61,7 +66,9 @@ impl FileArgs {
         for name in &self.filenames {
             if name == "-" {
                 if std::mem::replace(&mut stdin_used, true) {
-                    problems.push(Trouble::text("standard input cannot be used for multiple arguments"));
+                    problems.push(Trouble::text(
+                        "standard input cannot be used for multiple arguments",
+                    ));
                 }
                 places.push(Place::Stdin);
             } else if name.starts_with("http://") || name.starts_with("https://") {
@@ -78,7 +85,9 @@ impl FileArgs {
         }
         if places.is_empty() {
             let names = self.filenames.join(" ");
-            return Err(Trouble::text(format!("error reading [{names}]: recognized file extensions are [.json .yaml .yml]")));
+            return Err(Trouble::text(format!(
+                "error reading [{names}]: recognized file extensions are [.json .yaml .yml]"
+            )));
         }
         let mut texts = Vec::new();
         for place in places {
@@ -97,24 +106,43 @@ enum Place {
 impl Place {
     async fn read(self) -> Text {
         match self {
-            Self::Stdin => Text { source: "STDIN".into(), data: limited(std::io::stdin().lock()) },
+            Self::Stdin => Text {
+                source: "STDIN".into(),
+                data: limited(std::io::stdin().lock()),
+            },
             Self::File(path) => {
-                let data = fs::File::open(&path).map_err(|e| format!("open {}: {}", path.display(), crate::client::reason(&e)));
-                Text { source: path.display().to_string(), data: data.and_then(limited) }
+                let data = fs::File::open(&path)
+                    .map_err(|e| format!("open {}: {}", path.display(), crate::client::reason(&e)));
+                Text {
+                    source: path.display().to_string(),
+                    data: data.and_then(limited),
+                }
             }
-            Self::Url(url) => Text { data: download(&url).await, source: url },
+            Self::Url(url) => Text {
+                data: download(&url).await,
+                source: url,
+            },
         }
     }
 }
 
 fn limited(from: impl std::io::Read) -> Result<Vec<u8>, String> {
     let mut data = Vec::new();
-    from.take(MAX_INPUT + 1).read_to_end(&mut data).map_err(|e| crate::client::reason(&e))?;
-    if data.len() as u64 > MAX_INPUT { Err(format!("it is larger than {} MiB", MAX_INPUT >> 20)) } else { Ok(data) }
+    from.take(MAX_INPUT + 1)
+        .read_to_end(&mut data)
+        .map_err(|e| crate::client::reason(&e))?;
+    if data.len() as u64 > MAX_INPUT {
+        Err(format!("it is larger than {} MiB", MAX_INPUT >> 20))
+    } else {
+        Ok(data)
+    }
 }
 
 async fn download(url: &str) -> Result<Vec<u8>, String> {
-    let client = reqwest::Client::builder().timeout(URL_TIMEOUT).build().map_err(|e| e.to_string())?;
+    let client = reqwest::Client::builder()
+        .timeout(URL_TIMEOUT)
+        .build()
+        .map_err(|e| e.to_string())?;
     let mut problem = String::new();
     for attempt in 0..ATTEMPTS {
         if attempt > 0 {
@@ -129,7 +157,10 @@ async fn download(url: &str) -> Result<Vec<u8>, String> {
         };
         let status = response.status();
         if status.as_u16() != 200 {
-            problem = format!("unable to read URL {url:?}, server reported {status}, status code={}", status.as_u16());
+            problem = format!(
+                "unable to read URL {url:?}, server reported {status}, status code={}",
+                status.as_u16()
+            );
             if status.is_server_error() {
                 continue;
             }
@@ -159,7 +190,11 @@ fn root_cause(e: &dyn std::error::Error) -> String {
 fn files(name: &str, recursive: bool) -> Result<Vec<PathBuf>, Trouble> {
     let missing = || Trouble::text(format!("the path {name:?} does not exist"));
     let mut found = Vec::new();
-    let roots = if Path::new(name).exists() { vec![PathBuf::from(name)] } else { matching(name) };
+    let roots = if Path::new(name).exists() {
+        vec![PathBuf::from(name)]
+    } else {
+        matching(name)
+    };
     if roots.is_empty() {
         return Err(missing());
     }
@@ -168,8 +203,13 @@ fn files(name: &str, recursive: bool) -> Result<Vec<PathBuf>, Trouble> {
             found.push(root);
             continue;
         }
-        walk(&root, recursive, &mut found)
-            .map_err(|e| Trouble::text(format!("error reading {:?}: {}", root.display().to_string(), crate::client::reason(&e))))?;
+        walk(&root, recursive, &mut found).map_err(|e| {
+            Trouble::text(format!(
+                "error reading {:?}: {}",
+                root.display().to_string(),
+                crate::client::reason(&e)
+            ))
+        })?;
     }
     Ok(found)
 }
@@ -185,7 +225,11 @@ fn walk(folder: &Path, recursive: bool, found: &mut Vec<PathBuf>) -> std::io::Re
             if recursive {
                 walk(&path, true, found)?;
             }
-        } else if path.extension().and_then(|e| e.to_str()).is_some_and(|e| EXTENSIONS.contains(&e)) {
+        } else if path
+            .extension()
+            .and_then(|e| e.to_str())
+            .is_some_and(|e| EXTENSIONS.contains(&e))
+        {
             found.push(path);
         }
     }
@@ -194,7 +238,11 @@ fn walk(folder: &Path, recursive: bool, found: &mut Vec<PathBuf>) -> std::io::Re
 
 /// Paths that match a pattern, in order; a `*` stays within one folder.
 fn matching(pattern: &str) -> Vec<PathBuf> {
-    let mut bases = vec![if pattern.starts_with('/') { PathBuf::from("/") } else { PathBuf::new() }];
+    let mut bases = vec![if pattern.starts_with('/') {
+        PathBuf::from("/")
+    } else {
+        PathBuf::new()
+    }];
     for part in pattern.split('/').filter(|p| !p.is_empty()) {
         let mut next = Vec::new();
         let is_pattern = part.contains(['*', '?', '[']);
@@ -204,11 +252,24 @@ fn matching(pattern: &str) -> Vec<PathBuf> {
                 next.push(base.join(part));
                 continue;
             }
-            let folder = if base.as_os_str().is_empty() { Path::new(".") } else { base };
-            let mut names: Vec<String> =
-                fs::read_dir(folder).into_iter().flatten().flatten().filter_map(|e| e.file_name().into_string().ok()).collect();
+            let folder = if base.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                base
+            };
+            let mut names: Vec<String> = fs::read_dir(folder)
+                .into_iter()
+                .flatten()
+                .flatten()
+                .filter_map(|e| e.file_name().into_string().ok())
+                .collect();
             names.sort();
-            next.extend(names.into_iter().filter(|n| glob.as_ref().is_some_and(|g| g.matches(n))).map(|n| base.join(n)));
+            next.extend(
+                names
+                    .into_iter()
+                    .filter(|n| glob.as_ref().is_some_and(|g| g.matches(n)))
+                    .map(|n| base.join(n)),
+            );
         }
         bases = next;
     }
@@ -229,7 +290,15 @@ mod tests {
         }
         let names = |name: &str, recursive: bool| -> Vec<String> {
             let found = files(at(name).to_str().expect("UTF-8"), recursive).unwrap_or_default();
-            found.iter().map(|p| p.strip_prefix(folder.path()).expect("below").display().to_string()).collect()
+            found
+                .iter()
+                .map(|p| {
+                    p.strip_prefix(folder.path())
+                        .expect("below")
+                        .display()
+                        .to_string()
+                })
+                .collect()
         };
         assert_eq!(names("", false), ["a.json", "b.yaml"]);
         assert_eq!(names("", true), ["a.json", "b.yaml", "sub/d.yml"]);

@@ -22,22 +22,42 @@ pub fn of_file(chart: &Path, message: &str, limits: &Limits) -> Option<String> {
 
 /// The last place that a message names: `chart/templates/x.yaml:3:14`.
 pub fn named(chart: &Chart, message: &str) -> Option<String> {
-    let places = message.lines().flat_map(|line| line.split([' ', '(', ')', '"']));
+    let places = message
+        .lines()
+        .flat_map(|line| line.split([' ', '(', ')', '"']));
     let (name, line, column) = places.filter_map(place).next_back()?;
     let text = template(chart, name)?;
     let shown = text.lines().nth(line.checked_sub(1)?)?;
-    let column = column.filter(|column| shown.is_char_boundary(*column)).map(|column| shown[..column].chars().count());
+    let column = column
+        .filter(|column| shown.is_char_boundary(*column))
+        .map(|column| shown[..column].chars().count());
     excerpt(&format!("{name}:{line}"), &text, line, column, 0)
 }
 
 /// The place in a file or in what a template made.
 pub fn made(place: &Place) -> Option<String> {
-    let title = if place.made { format!("made by {}", place.source) } else { format!("{}:{}", place.source, place.line) };
-    excerpt(&title, &place.text, place.line, place.column.checked_sub(1), BEFORE)
+    let title = if place.made {
+        format!("made by {}", place.source)
+    } else {
+        format!("{}:{}", place.source, place.line)
+    };
+    excerpt(
+        &title,
+        &place.text,
+        place.line,
+        place.column.checked_sub(1),
+        BEFORE,
+    )
 }
 
 /// A line with its number, so many lines before it, and a caret below a column, which counts characters from 0.
-fn excerpt(title: &str, text: &str, line: usize, column: Option<usize>, before: usize) -> Option<String> {
+fn excerpt(
+    title: &str,
+    text: &str,
+    line: usize,
+    column: Option<usize>,
+    before: usize,
+) -> Option<String> {
     let shown = text.lines().nth(line.checked_sub(1)?)?;
     let width = line.to_string().len();
     let margin = " ".repeat(width);
@@ -48,7 +68,11 @@ fn excerpt(title: &str, text: &str, line: usize, column: Option<usize>, before: 
     }
     if let Some(column) = column {
         // Tabs stay tabs, so that the caret stands where the eye looks for it.
-        let indent: String = shown.chars().take(column).map(|c| if c == '\t' { c } else { ' ' }).collect();
+        let indent: String = shown
+            .chars()
+            .take(column)
+            .map(|c| if c == '\t' { c } else { ' ' })
+            .collect();
         out.push_str(&format!("{margin} | {indent}^\n"));
     }
     Some(out)
@@ -59,7 +83,10 @@ fn place(word: &str) -> Option<(&str, usize, Option<usize>)> {
     let word = word.trim_end_matches([':', ',']);
     let (rest, last) = word.rsplit_once(':')?;
     let last: usize = last.parse().ok()?;
-    let found = match rest.rsplit_once(':').and_then(|(name, line)| Some((name, line.parse().ok()?))) {
+    let found = match rest
+        .rsplit_once(':')
+        .and_then(|(name, line)| Some((name, line.parse().ok()?)))
+    {
         Some((name, line)) => (name, line, Some(last)),
         None => (rest, last, None),
     };
@@ -73,7 +100,10 @@ fn template(chart: &Chart, name: &str) -> Option<String> {
         return Some(String::from_utf8_lossy(&file.data).into_owned());
     }
     let inside = inside.strip_prefix("charts/")?;
-    chart.dependencies.iter().find_map(|dependency| template(dependency, inside))
+    chart
+        .dependencies
+        .iter()
+        .find_map(|dependency| template(dependency, inside))
 }
 
 #[cfg(test)]
@@ -86,15 +116,27 @@ mod tests {
         let about = "apiVersion: v2\nname: a\nversion: 1.0.0\n";
         let files = MemoryFiles::new([
             ("Chart.yaml", about),
-            ("charts/b/Chart.yaml", "apiVersion: v2\nname: b\nversion: 1.0.0\n"),
+            (
+                "charts/b/Chart.yaml",
+                "apiVersion: v2\nname: b\nversion: 1.0.0\n",
+            ),
             ("charts/b/templates/x.yaml", "one\n\tb: {{ .Values.x.y }}\n"),
         ]);
-        let chart = Chart::from_folder(&files, "", &Limits::default()).expect("a chart").chart;
+        let chart = Chart::from_folder(&files, "", &Limits::default())
+            .expect("a chart")
+            .chart;
         let message = "a/charts/b/templates/x.yaml:2:14\n  executing \"a/charts/b/templates/x.yaml\" at <.Values.x.y>:\n    nil pointer";
         let shown = named(&chart, message).expect("the line is there");
-        assert_eq!(shown, " --> a/charts/b/templates/x.yaml:2\n2 | \tb: {{ .Values.x.y }}\n  | \t             ^\n");
         assert_eq!(
-            named(&chart, "parse error at (a/charts/b/templates/x.yaml:1): unclosed action").as_deref(),
+            shown,
+            " --> a/charts/b/templates/x.yaml:2\n2 | \tb: {{ .Values.x.y }}\n  | \t             ^\n"
+        );
+        assert_eq!(
+            named(
+                &chart,
+                "parse error at (a/charts/b/templates/x.yaml:1): unclosed action"
+            )
+            .as_deref(),
             Some(" --> a/charts/b/templates/x.yaml:1\n1 | one\n")
         );
         assert_eq!(named(&chart, "no place here: 1:2"), None);
@@ -111,7 +153,10 @@ mod tests {
         };
         let shown = " --> made by a/templates/x.yaml\n2 | b:\n3 | \tc: é\n4 | d: e: f\n  |     ^\n";
         assert_eq!(made(&place(4, 5)).as_deref(), Some(shown));
-        assert_eq!(made(&place(1, 0)).as_deref(), Some(" --> made by a/templates/x.yaml\n1 | a: 1\n"));
+        assert_eq!(
+            made(&place(1, 0)).as_deref(),
+            Some(" --> made by a/templates/x.yaml\n1 | a: 1\n")
+        );
         assert_eq!(made(&place(9, 1)), None);
     }
 }

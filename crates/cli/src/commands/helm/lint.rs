@@ -1,6 +1,9 @@
 //! `helm lint`: looks for what is wrong with charts. Main type: [`Lint`].
 
-use super::{super::files::LocalFiles, excerpt, failed, kube_version, load, namespace, sources, unused::OfHelm, values::ValueArgs, warn};
+use super::{
+    super::files::LocalFiles, excerpt, failed, kube_version, load, namespace, sources,
+    unused::OfHelm, values::ValueArgs, warn,
+};
 use crate::{
     client::{Failure as Exit, reason},
     output,
@@ -65,7 +68,11 @@ struct Linted {
 impl Linted {
     /// The lines of templates and files that errors are about.
     fn excerpts(&self, path: &Path, limits: &Limits) -> Vec<String> {
-        let errors: Vec<&Finding> = self.findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
+        let errors: Vec<&Finding> = self
+            .findings
+            .iter()
+            .filter(|finding| finding.severity == Severity::Error)
+            .collect();
         if errors.is_empty() {
             return Vec::new();
         }
@@ -81,21 +88,48 @@ impl Linted {
 impl Lint {
     pub fn run(self) -> Result<(), Exit> {
         let limits = Limits::default();
-        let kube = self.kube_version.as_deref().filter(|version| !version.is_empty()).map(kube_version).transpose()?;
+        let kube = self
+            .kube_version
+            .as_deref()
+            .filter(|version| !version.is_empty())
+            .map(kube_version)
+            .transpose()?;
         let mut paths = self.paths.clone();
         if self.with_subcharts {
-            self.paths.iter().for_each(|path| subcharts(&path.join("charts"), &mut paths));
+            self.paths
+                .iter()
+                .for_each(|path| subcharts(&path.join("charts"), &mut paths));
         }
-        let user = self.values.read(&limits).map_err(|e| failed(&e.to_string()))?;
+        let user = self
+            .values
+            .read(&limits)
+            .map_err(|e| failed(&e.to_string()))?;
         let (mut text, mut excerpts, mut bad, mut told) = (String::new(), String::new(), 0, 0);
-        let tolerated = if self.strict { Severity::Info } else { Severity::Warning };
+        let tolerated = if self.strict {
+            Severity::Info
+        } else {
+            Severity::Warning
+        };
         for path in &paths {
             let linted = self.one(path, kube.clone(), &user, &limits);
-            let fails = linted.broken.is_some() || linted.findings.iter().any(|finding| finding.severity > tolerated);
-            let tells = linted.broken.is_some() || linted.findings.iter().any(|finding| finding.severity > Severity::Info);
+            let fails = linted.broken.is_some()
+                || linted
+                    .findings
+                    .iter()
+                    .any(|finding| finding.severity > tolerated);
+            let tells = linted.broken.is_some()
+                || linted
+                    .findings
+                    .iter()
+                    .any(|finding| finding.severity > Severity::Info);
             bad += usize::from(fails);
             told += usize::from(tells);
-            excerpts.extend(linted.excerpts(path, &limits).iter().map(|excerpt| format!("\n{excerpt}")));
+            excerpts.extend(
+                linted
+                    .excerpts(path, &limits)
+                    .iter()
+                    .map(|excerpt| format!("\n{excerpt}")),
+            );
             if !self.quiet || tells {
                 text.push_str(&self.report(path, &linted));
             }
@@ -118,14 +152,27 @@ impl Lint {
         if let Some(why) = &linted.broken {
             text.push_str(&format!("Error {why}\n"));
         }
-        let shown = linted.findings.iter().filter(|finding| !self.quiet || finding.severity > Severity::Info);
+        let shown = linted
+            .findings
+            .iter()
+            .filter(|finding| !self.quiet || finding.severity > Severity::Info);
         shown.for_each(|finding| text.push_str(&format!("{finding}\n")));
         text + "\n"
     }
 
-    fn one(&self, path: &Path, kube_version: Option<KubeVersion>, user: &Values, limits: &Limits) -> Linted {
-        let archived = path.to_string_lossy().ends_with(".tgz") || path.to_string_lossy().ends_with(".tar.gz");
-        let shown = std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string();
+    fn one(
+        &self,
+        path: &Path,
+        kube_version: Option<KubeVersion>,
+        user: &Values,
+        limits: &Limits,
+    ) -> Linted {
+        let archived =
+            path.to_string_lossy().ends_with(".tgz") || path.to_string_lossy().ends_with(".tar.gz");
+        let shown = std::path::absolute(path)
+            .unwrap_or_else(|_| path.to_owned())
+            .display()
+            .to_string();
         let options = LintOptions {
             namespace: namespace(self.namespace.as_deref()),
             kube_version,
@@ -133,7 +180,9 @@ impl Lint {
             shown,
             sources: Arc::new(sources),
         };
-        let look = |files: &dyn SourceFiles| lint(files, "", user, &options, limits).map_err(|e| e.to_string());
+        let look = |files: &dyn SourceFiles| {
+            lint(files, "", user, &options, limits).map_err(|e| e.to_string())
+        };
         let result = if archived {
             unpacked(path, limits).and_then(|files| look(&files))
         } else {
@@ -142,30 +191,57 @@ impl Lint {
         match result {
             Ok(linted) => {
                 warn(&linted.warnings);
-                Linted { findings: linted.findings, broken: None }
+                Linted {
+                    findings: linted.findings,
+                    broken: None,
+                }
             }
-            Err(why) => Linted { findings: Vec::new(), broken: Some(why) },
+            Err(why) => Linted {
+                findings: Vec::new(),
+                broken: Some(why),
+            },
         }
     }
 }
 
 fn is_chart(path: &Path) -> Result<(), String> {
     let about = path.join("Chart.yaml");
-    let missing = |e| format!("unable to check Chart.yaml file in chart: stat {}: {}", about.display(), reason(&e));
+    let missing = |e| {
+        format!(
+            "unable to check Chart.yaml file in chart: stat {}: {}",
+            about.display(),
+            reason(&e)
+        )
+    };
     fs::metadata(&about).map(|_| ()).map_err(missing)
 }
 
 fn unpacked(path: &Path, limits: &Limits) -> Result<MemoryFiles, String> {
-    let bytes = fs::read(path).map_err(|e| format!("unable to open tarball: open {}: {}", path.display(), reason(&e)))?;
+    let bytes = fs::read(path).map_err(|e| {
+        format!(
+            "unable to open tarball: open {}: {}",
+            path.display(),
+            reason(&e)
+        )
+    })?;
     archive_files(&bytes, limits).map_err(|e| format!("unable to extract tarball: {e}"))
 }
 
 /// The charts inside of a `charts/` folder, in the order in which Helm walks it.
 fn subcharts(folder: &Path, found: &mut Vec<PathBuf>) {
-    let mut entries: Vec<PathBuf> = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let mut entries: Vec<PathBuf> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
     entries.sort();
     for path in entries {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         if path.is_dir() {
             subcharts(&path, found);
         } else if name == "Chart.yaml" {

@@ -44,7 +44,9 @@ fn failed(message: &str) -> Exit {
 }
 
 fn warn(warnings: &[String]) {
-    warnings.iter().for_each(|warning| eprintln!("{}", log::line(warning)));
+    warnings
+        .iter()
+        .for_each(|warning| eprintln!("{}", log::line(warning)));
 }
 
 /// A chart from a folder or an archive.
@@ -52,7 +54,13 @@ fn load(path: &Path, limits: &Limits) -> Result<Loaded, HelmError> {
     if path.is_dir() {
         return Chart::from_folder(&LocalFiles::new(path), "", limits);
     }
-    let unreadable = |e: std::io::Error| HelmError::Chart(format!("open {}: {}", path.display(), crate::client::reason(&e)));
+    let unreadable = |e: std::io::Error| {
+        HelmError::Chart(format!(
+            "open {}: {}",
+            path.display(),
+            crate::client::reason(&e)
+        ))
+    };
     let bytes = std::fs::read(path).map_err(unreadable)?;
     Chart::from_archive(&bytes, limits)
 }
@@ -63,11 +71,19 @@ fn kube_version(text: &str) -> Result<KubeVersion, Exit> {
 
 /// Where charts live on this machine is Helm's to know; here a namespace is a flag or its variable.
 fn namespace(flag: Option<&str>) -> String {
-    let named = flag.map(str::to_owned).or_else(|| std::env::var("HELM_NAMESPACE").ok());
-    named.filter(|name| !name.is_empty()).unwrap_or_else(|| "default".to_owned())
+    let named = flag
+        .map(str::to_owned)
+        .or_else(|| std::env::var("HELM_NAMESPACE").ok());
+    named
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "default".to_owned())
 }
 
 /// Chance and time of this machine.
 pub(super) fn sources() -> Sources {
-    Sources { random: Box::new(|bytes| rand::rng().fill_bytes(bytes)), now: jiff::Timestamp::now(), zone: jiff::tz::TimeZone::system }
+    Sources {
+        random: Box::new(|bytes| rand::rng().fill_bytes(bytes)),
+        now: jiff::Timestamp::now(),
+        zone: jiff::tz::TimeZone::system,
+    }
 }

@@ -19,8 +19,8 @@ use std::{
 };
 use tiphys_gocompat::text::quote;
 use tiphys_render::helm::{
-    HelmError, Limits, ParsedChart, PrintOptions, RenderOptions, RenderedChart, chart::Chart, check_installable, document, log,
-    release_name,
+    HelmError, Limits, ParsedChart, PrintOptions, RenderOptions, RenderedChart, chart::Chart,
+    check_installable, document, log, release_name,
 };
 
 /// Render chart templates locally and display the output, as `helm template` does
@@ -122,7 +122,11 @@ impl Refused {
         self.dry_run.as_deref().map_or(Ok(()), check_dry_run)?;
         let reason = match () {
             () if self.validate || self.dry_run.as_deref() == Some("server") => {
-                let flag = if self.validate { "--validate" } else { "--dry-run=server" };
+                let flag = if self.validate {
+                    "--validate"
+                } else {
+                    "--dry-run=server"
+                };
                 return Err(format!(
                     "{flag} asks a cluster, which this command never does; give its output to `tiphys diff -f -` or `tiphys apply --dry-run=server -f -`"
                 ));
@@ -134,7 +138,9 @@ impl Refused {
             () if self.post_renderer.is_some() => "--post-renderer runs a program",
             () => return Ok(()),
         };
-        Err(format!("{reason}; this command only reads the chart that it is given"))
+        Err(format!(
+            "{reason}; this command only reads the chart that it is given"
+        ))
     }
 }
 
@@ -151,17 +157,23 @@ fn check_dry_run(how: &str) -> Result<(), String> {
         "none" | "0" | "f" | "F" | "false" | "FALSE" | "False" => r#""server" or "client""#,
         _ => r#""none", "server", or "client""#,
     };
-    Err(format!("invalid dry-run value ({}). Must be {known}", quote(how)))
+    Err(format!(
+        "invalid dry-run value ({}). Must be {known}",
+        quote(how)
+    ))
 }
 
 impl Template {
     pub fn run(self) -> Result<(), Exit> {
         let limits = Limits::default();
-        self.told_of_flags().iter().for_each(|line| eprintln!("{line}"));
+        self.told_of_flags()
+            .iter()
+            .for_each(|line| eprintln!("{line}"));
         self.refused.check().map_err(|why| failed(&why))?;
         let options = self.options()?;
         let path = Path::new(self.words.last().map_or("", |path| path.trim()));
-        let located = locate(path).and_then(|()| self.values.read(&limits).map_err(|e| e.to_string()));
+        let located =
+            locate(path).and_then(|()| self.values.read(&limits).map_err(|e| e.to_string()));
         let user = located.map_err(|why| failed(&why))?;
         let loaded = load(path, &limits).map_err(|e| {
             let exit = failed(&e.to_string());
@@ -188,24 +200,39 @@ impl Template {
 
     fn options(&self) -> Result<RenderOptions, Exit> {
         let mut options = RenderOptions::new(Arc::new(sources));
-        if let Some(version) = self.render.kube_version.as_deref().filter(|version| !version.is_empty()) {
+        if let Some(version) = self
+            .render
+            .kube_version
+            .as_deref()
+            .filter(|version| !version.is_empty())
+        {
             options.capabilities.kube_version = kube_version(version)?;
         }
         options.release.name = self.name().map_err(|why| failed(&why))?;
         options.release.namespace = namespace(self.render.namespace.as_deref());
         options.release.is_upgrade = self.render.is_upgrade;
-        options.capabilities.api_versions.extend(self.render.api_versions.iter().cloned());
+        options
+            .capabilities
+            .api_versions
+            .extend(self.render.api_versions.iter().cloned());
         options.skip_schema_validation = self.render.skip_schema_validation;
         Ok(options)
     }
 
     /// A folder; one without a name is none.
     fn output_dir(&self) -> Option<&Path> {
-        self.print.output_dir.as_deref().filter(|name| !name.is_empty()).map(Path::new)
+        self.print
+            .output_dir
+            .as_deref()
+            .filter(|name| !name.is_empty())
+            .map(Path::new)
     }
 
     fn name_template(&self) -> Option<&str> {
-        self.render.name_template.as_deref().filter(|template| !template.is_empty())
+        self.render
+            .name_template
+            .as_deref()
+            .filter(|template| !template.is_empty())
     }
 
     /// What Helm says of flags that it will take no longer.
@@ -216,7 +243,9 @@ impl Template {
         }
         match self.refused.dry_run.as_deref() {
             None | Some("none" | "client" | "server") => {}
-            Some("unset") => told.push(log::line("--dry-run is deprecated and should be replaced with '--dry-run=client'")),
+            Some("unset") => told.push(log::line(
+                "--dry-run is deprecated and should be replaced with '--dry-run=client'",
+            )),
             Some(how) if is_yes(how) => {
                 told.push(log::line("boolean '--dry-run=true' flag is deprecated and must be replaced with '--dry-run=client'"));
             }
@@ -229,9 +258,10 @@ impl Template {
     fn name(&self) -> Result<String, String> {
         let unwanted = |flag: &str| Err(format!("cannot set {flag} and also specify a name"));
         match self.words.as_slice() {
-            [_, _, more @ ..] if !more.is_empty() => {
-                Err(format!("expected at most two arguments, unexpected arguments: {}", more.join(", ")))
-            }
+            [_, _, more @ ..] if !more.is_empty() => Err(format!(
+                "expected at most two arguments, unexpected arguments: {}",
+                more.join(", ")
+            )),
             [_, _] if self.render.generate_name => unwanted("--generate-name"),
             [_, _] if self.name_template().is_some() => unwanted("--name-template"),
             [name, _] => Ok(name.clone()),
@@ -243,8 +273,19 @@ impl Template {
     }
 
     fn print_options(&self) -> PrintOptions {
-        let PrintArgs { include_crds, no_hooks, skip_tests, show_only, .. } = &self.print;
-        PrintOptions { include_crds: *include_crds, no_hooks: *no_hooks, skip_tests: *skip_tests, show_only: show_only.clone() }
+        let PrintArgs {
+            include_crds,
+            no_hooks,
+            skip_tests,
+            show_only,
+            ..
+        } = &self.print;
+        PrintOptions {
+            include_crds: *include_crds,
+            no_hooks: *no_hooks,
+            skip_tests: *skip_tests,
+            show_only: show_only.clone(),
+        }
     }
 
     fn text(&self, rendered: &RenderedChart) -> Result<String, HelmError> {
@@ -256,7 +297,11 @@ impl Template {
 
     /// What went wrong, Helm's hint, and the line.
     fn broken(&self, chart: &Chart, e: &HelmError) -> Exit {
-        let hint = if e.while_rendering() && !self.print.debug { "\n\nUse --debug flag to render out invalid YAML" } else { "" };
+        let hint = if e.while_rendering() && !self.print.debug {
+            "\n\nUse --debug flag to render out invalid YAML"
+        } else {
+            ""
+        };
         let exit = failed(&format!("{e}{hint}"));
         if let Some(excerpt) = excerpt::of(chart, e) {
             eprint!("\n{excerpt}");
@@ -266,8 +311,14 @@ impl Template {
 
     /// Writes the manifests to files, several of one template behind each other.
     fn write(&self, rendered: &RenderedChart, folder: &Path, release: &str) -> Result<(), Exit> {
-        let inner = if self.print.release_name { folder.join(release) } else { folder.to_owned() };
-        let mut files = Files { written: HashSet::new() };
+        let inner = if self.print.release_name {
+            folder.join(release)
+        } else {
+            folder.to_owned()
+        };
+        let mut files = Files {
+            written: HashSet::new(),
+        };
         if self.print.include_crds {
             for (source, file) in &rendered.crds {
                 files.write(folder, source, &String::from_utf8_lossy(&file.data))?;
@@ -292,7 +343,9 @@ fn locate(path: &Path) -> Result<(), String> {
     if path.is_absolute() || path.starts_with(".") || path.starts_with("..") {
         return Err(format!("path {shown} not found"));
     }
-    Err(format!("path {shown} not found, and charts are not fetched from repositories"))
+    Err(format!(
+        "path {shown} not found, and charts are not fetched from repositories"
+    ))
 }
 
 struct Files {
@@ -302,13 +355,20 @@ struct Files {
 impl Files {
     fn write(&mut self, folder: &Path, source: &str, text: &str) -> Result<(), Exit> {
         let path = folder.join(source);
-        let broken = |e: std::io::Error| failed(&format!("open {}: {}", path.display(), reason(&e)));
+        let broken =
+            |e: std::io::Error| failed(&format!("open {}: {}", path.display(), reason(&e)));
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(broken)?;
         }
         let append = self.written.contains(&path);
-        let file = fs::OpenOptions::new().create(true).write(true).append(append).truncate(!append).open(&path);
-        file.and_then(|mut file| file.write_all(document(source, text).as_bytes())).map_err(broken)?;
+        let file = fs::OpenOptions::new()
+            .create(true)
+            .write(true)
+            .append(append)
+            .truncate(!append)
+            .open(&path);
+        file.and_then(|mut file| file.write_all(document(source, text).as_bytes()))
+            .map_err(broken)?;
         output::print(&format!("wrote {}\n", path.display()));
         self.written.insert(path);
         Ok(())
@@ -328,30 +388,58 @@ mod tests {
 
     fn line(flags: &[&str]) -> Result<Template, String> {
         let words = ["template", "r", "chart"].iter().chain(flags);
-        Line::try_parse_from(words).map(|line| line.template).map_err(|e| e.to_string())
+        Line::try_parse_from(words)
+            .map(|line| line.template)
+            .map_err(|e| e.to_string())
     }
 
     #[test]
     fn a_template_is_always_a_dry_run() {
         let check = |flag: &str| line(&[flag]).expect("it is a flag").refused.check();
-        for fine in ["--dry-run", "--dry-run=client", "--dry-run=true", "--dry-run=1"] {
+        for fine in [
+            "--dry-run",
+            "--dry-run=client",
+            "--dry-run=true",
+            "--dry-run=1",
+        ] {
             assert_eq!(check(fine), Ok(()), "{fine}");
         }
-        for (flag, value) in [("--dry-run=none", "none"), ("--dry-run=false", "false"), ("--dry-run=F", "F")] {
-            assert_eq!(check(flag), Err(format!("invalid dry-run value (\"{value}\"). Must be \"server\" or \"client\"")));
+        for (flag, value) in [
+            ("--dry-run=none", "none"),
+            ("--dry-run=false", "false"),
+            ("--dry-run=F", "F"),
+        ] {
+            assert_eq!(
+                check(flag),
+                Err(format!(
+                    "invalid dry-run value (\"{value}\"). Must be \"server\" or \"client\""
+                ))
+            );
         }
         let wrong = r#"invalid dry-run value ("maybe"). Must be "none", "server", or "client""#;
         assert_eq!(check("--dry-run=maybe"), Err(wrong.to_owned()));
-        assert!(check("--dry-run=server").is_err_and(|why| why.starts_with("--dry-run=server asks a cluster")));
+        assert!(
+            check("--dry-run=server")
+                .is_err_and(|why| why.starts_with("--dry-run=server asks a cluster"))
+        );
     }
 
     #[test]
     fn old_flags_are_told_of() {
         let told = |flags: &[&str]| line(flags).expect("they are flags").told_of_flags();
-        assert_eq!(told(&["--atomic"]), ["Flag --atomic has been deprecated, use --rollback-on-failure instead"]);
-        assert_eq!(told(&["--force"]), ["Flag --force has been deprecated, use --force-replace instead"]);
+        assert_eq!(
+            told(&["--atomic"]),
+            ["Flag --atomic has been deprecated, use --rollback-on-failure instead"]
+        );
+        assert_eq!(
+            told(&["--force"]),
+            ["Flag --force has been deprecated, use --force-replace instead"]
+        );
         let helm5 = "this flag has no effect for 'helm template' and will be removed in Helm 5";
-        assert_eq!(told(&["--hide-notes"]), [format!("Flag --hide-notes has been deprecated, {helm5}")]);
+        assert_eq!(
+            told(&["--hide-notes"]),
+            [format!("Flag --hide-notes has been deprecated, {helm5}")]
+        );
         let bare = "level=WARN msg=\"--dry-run is deprecated and should be replaced with '--dry-run=client'\"";
         assert_eq!(told(&["--dry-run"]), [bare]);
         let boolean = "level=WARN msg=\"boolean '--dry-run=true' flag is deprecated and must be replaced with '--dry-run=client'\"";
@@ -364,16 +452,66 @@ mod tests {
         for flags in [
             &["--wait"][..],
             &["--wait=legacy", "--wait-for-jobs", "--timeout", "5m"],
-            &["--atomic", "--description", "-x", "--force", "--take-ownership", "-l", "a=b"],
-            &["--rollback-on-failure", "--force-replace", "--force-conflicts"],
-            &["--kube-version", "", "-f", "", "--output-dir", "", "--name-template", ""],
-            &["--server-side=true", "--username", "u", "--password=p", "--plain-http", "--keyring", "k", "--post-renderer-args", "-x"],
-            &["--kubeconfig=k", "--kube-token", "t", "--kube-as-group", "g", "--kube-as-group=h", "--qps=1.5", "--color", "never"],
+            &[
+                "--atomic",
+                "--description",
+                "-x",
+                "--force",
+                "--take-ownership",
+                "-l",
+                "a=b",
+            ],
+            &[
+                "--rollback-on-failure",
+                "--force-replace",
+                "--force-conflicts",
+            ],
+            &[
+                "--kube-version",
+                "",
+                "-f",
+                "",
+                "--output-dir",
+                "",
+                "--name-template",
+                "",
+            ],
+            &[
+                "--server-side=true",
+                "--username",
+                "u",
+                "--password=p",
+                "--plain-http",
+                "--keyring",
+                "k",
+                "--post-renderer-args",
+                "-x",
+            ],
+            &[
+                "--kubeconfig=k",
+                "--kube-token",
+                "t",
+                "--kube-as-group",
+                "g",
+                "--kube-as-group=h",
+                "--qps=1.5",
+                "--color",
+                "never",
+            ],
         ] {
             let template = line(flags).unwrap_or_else(|e| panic!("{flags:?}: {e}"));
-            assert!(template.options().is_ok() && template.values.read(&Limits::default()).is_ok(), "{flags:?}");
+            assert!(
+                template.options().is_ok() && template.values.read(&Limits::default()).is_ok(),
+                "{flags:?}"
+            );
         }
-        assert!(line(&["--timeout", "5"]).is_err_and(|e| e.contains("time: missing unit in duration \"5\"")));
-        assert!(line(&["--wait=never"]).is_err_and(|e| e.contains("Valid inputs are watcher, hookOnly, and legacy")));
+        assert!(
+            line(&["--timeout", "5"])
+                .is_err_and(|e| e.contains("time: missing unit in duration \"5\""))
+        );
+        assert!(
+            line(&["--wait=never"])
+                .is_err_and(|e| e.contains("Valid inputs are watcher, hookOnly, and legacy"))
+        );
     }
 }

@@ -121,7 +121,11 @@ impl OfInstall {
             (self.hide_notes, "hide-notes", none),
             (self.render_subchart_notes, "render-subchart-notes", none),
         ];
-        flags.into_iter().filter(|(given, ..)| *given).map(|(_, flag, what)| deprecated(flag, what)).collect()
+        flags
+            .into_iter()
+            .filter(|(given, ..)| *given)
+            .map(|(_, flag, what)| deprecated(flag, what))
+            .collect()
     }
 }
 
@@ -137,6 +141,9 @@ fn timeout(text: &str) -> Result<i64, String> {
 fn wait(how: &str) -> Result<String, String> {
     match how {
         "watcher" | "legacy" | "hookOnly" | "true" | "false" => Ok(how.to_owned()),
-        _ => Err(format!("invalid wait input {}. Valid inputs are watcher, hookOnly, and legacy", quote(how))),
+        _ => Err(format!(
+            "invalid wait input {}. Valid inputs are watcher, hookOnly, and legacy",
+            quote(how)
+        )),
     }
 }

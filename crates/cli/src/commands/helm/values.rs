@@ -45,7 +45,8 @@ impl ValueArgs {
             set_file: self.set_file.clone(),
             set_literal: self.set_literal.clone(),
         };
-        let text = |name: &str| content(name).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let text =
+            |name: &str| content(name).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         user_values(&settings, &text, limits)
     }
 }
@@ -54,10 +55,15 @@ impl ValueArgs {
 fn content(name: &str) -> Result<Vec<u8>, String> {
     if name.trim() == "-" {
         let mut bytes = Vec::new();
-        return std::io::stdin().read_to_end(&mut bytes).map(|_| bytes).map_err(|e| reason(&e));
+        return std::io::stdin()
+            .read_to_end(&mut bytes)
+            .map(|_| bytes)
+            .map_err(|e| reason(&e));
     }
     if name.starts_with("http://") || name.starts_with("https://") || name.starts_with("oci://") {
-        return Err(format!("{name}: values are not fetched; download them and give the file"));
+        return Err(format!(
+            "{name}: values are not fetched; download them and give the file"
+        ));
     }
     std::fs::read(name).map_err(|e| format!("open {name}: {}", reason(&e)))
 }

@@ -46,15 +46,30 @@ impl Role {
 /// Runs until it is told to stop.
 pub async fn run(said: Said) -> anyhow::Result<()> {
     let logs = Logs::start(said.text(LOG_FORMAT), said.text(LOG_LEVEL));
-    said.broken.iter().for_each(|broken| tracing::warn!("{broken}"));
+    said.broken
+        .iter()
+        .for_each(|broken| tracing::warn!("{broken}"));
     let unused = said.without_effect();
     if !unused.is_empty() {
-        tracing::info!(names = unused.join(","), "these flags and variables have no effect here");
+        tracing::info!(
+            names = unused.join(","),
+            "these flags and variables have no effect here"
+        );
     }
     let Role { controller, kube } = Role::of(&said)?;
     let cluster = Cluster::connect(kube.options()).await?;
-    let namespace = kube.namespace().unwrap_or(cluster.default_namespace()).to_owned();
-    let ready = controller.ready((cluster, &namespace), said.told(), Ipv4Addr::UNSPECIFIED.into(), logs).await?;
+    let namespace = kube
+        .namespace()
+        .unwrap_or(cluster.default_namespace())
+        .to_owned();
+    let ready = controller
+        .ready(
+            (cluster, &namespace),
+            said.told(),
+            Ipv4Addr::UNSPECIFIED.into(),
+            logs,
+        )
+        .await?;
     let (controller, shutdown) = ready.begin();
     tracing::info!(namespace, "{CONTROLLER} begins");
     terminated().await?;
@@ -69,7 +84,12 @@ mod tests {
 
     fn of(words: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<Role> {
         let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
-        let variable = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
+        let variable = |name: &str| {
+            variables
+                .iter()
+                .find(|(n, _)| *n == name)
+                .map(|(_, v)| (*v).to_owned())
+        };
         match read(&words, variable) {
             Ok(Line::Run(said)) => Role::of(&said),
             _ => bail!("not to be run"),
@@ -80,8 +100,15 @@ mod tests {
     fn every_flag_is_one_of_ours() {
         Role::flags().debug_assert();
         for row in super::super::flags::ROWS {
-            if let super::super::flags::Here::Flag(flag) | super::super::flags::Here::Always(flag) = row.here {
-                assert!(Role::flags().get_arguments().any(|arg| arg.get_long() == Some(flag)), "{flag}");
+            if let super::super::flags::Here::Flag(flag) | super::super::flags::Here::Always(flag) =
+                row.here
+            {
+                assert!(
+                    Role::flags()
+                        .get_arguments()
+                        .any(|arg| arg.get_long() == Some(flag)),
+                    "{flag}"
+                );
             }
         }
     }
@@ -89,7 +116,14 @@ mod tests {
     #[test]
     fn what_is_said_arrives() {
         let role = of(
-            &["-n", "cd", "--metrics-port", "9000", "--otlp-insecure=false", "--redis-insecure-skip-tls-verify"],
+            &[
+                "-n",
+                "cd",
+                "--metrics-port",
+                "9000",
+                "--otlp-insecure=false",
+                "--redis-insecure-skip-tls-verify",
+            ],
             &[
                 ("ARGOCD_CONTROLLER_REPLICAS", "3"),
                 ("POD_NAME", "controller-1"),
@@ -100,12 +134,25 @@ mod tests {
         let role = role.expect("valid");
         assert_eq!(role.kube.namespace(), Some("cd"));
         let text = format!("{:?}", role.controller);
-        for part in
-            ["metrics_port: 9000", "shard: Some(1)", "replicas: 3", "server: Some(\"argocd-redis:6379\")", "otlp_insecure: Some(false)"]
-        {
+        for part in [
+            "metrics_port: 9000",
+            "shard: Some(1)",
+            "replicas: 3",
+            "server: Some(\"argocd-redis:6379\")",
+            "otlp_insecure: Some(false)",
+        ] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        assert!(of(&["--sharding-method", "legacy"], &[("ARGOCD_CONTROLLER_REPLICAS", "2"), ("POD_NAME", "nameless")]).is_err());
+        assert!(
+            of(
+                &["--sharding-method", "legacy"],
+                &[
+                    ("ARGOCD_CONTROLLER_REPLICAS", "2"),
+                    ("POD_NAME", "nameless")
+                ]
+            )
+            .is_err()
+        );
         assert!(of(&["--status-processors", "-1"], &[]).is_err());
     }
 }

@@ -53,8 +53,20 @@ pub enum Here {
     NotThere,
 }
 
-const fn row(flag: &'static str, variable: &'static str, kind: Kind, default: &'static str, here: Here) -> Row {
-    Row { flag, variable, kind, default, here }
+const fn row(
+    flag: &'static str,
+    variable: &'static str,
+    kind: Kind,
+    default: &'static str,
+    here: Here,
+) -> Row {
+    Row {
+        flag,
+        variable,
+        kind,
+        default,
+        here,
+    }
 }
 
 /// What the role itself reads.
@@ -202,7 +214,10 @@ mod tests {
 
     #[test]
     fn each_name_is_there_once() {
-        for names in [ROWS.iter().map(|r| r.flag).collect::<Vec<_>>(), ROWS.iter().map(|r| r.variable).collect()] {
+        for names in [
+            ROWS.iter().map(|r| r.flag).collect::<Vec<_>>(),
+            ROWS.iter().map(|r| r.variable).collect(),
+        ] {
             let named: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
             assert_eq!(named.iter().collect::<BTreeSet<_>>().len(), named.len());
         }

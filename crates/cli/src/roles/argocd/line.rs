@@ -25,11 +25,15 @@ pub struct Said {
 impl Said {
     /// What was said of a flag.
     pub fn text(&self, flag: &str) -> Option<String> {
-        self.iter().find(|(row, _)| row.flag == flag).map(|(_, value)| value.to_owned())
+        self.iter()
+            .find(|(row, _)| row.flag == flag)
+            .map(|(_, value)| value.to_owned())
     }
 
     fn iter(&self) -> impl Iterator<Item = (&'static Row, &str)> {
-        self.values.iter().map(|(at, value)| (&ROWS[*at], value.as_str()))
+        self.values
+            .iter()
+            .map(|(at, value)| (&ROWS[*at], value.as_str()))
     }
 
     /// What counts instead of the settings.
@@ -71,7 +75,15 @@ impl Said {
     }
 
     fn of(&self, here: Here) -> impl Iterator<Item = &'static str> {
-        self.iter().filter(move |(row, _)| row.here == here).map(|(row, _)| if row.flag.is_empty() { row.variable } else { row.flag })
+        self.iter()
+            .filter(move |(row, _)| row.here == here)
+            .map(|(row, _)| {
+                if row.flag.is_empty() {
+                    row.variable
+                } else {
+                    row.flag
+                }
+            })
     }
 }
 
@@ -83,11 +95,16 @@ pub fn read(words: &[String], variable: impl Fn(&str) -> Option<String>) -> Resu
     let mut given: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     let mut words = words.iter();
     while let Some(word) = words.next().filter(|word| *word != "--") {
-        let Some((name, value)) = flag(word)? else { continue };
+        let Some((name, value)) = flag(word)? else {
+            continue;
+        };
         if name == "help" {
             return Ok(Line::Help);
         }
-        let at = ROWS.iter().position(|row| row.flag == name).ok_or_else(|| format!("unknown flag: --{name}"))?;
+        let at = ROWS
+            .iter()
+            .position(|row| row.flag == name)
+            .ok_or_else(|| format!("unknown flag: --{name}"))?;
         let value = match value {
             Some(value) => value.to_owned(),
             None if ROWS[at].kind == Kind::Bool => "true".to_owned(),
@@ -95,7 +112,11 @@ pub fn read(words: &[String], variable: impl Fn(&str) -> Option<String>) -> Resu
         };
         let checked = checked(ROWS[at].kind, &value);
         given.entry(at).or_default().push(checked.map_err(|why| {
-            let shown = if name == NAMESPACE { format!("-n, --{name}") } else { format!("--{name}") };
+            let shown = if name == NAMESPACE {
+                format!("-n, --{name}")
+            } else {
+                format!("--{name}")
+            };
             format!("invalid argument {value:?} for {shown:?} flag: {why}")
         })?);
     }
@@ -103,11 +124,23 @@ pub fn read(words: &[String], variable: impl Fn(&str) -> Option<String>) -> Resu
     for (at, row) in ROWS.iter().enumerate() {
         if let Some(values) = given.remove(&at) {
             let many = matches!(row.kind, Kind::List | Kind::Each | Kind::Pairs);
-            said.values.insert(at, if many { values.join(",") } else { values.last().cloned().unwrap_or_default() });
-        } else if let Some(value) = variable(row.variable).filter(|value| !row.variable.is_empty() && !value.is_empty()) {
+            said.values.insert(
+                at,
+                if many {
+                    values.join(",")
+                } else {
+                    values.last().cloned().unwrap_or_default()
+                },
+            );
+        } else if let Some(value) =
+            variable(row.variable).filter(|value| !row.variable.is_empty() && !value.is_empty())
+        {
             match of_variable(row, &value) {
                 Some(value) => drop(said.values.insert(at, value)),
-                None => said.broken.push(format!("{} is {value:?}, which cannot be read; the default holds", row.variable)),
+                None => said.broken.push(format!(
+                    "{} is {value:?}, which cannot be read; the default holds",
+                    row.variable
+                )),
             }
         }
     }
@@ -115,7 +148,11 @@ pub fn read(words: &[String], variable: impl Fn(&str) -> Option<String>) -> Resu
 }
 
 fn needs_argument(word: &str) -> String {
-    if word.starts_with("--") { format!("flag needs an argument: {word}") } else { format!("flag needs an argument: 'n' in {word}") }
+    if word.starts_with("--") {
+        format!("flag needs an argument: {word}")
+    } else {
+        format!("flag needs an argument: 'n' in {word}")
+    }
 }
 
 /// Name and value of a word that is a flag; other words mean nothing to this program.
@@ -124,12 +161,20 @@ fn flag(word: &str) -> Result<Option<(&str, Option<&str>)>, String> {
         if long.is_empty() || long.starts_with(['-', '=']) {
             return Err(format!("bad flag syntax: {word}"));
         }
-        return Ok(Some(long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)))));
+        return Ok(Some(
+            long.split_once('=')
+                .map_or((long, None), |(name, value)| (name, Some(value))),
+        ));
     }
-    let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) else { return Ok(None) };
+    let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
+        return Ok(None);
+    };
     match letters.split_at(letters.chars().next().map_or(0, char::len_utf8)) {
         ("h", _) => Ok(Some(("help", None))),
-        ("n", value) => Ok(Some((NAMESPACE, (!value.is_empty()).then(|| value.strip_prefix('=').unwrap_or(value))))),
+        ("n", value) => Ok(Some((
+            NAMESPACE,
+            (!value.is_empty()).then(|| value.strip_prefix('=').unwrap_or(value)),
+        ))),
         (letter, _) => Err(format!("unknown shorthand flag: '{letter}' in {word}")),
     }
 }
@@ -146,8 +191,13 @@ fn checked(kind: Kind, value: &str) -> Result<String, String> {
         },
         Kind::Int => number()?.to_string(),
         Kind::Seconds => format!("{}s", number()?),
-        Kind::Float => value.parse::<f64>().map(|_| value.to_owned()).map_err(|_| syntax("ParseFloat"))?,
-        Kind::Duration => duration::parse(value).map(|_| value.to_owned()).map_err(|e| e.to_string())?,
+        Kind::Float => value
+            .parse::<f64>()
+            .map(|_| value.to_owned())
+            .map_err(|_| syntax("ParseFloat"))?,
+        Kind::Duration => duration::parse(value)
+            .map(|_| value.to_owned())
+            .map_err(|e| e.to_string())?,
         Kind::Pairs => match value.split(',').find(|pair| !pair.contains('=')) {
             Some(pair) => return Err(format!("{pair} must be formatted as key=value")),
             None => value.to_owned(),
@@ -159,15 +209,34 @@ fn checked(kind: Kind, value: &str) -> Result<String, String> {
 /// A variable's value as it is handed on; `None`: it cannot be read.
 fn of_variable(row: &Row, value: &str) -> Option<String> {
     let seconds = || {
-        let days = value.strip_suffix('d').and_then(|days| days.parse::<i64>().ok()).and_then(|days| days.checked_mul(86_400));
-        days.or_else(|| duration::parse(value).ok().map(|nanos| nanos / 1_000_000_000)).filter(|seconds| *seconds >= 0)
+        let days = value
+            .strip_suffix('d')
+            .and_then(|days| days.parse::<i64>().ok())
+            .and_then(|days| days.checked_mul(86_400));
+        days.or_else(|| {
+            duration::parse(value)
+                .ok()
+                .map(|nanos| nanos / 1_000_000_000)
+        })
+        .filter(|seconds| *seconds >= 0)
     };
     match row.kind {
         _ if row.here == Here::Nothing => Some(value.to_owned()),
-        Kind::Bool => ["true", "false"].into_iter().find(|word| value.eq_ignore_ascii_case(word)).map(str::to_owned),
+        Kind::Bool => ["true", "false"]
+            .into_iter()
+            .find(|word| value.eq_ignore_ascii_case(word))
+            .map(str::to_owned),
         Kind::Seconds | Kind::Duration => seconds().map(|seconds| format!("{seconds}s")),
-        Kind::Int | Kind::Float => checked(row.kind, value).ok().filter(|number| !number.starts_with('-')),
-        Kind::List | Kind::Each => Some(value.split(',').map(str::trim).collect::<Vec<_>>().join(",")),
+        Kind::Int | Kind::Float => checked(row.kind, value)
+            .ok()
+            .filter(|number| !number.starts_with('-')),
+        Kind::List | Kind::Each => Some(
+            value
+                .split(',')
+                .map(str::trim)
+                .collect::<Vec<_>>()
+                .join(","),
+        ),
         Kind::Text | Kind::Pairs => Some(value.to_owned()),
     }
 }
@@ -184,15 +253,30 @@ pub fn usage() -> String {
             Kind::Duration => " duration",
             Kind::List | Kind::Each | Kind::Pairs => " strings",
         };
-        let default = if matches!(row.default, "" | "0" | "false") { String::new() } else { format!(" (default {})", row.default) };
-        let variable = if row.variable.is_empty() { String::new() } else { format!(" [${}]", row.variable) };
+        let default = if matches!(row.default, "" | "0" | "false") {
+            String::new()
+        } else {
+            format!(" (default {})", row.default)
+        };
+        let variable = if row.variable.is_empty() {
+            String::new()
+        } else {
+            format!(" [${}]", row.variable)
+        };
         let effect = match row.here {
             Here::Nothing => " (no effect)",
             Here::NotThere => " (not there)",
             _ => "",
         };
-        let letter = if row.flag == NAMESPACE { "  -n, " } else { "      " };
-        text.push_str(&format!("{letter}--{}{kind}{default}{variable}{effect}\n", row.flag));
+        let letter = if row.flag == NAMESPACE {
+            "  -n, "
+        } else {
+            "      "
+        };
+        text.push_str(&format!(
+            "{letter}--{}{kind}{default}{variable}{effect}\n",
+            row.flag
+        ));
     }
     text + "  -h, --help\n"
 }

@@ -4,7 +4,12 @@ use super::*;
 
 fn read_with(words: &[&str], variables: &[(&str, &str)]) -> Result<Said, String> {
     let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
-    let of = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
+    let of = |name: &str| {
+        variables
+            .iter()
+            .find(|(n, _)| *n == name)
+            .map(|(_, value)| (*value).to_owned())
+    };
     match read(&words, of)? {
         Line::Run(said) => Ok(said),
         Line::Help => Err("help".to_owned()),
@@ -13,9 +18,25 @@ fn read_with(words: &[&str], variables: &[(&str, &str)]) -> Result<Said, String>
 
 #[test]
 fn without_a_word_the_neighbours_are_argo_cds() {
-    let said = read_with(&[], &[("REDIS_SERVER", ""), ("ARGOCD_APPLICATION_CONTROLLER_REPO_SERVER_CA_CERT_PATH", "")]).expect("valid");
-    assert_eq!(said.words(), ["--repo-server=argocd-repo-server:8081", "--redis=argocd-redis:6379"]);
-    assert_eq!((said.told(), said.without_effect(), said.refused()), (Told::default(), vec![], None));
+    let said = read_with(
+        &[],
+        &[
+            ("REDIS_SERVER", ""),
+            ("ARGOCD_APPLICATION_CONTROLLER_REPO_SERVER_CA_CERT_PATH", ""),
+        ],
+    )
+    .expect("valid");
+    assert_eq!(
+        said.words(),
+        [
+            "--repo-server=argocd-repo-server:8081",
+            "--redis=argocd-redis:6379"
+        ]
+    );
+    assert_eq!(
+        (said.told(), said.without_effect(), said.refused()),
+        (Told::default(), vec![], None)
+    );
 }
 
 #[test]
@@ -46,11 +67,20 @@ fn flags_win_over_variables() {
         ("ARGOCD_APPLICATION_NAMESPACES", "x"),
         ("ARGOCD_RECONCILIATION_TIMEOUT", "3m"),
         ("ARGOCD_RECONCILIATION_JITTER", "2d"),
-        ("ARGOCD_APPLICATION_CONTROLLER_SELF_HEAL_TIMEOUT_SECONDS", "7"),
-        ("ARGOCD_APPLICATION_CONTROLLER_PERSIST_RESOURCE_HEALTH", "TRUE"),
+        (
+            "ARGOCD_APPLICATION_CONTROLLER_SELF_HEAL_TIMEOUT_SECONDS",
+            "7",
+        ),
+        (
+            "ARGOCD_APPLICATION_CONTROLLER_PERSIST_RESOURCE_HEALTH",
+            "TRUE",
+        ),
         ("ARGOCD_CONTROLLER_REPLICAS", "3"),
         ("ARGOCD_CONTROLLER_SHARDING_ALGORITHM", "round-robin"),
-        ("ARGOCD_APPLICATION_CONTROLLER_METRICS_CLUSTER_LABELS", "a, b"),
+        (
+            "ARGOCD_APPLICATION_CONTROLLER_METRICS_CLUSTER_LABELS",
+            "a, b",
+        ),
         ("ARGOCD_K8S_CLIENT_QPS", "50"),
     ];
     let said = read_with(&words, &variables).expect("valid");
@@ -67,10 +97,29 @@ fn flags_win_over_variables() {
         ]
     );
     let told = said.told();
-    let texts = |map: &BTreeMap<String, String>| map.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>();
-    assert_eq!(texts(&told.config), ["timeout.reconciliation=30s", "timeout.reconciliation.jitter=172800s"]);
-    assert_eq!(texts(&told.params), ["controller.resource.health.persist=true", "controller.self.heal.timeout.seconds=7"]);
-    assert_eq!(said.without_effect(), ["kubectl-parallelism-limit", "ARGOCD_K8S_CLIENT_QPS"]);
+    let texts = |map: &BTreeMap<String, String>| {
+        map.iter()
+            .map(|(k, v)| format!("{k}={v}"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        texts(&told.config),
+        [
+            "timeout.reconciliation=30s",
+            "timeout.reconciliation.jitter=172800s"
+        ]
+    );
+    assert_eq!(
+        texts(&told.params),
+        [
+            "controller.resource.health.persist=true",
+            "controller.self.heal.timeout.seconds=7"
+        ]
+    );
+    assert_eq!(
+        said.without_effect(),
+        ["kubectl-parallelism-limit", "ARGOCD_K8S_CLIENT_QPS"]
+    );
     assert_eq!(said.text("loglevel").as_deref(), Some("warn"));
 }
 
@@ -82,7 +131,12 @@ fn a_broken_variable_counts_for_nothing() {
         ("ARGOCD_APPLICATION_CONTROLLER_REPO_SERVER_PLAINTEXT", "1"),
     ];
     let said = read_with(&[], &variables).expect("valid");
-    assert_eq!((said.told(), said.words().len(), said.broken.len()), (Told::default(), 2, 3), "{:?}", said.broken);
+    assert_eq!(
+        (said.told(), said.words().len(), said.broken.len()),
+        (Told::default(), 2, 3),
+        "{:?}",
+        said.broken
+    );
 }
 
 #[test]
@@ -94,7 +148,10 @@ fn a_broken_flag_is_told_as_cobra_tells_it() {
         (&["--=a"], "bad flag syntax: --=a"),
         (&["--redis"], "flag needs an argument: --redis"),
         (&["-n"], "flag needs an argument: 'n' in -n"),
-        (&["--redisdb", "a"], "invalid argument \"a\" for \"--redisdb\" flag: strconv.ParseInt: parsing \"a\": invalid syntax"),
+        (
+            &["--redisdb", "a"],
+            "invalid argument \"a\" for \"--redisdb\" flag: strconv.ParseInt: parsing \"a\": invalid syntax",
+        ),
         (
             &["--redis-use-tls=maybe"],
             "invalid argument \"maybe\" for \"--redis-use-tls\" flag: strconv.ParseBool: parsing \"maybe\": invalid syntax",
@@ -103,7 +160,10 @@ fn a_broken_flag_is_told_as_cobra_tells_it() {
             &["--metrics-cache-expiration", "a"],
             "invalid argument \"a\" for \"--metrics-cache-expiration\" flag: time: invalid duration \"a\"",
         ),
-        (&["--otlp-headers", "a"], "invalid argument \"a\" for \"--otlp-headers\" flag: a must be formatted as key=value"),
+        (
+            &["--otlp-headers", "a"],
+            "invalid argument \"a\" for \"--otlp-headers\" flag: a must be formatted as key=value",
+        ),
         (&["-h"], "help"),
     ] {
         assert_eq!(read_with(words, &[]).err().as_deref(), Some(expected));
@@ -112,7 +172,12 @@ fn a_broken_flag_is_told_as_cobra_tells_it() {
 
 #[test]
 fn what_would_matter_is_refused() {
-    assert_eq!(read_with(&["--proxy-url", "http://p"], &[]).expect("valid").refused(), Some("proxy-url"));
+    assert_eq!(
+        read_with(&["--proxy-url", "http://p"], &[])
+            .expect("valid")
+            .refused(),
+        Some("proxy-url")
+    );
 }
 
 #[test]

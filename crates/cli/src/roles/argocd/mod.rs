@@ -32,14 +32,24 @@ pub enum Called<'a> {
 pub fn called<'a>(words: &'a [String], variable: Option<&str>) -> Option<Called<'a>> {
     let role = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);
-        [CONTROLLER].iter().chain(&OTHERS).copied().find(|role| *role == name)
+        [CONTROLLER]
+            .iter()
+            .chain(&OTHERS)
+            .copied()
+            .find(|role| *role == name)
     };
-    let own = variable.filter(|name| !name.is_empty()).or(words.first().map(String::as_str));
+    let own = variable
+        .filter(|name| !name.is_empty())
+        .or(words.first().map(String::as_str));
     let (role, rest) = match own.and_then(role) {
         Some(role) => (role, words.get(1..)?),
         None => (role(words.get(1)?)?, words.get(2..)?),
     };
-    Some(if role == CONTROLLER { Called::Controller(rest) } else { Called::NotThere(role) })
+    Some(if role == CONTROLLER {
+        Called::Controller(rest)
+    } else {
+        Called::NotThere(role)
+    })
 }
 
 #[cfg(test)]
@@ -57,10 +67,31 @@ mod tests {
             }
         };
         for (words, variable, expected) in [
-            (&["/usr/local/bin/argocd-application-controller", "--redis", "a"][..], None, "controller --redis a"),
+            (
+                &[
+                    "/usr/local/bin/argocd-application-controller",
+                    "--redis",
+                    "a",
+                ][..],
+                None,
+                "controller --redis a",
+            ),
             (&["argocd-application-controller"], Some(""), "controller "),
-            (&["tiphys", "--redis", "a"], Some("argocd-application-controller"), "controller --redis a"),
-            (&["tiphys", "/usr/local/bin/argocd-application-controller", "--redis", "a"], None, "controller --redis a"),
+            (
+                &["tiphys", "--redis", "a"],
+                Some("argocd-application-controller"),
+                "controller --redis a",
+            ),
+            (
+                &[
+                    "tiphys",
+                    "/usr/local/bin/argocd-application-controller",
+                    "--redis",
+                    "a",
+                ],
+                None,
+                "controller --redis a",
+            ),
             (&["argocd-server"], None, "no argocd-server"),
             (&["tiphys", "app", "list"], None, "command line"),
             (&["argocd", "version"], Some("argocd"), "command line"),

@@ -2,7 +2,9 @@
 
 use super::{
     Target,
-    wire::{EXPORT, ExportRequest, ExportResponse, Resource, ResourceSpans, Scope, ScopeSpans, Span},
+    wire::{
+        EXPORT, ExportRequest, ExportResponse, Resource, ResourceSpans, Scope, ScopeSpans, Span,
+    },
 };
 use anyhow::Context as _;
 use http::{Uri, uri::PathAndQuery};
@@ -38,20 +40,37 @@ impl Exporter {
     /// Nothing is connected yet.
     pub fn new(target: &Target) -> anyhow::Result<Self> {
         let address = target.address.clone();
-        let endpoint = net::endpoint(&address, target.insecure).map_err(|e| anyhow::anyhow!("--otlp-address {address}: {e}"))?;
-        let tls = (!target.insecure).then(|| Tls { system: true, ..Tls::default() });
+        let endpoint = net::endpoint(&address, target.insecure)
+            .map_err(|e| anyhow::anyhow!("--otlp-address {address}: {e}"))?;
+        let tls = (!target.insecure).then(|| Tls {
+            system: true,
+            ..Tls::default()
+        });
         let channel = endpoint.connect_with_connector_lazy(tower::service_fn(move |_: Uri| {
             let (address, tls) = (address.clone(), tls.clone());
-            async move { net::dial(&address, tls.as_ref(), "h2").await.map(TokioIo::new) }
+            async move {
+                net::dial(&address, tls.as_ref(), "h2")
+                    .await
+                    .map(TokioIo::new)
+            }
         }));
         let mut headers = MetadataMap::new();
         for (name, value) in &target.headers {
-            let key: MetadataKey<Ascii> = name.parse().with_context(|| format!("--otlp-headers: {name:?} is not the name of a header"))?;
-            let value: MetadataValue<Ascii> =
-                value.parse().with_context(|| format!("--otlp-headers: the value of {name} is not that of a header"))?;
+            let key: MetadataKey<Ascii> = name
+                .parse()
+                .with_context(|| format!("--otlp-headers: {name:?} is not the name of a header"))?;
+            let value: MetadataValue<Ascii> = value.parse().with_context(|| {
+                format!("--otlp-headers: the value of {name} is not that of a header")
+            })?;
             headers.insert(key, value);
         }
-        Ok(Self { channel, headers, resource: Resource { attributes: target.attributes.clone() } })
+        Ok(Self {
+            channel,
+            headers,
+            resource: Resource {
+                attributes: target.attributes.clone(),
+            },
+        })
     }
 
     /// For as long as there is somebody who may have spans.
@@ -70,13 +89,18 @@ impl Exporter {
             let sent = timeout(PATIENCE, self.send(std::mem::take(&mut batch))).await;
             match sent.unwrap_or_else(|_| Err(Status::deadline_exceeded("it does not answer"))) {
                 Ok(()) if lost > 0 => {
-                    tracing::info!("The collector of traces takes them again; {lost} spans were lost");
+                    tracing::info!(
+                        "The collector of traces takes them again; {lost} spans were lost"
+                    );
                     lost = 0;
                 }
                 Ok(()) => {}
                 Err(status) => {
                     if lost == 0 {
-                        tracing::warn!(error = status.message(), "The collector of traces does not take them; they are lost until it does");
+                        tracing::warn!(
+                            error = status.message(),
+                            "The collector of traces does not take them; they are lost until it does"
+                        );
                     }
                     lost += count;
                 }
@@ -85,13 +109,25 @@ impl Exporter {
     }
 
     async fn send(&self, spans: Vec<Span>) -> Result<(), Status> {
-        let scope = Some(Scope { name: "tiphys".into(), version: env!("CARGO_PKG_VERSION").into() });
-        let resource_spans = vec![ResourceSpans { resource: Some(self.resource.clone()), scope_spans: vec![ScopeSpans { scope, spans }] }];
+        let scope = Some(Scope {
+            name: "tiphys".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+        });
+        let resource_spans = vec![ResourceSpans {
+            resource: Some(self.resource.clone()),
+            scope_spans: vec![ScopeSpans { scope, spans }],
+        }];
         let mut request = Request::new(ExportRequest { resource_spans });
         request.metadata_mut().clone_from(&self.headers);
         let mut client = Grpc::new(self.channel.clone());
-        client.ready().await.map_err(|e| Status::unavailable(e.to_string()))?;
+        client
+            .ready()
+            .await
+            .map_err(|e| Status::unavailable(e.to_string()))?;
         let codec = ProstCodec::<ExportRequest, ExportResponse>::default();
-        client.unary(request, PathAndQuery::from_static(EXPORT), codec).await.map(drop)
+        client
+            .unary(request, PathAndQuery::from_static(EXPORT), codec)
+            .await
+            .map(drop)
     }
 }

@@ -39,19 +39,36 @@ const LONGEST: usize = 1024;
 #[derive(Args, Debug)]
 pub struct TraceArgs {
     /// OpenTelemetry collector (host:port, gRPC) that traces are sent to [default: otlp.address of argocd-cmd-params-cm, or none]
-    #[arg(long, value_name = "ADDRESS", env = "ARGOCD_APPLICATION_CONTROLLER_OTLP_ADDRESS")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "ARGOCD_APPLICATION_CONTROLLER_OTLP_ADDRESS"
+    )]
     otlp_address: Option<String>,
     /// Whether to speak to it without TLS [default: otlp.insecure of argocd-cmd-params-cm, or true]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set, env = "ARGOCD_APPLICATION_CONTROLLER_OTLP_INSECURE")]
     otlp_insecure: Option<bool>,
     /// Headers to send to it: name=value,...
-    #[arg(long, value_name = "HEADERS", hide_env_values = true, env = "ARGOCD_APPLICATION_CONTROLLER_OTLP_HEADERS")]
+    #[arg(
+        long,
+        value_name = "HEADERS",
+        hide_env_values = true,
+        env = "ARGOCD_APPLICATION_CONTROLLER_OTLP_HEADERS"
+    )]
     otlp_headers: Option<String>,
     /// Attributes of everything sent to it: name:value,...
-    #[arg(long, value_name = "ATTRIBUTES", env = "ARGOCD_APPLICATION_CONTROLLER_OTLP_ATTRS")]
+    #[arg(
+        long,
+        value_name = "ATTRIBUTES",
+        env = "ARGOCD_APPLICATION_CONTROLLER_OTLP_ATTRS"
+    )]
     otlp_attrs: Option<String>,
     /// Share of the traces that are sent, from 0.0 to 1.0 [default: otlp.sample.ratio of argocd-cmd-params-cm, or 1.0]
-    #[arg(long, value_name = "SHARE", env = "ARGOCD_APPLICATION_CONTROLLER_OTLP_SAMPLE_RATIO")]
+    #[arg(
+        long,
+        value_name = "SHARE",
+        env = "ARGOCD_APPLICATION_CONTROLLER_OTLP_SAMPLE_RATIO"
+    )]
     otlp_sample_ratio: Option<f64>,
 }
 
@@ -75,20 +92,48 @@ impl TraceArgs {
     }
 
     fn target(&self, param: impl Fn(&str) -> String) -> anyhow::Result<Option<Target>> {
-        let or = |given: &Option<String>, key: &str| given.clone().filter(|text| !text.is_empty()).unwrap_or_else(|| param(key));
+        let or = |given: &Option<String>, key: &str| {
+            given
+                .clone()
+                .filter(|text| !text.is_empty())
+                .unwrap_or_else(|| param(key))
+        };
         let address = or(&self.otlp_address, "otlp.address");
         if address.is_empty() {
             return Ok(None);
         }
-        let insecure = self.otlp_insecure.unwrap_or_else(|| param("otlp.insecure") != "false");
-        let ratio = self.otlp_sample_ratio.or_else(|| param("otlp.sample.ratio").parse().ok()).unwrap_or(1.0);
-        anyhow::ensure!((0.0..=1.0).contains(&ratio), "--otlp-sample-ratio: {ratio} is not between 0.0 and 1.0");
-        let listed = |text: String| text.split(',').map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect::<Vec<_>>();
-        let header = |item: &String| {
-            let pair = item.split_once('=').map(|(name, value)| (name.trim().to_lowercase(), value.trim().to_owned()));
-            pair.with_context(|| format!("--otlp-headers: header {:?} must be name=value", item.split('=').next().unwrap_or_default()))
+        let insecure = self
+            .otlp_insecure
+            .unwrap_or_else(|| param("otlp.insecure") != "false");
+        let ratio = self
+            .otlp_sample_ratio
+            .or_else(|| param("otlp.sample.ratio").parse().ok())
+            .unwrap_or(1.0);
+        anyhow::ensure!(
+            (0.0..=1.0).contains(&ratio),
+            "--otlp-sample-ratio: {ratio} is not between 0.0 and 1.0"
+        );
+        let listed = |text: String| {
+            text.split(',')
+                .map(|item| item.trim().to_owned())
+                .filter(|item| !item.is_empty())
+                .collect::<Vec<_>>()
         };
-        let headers = listed(or(&self.otlp_headers, "otlp.headers")).iter().map(header).collect::<anyhow::Result<_>>()?;
+        let header = |item: &String| {
+            let pair = item
+                .split_once('=')
+                .map(|(name, value)| (name.trim().to_lowercase(), value.trim().to_owned()));
+            pair.with_context(|| {
+                format!(
+                    "--otlp-headers: header {:?} must be name=value",
+                    item.split('=').next().unwrap_or_default()
+                )
+            })
+        };
+        let headers = listed(or(&self.otlp_headers, "otlp.headers"))
+            .iter()
+            .map(header)
+            .collect::<anyhow::Result<_>>()?;
         let mut attributes = BTreeMap::from([("service.name".to_owned(), SERVICE.to_owned())]);
         for item in listed(or(&self.otlp_attrs, "otlp.attrs")) {
             match item.split(':').collect::<Vec<_>>().as_slice() {
@@ -96,8 +141,17 @@ impl TraceArgs {
                 _ => tracing::warn!("OTLP attr '{item}' split with ':' length not 2"),
             }
         }
-        let attributes = attributes.into_iter().map(|(name, value)| KeyValue::new(name, Value::Text(value))).collect();
-        Ok(Some(Target { address, insecure, headers, attributes, ratio }))
+        let attributes = attributes
+            .into_iter()
+            .map(|(name, value)| KeyValue::new(name, Value::Text(value)))
+            .collect();
+        Ok(Some(Target {
+            address,
+            insecure,
+            headers,
+            attributes,
+            ratio,
+        }))
     }
 }
 
@@ -129,15 +183,26 @@ impl Traces {
     pub fn new() -> (Self, impl Layer<Registry> + Send + Sync) {
         let (filter, handle) = reload::Layer::new(filter_fn(nothing as fn(&Metadata<'_>) -> bool));
         let sink = Arc::new(OnceLock::new());
-        (Self { filter: handle, sink: sink.clone() }, Spans(sink).with_filter(filter))
+        (
+            Self {
+                filter: handle,
+                sink: sink.clone(),
+            },
+            Spans(sink).with_filter(filter),
+        )
     }
 
     fn send_to(&self, target: &Target) -> anyhow::Result<()> {
         let (sender, spans) = mpsc::channel(WAITING);
         tokio::spawn(Exporter::new(target)?.run(spans));
         // It is told once.
-        let _ = self.sink.set(Sink { ratio: target.ratio, spans: sender });
-        self.filter.reload(filter_fn(ours as fn(&Metadata<'_>) -> bool)).context("the traces cannot be turned on")
+        let _ = self.sink.set(Sink {
+            ratio: target.ratio,
+            spans: sender,
+        });
+        self.filter
+            .reload(filter_fn(ours as fn(&Metadata<'_>) -> bool))
+            .context("the traces cannot be turned on")
     }
 }
 
@@ -168,18 +233,50 @@ struct Open {
 }
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
-    fn on_new_span(&self, attributes: &span::Attributes<'_>, id: &span::Id, context: Context<'_, S>) {
-        let (Some(sink), Some(span)) = (self.0.get(), context.span(id)) else { return };
-        let parent = || span.parent().and_then(|parent| parent.extensions().get::<Open>().map(|p| (p.sent, p.span.clone_ids())));
+    fn on_new_span(
+        &self,
+        attributes: &span::Attributes<'_>,
+        id: &span::Id,
+        context: Context<'_, S>,
+    ) {
+        let (Some(sink), Some(span)) = (self.0.get(), context.span(id)) else {
+            return;
+        };
+        let parent = || {
+            span.parent().and_then(|parent| {
+                parent
+                    .extensions()
+                    .get::<Open>()
+                    .map(|p| (p.sent, p.span.clone_ids()))
+            })
+        };
         let mut remote = Remote(None);
         attributes.record(&mut remote);
         // Whoever asks has decided whether the trace is sent.
-        let remote = remote.0.map(|c| (c.sampled, (c.trace.to_be_bytes().into(), c.span.to_be_bytes().into())));
+        let remote = remote.0.map(|c| {
+            (
+                c.sampled,
+                (c.trace.to_be_bytes().into(), c.span.to_be_bytes().into()),
+            )
+        });
         let mut open = match remote.or_else(parent) {
-            Some((sent, (trace_id, parent_span_id))) => Open { sent, span: Span { trace_id, parent_span_id, ..Span::default() } },
+            Some((sent, (trace_id, parent_span_id))) => Open {
+                sent,
+                span: Span {
+                    trace_id,
+                    parent_span_id,
+                    ..Span::default()
+                },
+            },
             None => {
                 let trace_id: u128 = rand::random();
-                Open { sent: sampled(trace_id, sink.ratio), span: Span { trace_id: trace_id.to_be_bytes().into(), ..Span::default() } }
+                Open {
+                    sent: sampled(trace_id, sink.ratio),
+                    span: Span {
+                        trace_id: trace_id.to_be_bytes().into(),
+                        ..Span::default()
+                    },
+                }
             }
         };
         if open.sent {
@@ -202,8 +299,14 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
     }
 
     fn on_close(&self, id: span::Id, context: Context<'_, S>) {
-        let (Some(sink), Some(span)) = (self.0.get(), context.span(&id)) else { return };
-        if let Some(Open { sent: true, mut span }) = span.extensions_mut().remove::<Open>() {
+        let (Some(sink), Some(span)) = (self.0.get(), context.span(&id)) else {
+            return;
+        };
+        if let Some(Open {
+            sent: true,
+            mut span,
+        }) = span.extensions_mut().remove::<Open>()
+        {
             span.end = now();
             // Better a gap in a trace than a controller that waits.
             let _ = sink.spans.try_send(span);
@@ -245,7 +348,12 @@ impl Open {
             TRACEPARENT => {}
             "otel.kind" if text(&value) == "client" => self.span.kind = Kind::Client.into(),
             "otel.kind" if text(&value) == "server" => self.span.kind = Kind::Server.into(),
-            "error" => self.span.status = Some(Status { code: 2, message: text(&value) }),
+            "error" => {
+                self.span.status = Some(Status {
+                    code: 2,
+                    message: text(&value),
+                })
+            }
             name => self.span.attributes.push(KeyValue::new(name, value)),
         }
     }

@@ -113,6 +113,9 @@ pub enum Value {
 
 impl KeyValue {
     pub fn new(key: impl Into<String>, value: Value) -> Self {
-        Self { key: key.into(), value: Some(AnyValue { value: Some(value) }) }
+        Self {
+            key: key.into(),
+            value: Some(AnyValue { value: Some(value) }),
+        }
     }
 }

@@ -39,10 +39,20 @@ pub struct UpArgs {
     #[arg(long, requires = "repo", env = "TIPHYS_REPO_USERNAME")]
     pub username: Option<String>,
     /// Password for the repository; better through the variable than on the command line
-    #[arg(long, requires = "repo", env = "TIPHYS_REPO_PASSWORD", hide_env_values = true)]
+    #[arg(
+        long,
+        requires = "repo",
+        env = "TIPHYS_REPO_PASSWORD",
+        hide_env_values = true
+    )]
     pub password: Option<String>,
     /// Bearer token for the repository
-    #[arg(long, requires = "repo", env = "TIPHYS_REPO_TOKEN", hide_env_values = true)]
+    #[arg(
+        long,
+        requires = "repo",
+        env = "TIPHYS_REPO_TOKEN",
+        hide_env_values = true
+    )]
     pub token: Option<String>,
     /// File with the private key for an ssh repository
     #[arg(long, value_name = "FILE", requires = "repo")]

@@ -14,8 +14,10 @@ use tiphys_cluster::{
 };
 use tiphys_gocompat::yaml;
 
-const CRDS: [&str; 2] =
-    [include_str!("../../../../../deploy/crds/application-crd.yaml"), include_str!("../../../../../deploy/crds/appproject-crd.yaml")];
+const CRDS: [&str; 2] = [
+    include_str!("../../../../../deploy/crds/application-crd.yaml"),
+    include_str!("../../../../../deploy/crds/appproject-crd.yaml"),
+];
 /// As long as Argo CD's.
 const PASSWORD_LENGTH: usize = 16;
 /// Where the first password of `admin` is.
@@ -24,11 +26,24 @@ pub const INITIAL_PASSWORD: &str = "argocd-initial-admin-secret";
 /// Creates what is missing. Returns the admin password if it was made now.
 pub async fn run(cluster: &Cluster, namespace: &str) -> anyhow::Result<Option<String>> {
     for text in CRDS {
-        let crd = yaml::parse_documents(text, &yaml::Limits::default())?.into_iter().next().context("a CRD file is empty")?;
-        create(cluster, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd.value).await?;
+        let crd = yaml::parse_documents(text, &yaml::Limits::default())?
+            .into_iter()
+            .next()
+            .context("a CRD file is empty")?;
+        create(
+            cluster,
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            &crd.value,
+        )
+        .await?;
     }
     wait_for_kinds(cluster, namespace).await?;
-    create(cluster, "/api/v1/namespaces", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})).await?;
+    create(
+        cluster,
+        "/api/v1/namespaces",
+        &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
+    )
+    .await?;
     let core = |plural: &str| format!("/api/v1/namespaces/{namespace}/{plural}");
     for name in ["argocd-cm", "argocd-rbac-cm", "argocd-cmd-params-cm"] {
         create(cluster, &core("configmaps"), &labelled("ConfigMap", name)).await?;
@@ -38,7 +53,12 @@ pub async fn run(cluster: &Cluster, namespace: &str) -> anyhow::Result<Option<St
         "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "default"},
         "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}], "clusterResourceWhitelist": [{"group": "*", "kind": "*"}]}
     });
-    create(cluster, &format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/appprojects"), &project).await?;
+    create(
+        cluster,
+        &format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/appprojects"),
+        &project,
+    )
+    .await?;
     Ok(password)
 }
 
@@ -60,7 +80,10 @@ async fn secrets(cluster: &Cluster, collection: &str) -> anyhow::Result<Option<S
     let mut data = serde_json::Map::new();
     if lacks("server.secretkey") {
         let key: [u8; 32] = rand::rng().random();
-        data.insert("server.secretkey".into(), encode(STANDARD.encode(key).as_bytes()).into());
+        data.insert(
+            "server.secretkey".into(),
+            encode(STANDARD.encode(key).as_bytes()).into(),
+        );
     }
     let mut made = None;
     if lacks("admin.password") {
@@ -75,51 +98,85 @@ async fn secrets(cluster: &Cluster, collection: &str) -> anyhow::Result<Option<S
     if !data.is_empty() {
         // Of two that begin at once one is refused, and begins again.
         let patch = json!({"metadata": {"resourceVersion": found["metadata"]["resourceVersion"]}, "data": data});
-        let call = Call::new(Method::PATCH, path).with_body(MERGE_PATCH, serde_json::to_vec(&patch)?);
-        cluster.http().send(&call).await.context("Secret argocd-secret cannot be filled")?;
+        let call =
+            Call::new(Method::PATCH, path).with_body(MERGE_PATCH, serde_json::to_vec(&patch)?);
+        cluster
+            .http()
+            .send(&call)
+            .await
+            .context("Secret argocd-secret cannot be filled")?;
     }
     Ok(made)
 }
 
 /// The password of the Secret of an earlier beginning that was broken off, or a new one. It is stored before it counts.
 async fn initial_password(cluster: &Cluster, collection: &str) -> anyhow::Result<String> {
-    let password: String = rand::rng().sample_iter(Alphanumeric).take(PASSWORD_LENGTH).map(char::from).collect();
+    let password: String = rand::rng()
+        .sample_iter(Alphanumeric)
+        .take(PASSWORD_LENGTH)
+        .map(char::from)
+        .collect();
     let mut secret = labelled("Secret", INITIAL_PASSWORD);
     secret["type"] = "Opaque".into();
     secret["data"] = json!({"password": STANDARD.encode(&password)});
     if create(cluster, collection, &secret).await? {
         return Ok(password);
     }
-    let found: Value = cluster.http().json(&Call::get(format!("{collection}/{INITIAL_PASSWORD}"))).await?;
-    let stored = found["data"]["password"].as_str().and_then(|text| String::from_utf8(STANDARD.decode(text).ok()?).ok());
-    stored.filter(|p| !p.is_empty()).with_context(|| format!("Secret {INITIAL_PASSWORD} has no `password`: delete it, a new one is made"))
+    let found: Value = cluster
+        .http()
+        .json(&Call::get(format!("{collection}/{INITIAL_PASSWORD}")))
+        .await?;
+    let stored = found["data"]["password"]
+        .as_str()
+        .and_then(|text| String::from_utf8(STANDARD.decode(text).ok()?).ok());
+    stored.filter(|p| !p.is_empty()).with_context(|| {
+        format!("Secret {INITIAL_PASSWORD} has no `password`: delete it, a new one is made")
+    })
 }
 
 /// The first password, as long as it still is the one that lets `admin` in.
 pub async fn known_password(cluster: &Cluster, namespace: &str) -> anyhow::Result<Option<String>> {
     let read = async |name: &str, key: &str| -> anyhow::Result<Option<String>> {
-        let secret = match cluster.http().json::<Value>(&Call::get(format!("/api/v1/namespaces/{namespace}/secrets/{name}"))).await {
+        let secret = match cluster
+            .http()
+            .json::<Value>(&Call::get(format!(
+                "/api/v1/namespaces/{namespace}/secrets/{name}"
+            )))
+            .await
+        {
             Ok(secret) => secret,
             Err(e) if e.is_not_found() => return Ok(None),
             Err(e) => return Err(e.into()),
         };
-        Ok(secret["data"][key].as_str().and_then(|text| String::from_utf8(STANDARD.decode(text).ok()?).ok()))
+        Ok(secret["data"][key]
+            .as_str()
+            .and_then(|text| String::from_utf8(STANDARD.decode(text).ok()?).ok()))
     };
-    let (first, hash) = (read(INITIAL_PASSWORD, "password").await?, read("argocd-secret", "admin.password").await?);
-    let (Some(first), Some(hash)) = (first, hash) else { return Ok(None) };
+    let (first, hash) = (
+        read(INITIAL_PASSWORD, "password").await?,
+        read("argocd-secret", "admin.password").await?,
+    );
+    let (Some(first), Some(hash)) = (first, hash) else {
+        return Ok(None);
+    };
     let password = first.clone();
-    let is_it = tokio::task::spawn_blocking(move || bcrypt::verify(first, &hash).unwrap_or(false)).await?;
+    let is_it =
+        tokio::task::spawn_blocking(move || bcrypt::verify(first, &hash).unwrap_or(false)).await?;
     Ok(is_it.then_some(password))
 }
 
 /// Creates an object; whether it was missing.
 pub async fn create(cluster: &Cluster, collection: &str, object: &Value) -> anyhow::Result<bool> {
-    let call = Call::new(Method::POST, collection).with_body("application/json", serde_json::to_vec(object)?);
+    let call = Call::new(Method::POST, collection)
+        .with_body("application/json", serde_json::to_vec(object)?);
     match cluster.http().json::<Object>(&call).await {
         Ok(_) => Ok(true),
         Err(e) if e.is_already_exists() => Ok(false),
         Err(e) => Err(e).with_context(|| {
-            let (kind, name) = (object["kind"].as_str().unwrap_or_default(), object["metadata"]["name"].as_str().unwrap_or_default());
+            let (kind, name) = (
+                object["kind"].as_str().unwrap_or_default(),
+                object["metadata"]["name"].as_str().unwrap_or_default(),
+            );
             format!("{kind} {name} cannot be created")
         }),
     }

@@ -21,11 +21,19 @@ impl DataFolder {
         let path = match &args.data {
             Some(path) => path.clone(),
             // A new one with a name that nobody can guess: others may write to the temporary folder as well.
-            None if temporary => tempfile::Builder::new().prefix("tiphys-").tempdir().context("no temporary folder can be made")?.keep(),
-            None => default_folder().context("no folder for data: set --data, XDG_DATA_HOME or HOME")?,
+            None if temporary => tempfile::Builder::new()
+                .prefix("tiphys-")
+                .tempdir()
+                .context("no temporary folder can be made")?
+                .keep(),
+            None => {
+                default_folder().context("no folder for data: set --data, XDG_DATA_HOME or HOME")?
+            }
         };
         private::folder(&path).with_context(|| unusable(&path))?;
-        let path = path.canonicalize().with_context(|| format!("data folder {}", path.display()))?;
+        let path = path
+            .canonicalize()
+            .with_context(|| format!("data folder {}", path.display()))?;
         Ok(Self { path, temporary })
     }
 
@@ -43,7 +51,8 @@ impl DataFolder {
     /// Writes a file that only its owner may read.
     pub fn write_private(&self, name: &str, text: &str) -> anyhow::Result<PathBuf> {
         let path = self.path.join(name);
-        private::write(&path, text.as_bytes()).with_context(|| format!("{} cannot be written", path.display()))?;
+        private::write(&path, text.as_bytes())
+            .with_context(|| format!("{} cannot be written", path.display()))?;
         Ok(path)
     }
 
@@ -57,15 +66,26 @@ impl DataFolder {
 }
 
 fn unusable(path: &Path) -> String {
-    format!("data folder {} cannot be used; choose another with --data", path.display())
+    format!(
+        "data folder {} cannot be used; choose another with --data",
+        path.display()
+    )
 }
 
 /// The kubeconfig of the embedded cluster in the default folder, if there is one.
 pub fn kubeconfig_of_default() -> Option<PathBuf> {
-    default_folder().map(|folder| folder.join("kubeconfig")).filter(|path| path.is_file())
+    default_folder()
+        .map(|folder| folder.join("kubeconfig"))
+        .filter(|path| path.is_file())
 }
 
 fn default_folder() -> Option<PathBuf> {
-    let from = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    from("XDG_DATA_HOME").or_else(|| from("HOME").map(|h| h.join(".local/share"))).map(|p| p.join("tiphys"))
+    let from = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|p| p.is_absolute())
+    };
+    from("XDG_DATA_HOME")
+        .or_else(|| from("HOME").map(|h| h.join(".local/share")))
+        .map(|p| p.join("tiphys"))
 }

@@ -39,8 +39,17 @@ pub const ROOT: &str = "examples";
 
 /// The names of all Applications: each of the root's files is one, called like it.
 pub fn applications() -> BTreeSet<String> {
-    let name = |(path, _): &(&str, &str)| path.strip_prefix(ROOT_PATH)?.strip_prefix('/')?.strip_suffix(".yaml").map(str::to_owned);
-    FILES.iter().filter_map(name).chain([ROOT.to_owned()]).collect()
+    let name = |(path, _): &(&str, &str)| {
+        path.strip_prefix(ROOT_PATH)?
+            .strip_prefix('/')?
+            .strip_suffix(".yaml")
+            .map(str::to_owned)
+    };
+    FILES
+        .iter()
+        .filter_map(name)
+        .chain([ROOT.to_owned()])
+        .collect()
 }
 
 /// Makes `<folder>/examples.git` unless it is there, and returns its URL.
@@ -48,9 +57,13 @@ pub fn repository(folder: &Path) -> anyhow::Result<String> {
     let path: PathBuf = folder.join("examples.git");
     let url = format!("file://{}", path.display());
     if !path.exists() {
-        let files: Vec<(&str, String)> = FILES.iter().map(|(name, text)| (*name, text.replace("REPO_URL", &url))).collect();
+        let files: Vec<(&str, String)> = FILES
+            .iter()
+            .map(|(name, text)| (*name, text.replace("REPO_URL", &url)))
+            .collect();
         let files = files.iter().map(|(name, text)| (*name, text.as_str()));
-        Repos::init_example(&path, files).with_context(|| format!("the example repository {} cannot be made", path.display()))?;
+        Repos::init_example(&path, files)
+            .with_context(|| format!("the example repository {} cannot be made", path.display()))?;
     }
     Ok(url)
 }
@@ -63,7 +76,11 @@ mod tests {
     fn below(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(folder).expect("it is there") {
             let path = entry.expect("readable").path();
-            if path.is_dir() { below(&path, found) } else { found.push(path) }
+            if path.is_dir() {
+                below(&path, found)
+            } else {
+                found.push(path)
+            }
         }
     }
 
@@ -72,12 +89,24 @@ mod tests {
         let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
         let mut found = Vec::new();
         below(&examples, &mut found);
-        let mut found: Vec<String> =
-            found.iter().map(|path| path.strip_prefix(&examples).expect("below it").to_string_lossy().into_owned()).collect();
+        let mut found: Vec<String> = found
+            .iter()
+            .map(|path| {
+                path.strip_prefix(&examples)
+                    .expect("below it")
+                    .to_string_lossy()
+                    .into_owned()
+            })
+            .collect();
         found.sort();
         let mut carried: Vec<&str> = FILES.iter().map(|(name, _)| *name).collect();
         carried.sort();
         assert_eq!(found, carried);
-        assert_eq!(applications(), ["chart", "examples", "guestbook", "waves"].map(str::to_owned).into());
+        assert_eq!(
+            applications(),
+            ["chart", "examples", "guestbook", "waves"]
+                .map(str::to_owned)
+                .into()
+        );
     }
 }

@@ -23,14 +23,21 @@ impl View {
                 Ok(app) => {
                     named.extend(children(&app));
                     let key = AppKey::new(namespace, name);
-                    let reasons = states.get(&key).map(|s| why::lines(&s.tree.nodes)).unwrap_or_default();
+                    let reasons = states
+                        .get(&key)
+                        .map(|s| why::lines(&s.tree.nodes))
+                        .unwrap_or_default();
                     Row::of(&app, &reasons, states.is_lasting(&key))
                 }
                 Err(problem) => Row::unreadable(name, &problem),
             };
             rows.push(row);
         }
-        let missing: Vec<Row> = named.iter().filter(|name| rows.iter().all(|r| r.name != **name)).map(|name| Row::missing(name)).collect();
+        let missing: Vec<Row> = named
+            .iter()
+            .filter(|name| rows.iter().all(|r| r.name != **name))
+            .map(|name| Row::missing(name))
+            .collect();
         rows.extend(missing);
         Self { rows }
     }
@@ -41,24 +48,44 @@ impl View {
 
     /// One line for each Application that is not Synced and Healthy.
     pub fn left(&self) -> String {
-        self.rows.iter().filter(|r| !r.is_well()).map(|r| format!("  {}", r.line())).collect::<Vec<_>>().join("\n")
+        self.rows
+            .iter()
+            .filter(|r| !r.is_well())
+            .map(|r| format!("  {}", r.line()))
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     /// One line for each Application that waiting cannot help, as long as nothing else runs that may.
     pub fn hopeless(&self) -> Option<String> {
         let lasting: Vec<&Row> = self.rows.iter().filter(|r| r.lasting).collect();
         let others_run = self.rows.iter().any(|r| !r.lasting && r.is_running());
-        (!lasting.is_empty() && !others_run).then(|| lasting.iter().map(|r| format!("  {}", r.line())).collect::<Vec<_>>().join("\n"))
+        (!lasting.is_empty() && !others_run).then(|| {
+            lasting
+                .iter()
+                .map(|r| format!("  {}", r.line()))
+                .collect::<Vec<_>>()
+                .join("\n")
+        })
     }
 
     /// The Applications without any resource.
     pub fn empty(&self) -> Vec<&str> {
-        self.rows.iter().filter(|r| r.empty).map(|r| r.name.as_str()).collect()
+        self.rows
+            .iter()
+            .filter(|r| r.empty)
+            .map(|r| r.name.as_str())
+            .collect()
     }
 }
 
 /// The Applications that an Application is made of, as far as they are looked after here.
 fn children(app: &Application) -> impl Iterator<Item = String> {
-    let resources = app.status.resources.iter().filter(|r| r.group == constants::GROUP && r.kind == "Application" && !r.requires_pruning);
-    resources.filter(|r| r.namespace.is_empty() || r.namespace == NAMESPACE).map(|r| r.name.clone())
+    let resources =
+        app.status.resources.iter().filter(|r| {
+            r.group == constants::GROUP && r.kind == "Application" && !r.requires_pruning
+        });
+    resources
+        .filter(|r| r.namespace.is_empty() || r.namespace == NAMESPACE)
+        .map(|r| r.name.clone())
 }

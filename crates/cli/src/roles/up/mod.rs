@@ -73,7 +73,12 @@ pub async fn run(args: UpArgs) -> anyhow::Result<()> {
 }
 
 /// Deploys, and shows what becomes of it; ends everything in order.
-async fn work(args: &UpArgs, mut running: Running, data: &DataFolder, signals: &mut Signals) -> anyhow::Result<()> {
+async fn work(
+    args: &UpArgs,
+    mut running: Running,
+    data: &DataFolder,
+    signals: &mut Signals,
+) -> anyhow::Result<()> {
     let started = Instant::now();
     running.introduce(args);
     let mut progress = Progress::default();
@@ -94,9 +99,12 @@ async fn work(args: &UpArgs, mut running: Running, data: &DataFolder, signals: &
 /// Starts the API server (or connects to one), the controller and the API.
 async fn start(args: &UpArgs, data: &DataFolder) -> anyhow::Result<Running> {
     let address = (Ipv4Addr::LOCALHOST, args.port);
-    let listener = TcpListener::bind(address)
-        .await
-        .with_context(|| format!("port {} cannot be opened; choose another with --port, or 0 for any free one", args.port))?;
+    let listener = TcpListener::bind(address).await.with_context(|| {
+        format!(
+            "port {} cannot be opened; choose another with --port, or 0 for any free one",
+            args.port
+        )
+    })?;
     let shutdown = CancellationToken::new();
     let (cluster, kube, kubeconfig) = connect(args, data).await?;
     let made = bootstrap::run(&cluster, NAMESPACE).await?;
@@ -105,15 +113,36 @@ async fn start(args: &UpArgs, data: &DataFolder) -> anyhow::Result<Running> {
         (None, Some(_)) => bootstrap::known_password(&cluster, NAMESPACE).await?,
         (made, _) => made,
     };
-    let options = RepoOptions { allow_local: true, ..args.git.options() };
-    let plane = ControlPlane::start(cluster, RecordsOptions::new(NAMESPACE), data.folder("repositories")?, options).await?;
-    let tls = if args.tls { Tls::SelfSigned(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]) } else { Tls::Off };
+    let options = RepoOptions {
+        allow_local: true,
+        ..args.git.options()
+    };
+    let plane = ControlPlane::start(
+        cluster,
+        RecordsOptions::new(NAMESPACE),
+        data.folder("repositories")?,
+        options,
+    )
+    .await?;
+    let tls = if args.tls {
+        Tls::SelfSigned(vec!["localhost".to_owned(), "127.0.0.1".to_owned()])
+    } else {
+        Tls::Off
+    };
     let scheme = if args.tls { "https" } else { "http" };
     let url = format!("{scheme}://{}", listener.local_addr()?);
-    let (server, controller) = (plane.server(args.tls, "", args.connections.options()), plane.controller(WORKERS, None));
+    let (server, controller) = (
+        plane.server(args.tls, "", args.connections.options()),
+        plane.controller(WORKERS, None),
+    );
     let mut tasks = JoinSet::new();
     let stop = shutdown.clone();
-    tasks.spawn(async move { server.serve(listener, tls, stop).await.context("the API server ended") });
+    tasks.spawn(async move {
+        server
+            .serve(listener, tls, stop)
+            .await
+            .context("the API server ended")
+    });
     let stop = shutdown.clone();
     tasks.spawn(async move {
         application::run(controller, stop).await;
@@ -121,30 +150,68 @@ async fn start(args: &UpArgs, data: &DataFolder) -> anyhow::Result<Running> {
     });
     let (tell, news) = mpsc::unbounded_channel();
     if kube.is_some() && !args.strict_kinds {
-        let (records, states, stop) = (plane.records.clone(), plane.states.clone(), shutdown.clone());
+        let (records, states, stop) = (
+            plane.records.clone(),
+            plane.states.clone(),
+            shutdown.clone(),
+        );
         tasks.spawn(async move { placeholders::run(records, states, tell, stop).await });
     }
-    Ok(Running { records: plane.records, states: plane.states, shutdown, tasks, kube, url, kubeconfig, password, news })
+    Ok(Running {
+        records: plane.records,
+        states: plane.states,
+        shutdown,
+        tasks,
+        kube,
+        url,
+        kubeconfig,
+        password,
+        news,
+    })
 }
 
 /// The cluster: the embedded one, or that of the kubeconfig.
-async fn connect(args: &UpArgs, data: &DataFolder) -> anyhow::Result<(Cluster, Option<EmbeddedKube>, Option<std::path::PathBuf>)> {
+async fn connect(
+    args: &UpArgs,
+    data: &DataFolder,
+) -> anyhow::Result<(Cluster, Option<EmbeddedKube>, Option<std::path::PathBuf>)> {
     if let Some(path) = &args.kubeconfig {
-        let cluster = Cluster::connect(ConnectOptions::kubeconfig(Some(path.clone()), args.context.clone())).await?;
+        let cluster = Cluster::connect(ConnectOptions::kubeconfig(
+            Some(path.clone()),
+            args.context.clone(),
+        ))
+        .await?;
         return Ok((cluster, None, Some(path.clone())));
     }
-    let store = if args.ephemeral { Data::Memory } else { Data::Dir(data.folder("kube")?) };
-    let sim = SimOptions { any_storage_class: !args.strict_kinds, ..SimOptions::default() };
-    let mut options = KubeOptions { data: store, sim, ..KubeOptions::default() };
+    let store = if args.ephemeral {
+        Data::Memory
+    } else {
+        Data::Dir(data.folder("kube")?)
+    };
+    let sim = SimOptions {
+        any_storage_class: !args.strict_kinds,
+        ..SimOptions::default()
+    };
+    let mut options = KubeOptions {
+        data: store,
+        sim,
+        ..KubeOptions::default()
+    };
     let (connections, chosen) = (&mut options.limits.connections, args.connections.limits());
     (connections.total, connections.per_peer) = (chosen.total, chosen.per_peer);
     let kube = EmbeddedKube::start(options).await?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.kube_port))
         .await
-        .with_context(|| format!("port {} cannot be opened; choose another with --kube-port", args.kube_port))?;
+        .with_context(|| {
+            format!(
+                "port {} cannot be opened; choose another with --kube-port",
+                args.kube_port
+            )
+        })?;
     let path = data.write_private("kubeconfig", &kube.kubeconfig(listener.local_addr()?))?;
     kube.serve(listener);
-    let cluster = Cluster::connect_in_process(kube.router(), tiphys_api::constants::IN_CLUSTER).await?;
+    let cluster =
+        Cluster::connect_in_process(kube.router(), tiphys_api::constants::IN_CLUSTER).await?;
     Ok((cluster, Some(kube), Some(path)))
 }
 
@@ -186,13 +253,21 @@ async fn deploy_and_follow(
         }
         if args.once {
             let hopeless = view.hopeless();
-            let since = hopeless.as_ref().map(|_| *hopeless_since.get_or_insert_with(Instant::now));
+            let since = hopeless
+                .as_ref()
+                .map(|_| *hopeless_since.get_or_insert_with(Instant::now));
             hopeless_since = since;
-            if let Some(reasons) = hopeless.filter(|_| since.is_some_and(|s| s.elapsed() >= CERTAIN)) {
+            if let Some(reasons) =
+                hopeless.filter(|_| since.is_some_and(|s| s.elapsed() >= CERTAIN))
+            {
                 bail!("this does not become Synced and Healthy by waiting:\n{reasons}");
             }
             if Instant::now() >= deadline {
-                bail!("not everything is Synced and Healthy after {} s:\n{}", args.timeout, view.left());
+                bail!(
+                    "not everything is Synced and Healthy after {} s:\n{}",
+                    args.timeout,
+                    view.left()
+                );
             }
         }
         tokio::select! {
@@ -208,7 +283,10 @@ fn well(empty: &[&str], took: Duration) -> String {
     let text = format!("all Synced and Healthy after {:.2} s", took.as_secs_f64());
     match empty {
         [] => text,
-        names => format!("{text}, but nothing was rendered for {}: the source has no resources", names.join(", ")),
+        names => format!(
+            "{text}, but nothing was rendered for {}: the source has no resources",
+            names.join(", ")
+        ),
     }
 }
 
@@ -231,8 +309,13 @@ impl Running {
     async fn stop(mut self) {
         self.shutdown.cancel();
         let drained = async { while self.tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(Duration::from_secs(10), drained).await.is_err() {
-            tracing::warn!("some work did not end within 10 s; it will be taken up at the next start");
+        if tokio::time::timeout(Duration::from_secs(10), drained)
+            .await
+            .is_err()
+        {
+            tracing::warn!(
+                "some work did not end within 10 s; it will be taken up at the next start"
+            );
         }
         drop(self.records);
         if let Some(kube) = self.kube {

@@ -26,7 +26,10 @@ pub struct Came {
 
 impl Signals {
     pub fn listen() -> std::io::Result<Self> {
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
     }
 
     pub async fn came(&mut self) -> Came {
@@ -40,8 +43,16 @@ impl Signals {
 impl Came {
     /// `left`: one line for each Application that was not well.
     pub fn before(self, left: &str) -> Interrupted {
-        let left = if left.is_empty() { String::new() } else { format!(":\n{left}") };
-        Interrupted { number: self.number, name: self.name, left }
+        let left = if left.is_empty() {
+            String::new()
+        } else {
+            format!(":\n{left}")
+        };
+        Interrupted {
+            number: self.number,
+            name: self.name,
+            left,
+        }
     }
 }
 

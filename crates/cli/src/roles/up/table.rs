@@ -23,15 +23,28 @@ pub struct Row {
 impl Row {
     /// `reasons`: why resources are not Healthy; `lasting`: whether what keeps it from having manifests stays until something is changed.
     pub fn of(app: &Application, reasons: &[String], lasting: bool) -> Self {
-        let or = |text: &str, other: &str| if text.is_empty() { other.to_owned() } else { text.to_owned() };
+        let or = |text: &str, other: &str| {
+            if text.is_empty() {
+                other.to_owned()
+            } else {
+                text.to_owned()
+            }
+        };
         let status = &app.status;
         let state = status.operation_state.as_ref();
-        let error = status.conditions.iter().find(|c| c.type_.ends_with("Error"));
-        let waiting = state.filter(|s| s.phase != "Succeeded").map(|s| s.message.clone());
-        let empty = status.sync.status == "Synced" && status.resources.is_empty() && error.is_none();
+        let error = status
+            .conditions
+            .iter()
+            .find(|c| c.type_.ends_with("Error"));
+        let waiting = state
+            .filter(|s| s.phase != "Succeeded")
+            .map(|s| s.message.clone());
+        let empty =
+            status.sync.status == "Synced" && status.resources.is_empty() && error.is_none();
         let nothing = empty.then(|| "nothing was rendered: the source has no resources".to_owned());
-        let reasons =
-            (matches!(status.health.status.as_str(), "Progressing" | "Degraded") && !reasons.is_empty()).then(|| reasons.join("; "));
+        let reasons = (matches!(status.health.status.as_str(), "Progressing" | "Degraded")
+            && !reasons.is_empty())
+        .then(|| reasons.join("; "));
         let error_text = error.map(|c| format!("{}: {}", c.type_, c.message));
         let has = |kind: &str| status.conditions.iter().any(|c| c.type_ == kind);
         Self {
@@ -39,7 +52,11 @@ impl Row {
             sync: or(&status.sync.status, "-"),
             health: or(&status.health.status, "-"),
             operation: state.map_or_else(|| "-".to_owned(), |s| s.phase.clone()),
-            message: error_text.or(reasons).or(waiting).or(nothing).unwrap_or_default(),
+            message: error_text
+                .or(reasons)
+                .or(waiting)
+                .or(nothing)
+                .unwrap_or_default(),
             lasting: has("InvalidSpecError") || (lasting && has("ComparisonError")),
             empty,
             stale: app.metadata.annotations.contains_key(constants::REFRESH),
@@ -49,7 +66,16 @@ impl Row {
     fn without_status(name: &str, sync: &str, message: &str) -> Self {
         let dash = || "-".to_owned();
         let (name, sync, message) = (name.to_owned(), sync.to_owned(), message.to_owned());
-        Self { name, sync, health: dash(), operation: dash(), message, lasting: false, empty: false, stale: false }
+        Self {
+            name,
+            sync,
+            health: dash(),
+            operation: dash(),
+            message,
+            lasting: false,
+            empty: false,
+            stale: false,
+        }
     }
 
     /// An Application that was asked for, or that another one is made of.
@@ -59,7 +85,10 @@ impl Row {
 
     /// An Application whose record is not as it should be.
     pub fn unreadable(name: &str, problem: &str) -> Self {
-        Self { lasting: true, ..Self::without_status(name, "Unknown", &format!("cannot be read: {problem}")) }
+        Self {
+            lasting: true,
+            ..Self::without_status(name, "Unknown", &format!("cannot be read: {problem}"))
+        }
     }
 
     pub fn is_running(&self) -> bool {
@@ -72,14 +101,22 @@ impl Row {
     }
 
     fn cells(&self) -> [&str; 5] {
-        [&self.name, &self.sync, &self.health, &self.operation, &self.message]
+        [
+            &self.name,
+            &self.sync,
+            &self.health,
+            &self.operation,
+            &self.message,
+        ]
     }
 
     /// For where there is no table.
     pub fn line(&self) -> String {
         let [name, sync, health, operation, message] = self.cells();
         let message = message.lines().collect::<Vec<_>>().join(" ");
-        format!("{name}: {sync} {health} {operation} {message}").trim_end().to_owned()
+        format!("{name}: {sync} {health} {operation} {message}")
+            .trim_end()
+            .to_owned()
     }
 }
 
@@ -97,9 +134,19 @@ fn size() -> Option<Size> {
     if !std::io::stdout().is_terminal() {
         return None;
     }
-    let known = terminal_size::terminal_size().map(|(w, h)| Size { width: w.0.into(), height: h.0.into() });
+    let known = terminal_size::terminal_size().map(|(w, h)| Size {
+        width: w.0.into(),
+        height: h.0.into(),
+    });
     // A terminal that does not say is taken for the smallest usual one.
-    Some(known.filter(|s| s.width > 0 && s.height > 0).unwrap_or(Size { width: 80, height: 24 }))
+    Some(
+        known
+            .filter(|s| s.width > 0 && s.height > 0)
+            .unwrap_or(Size {
+                width: 80,
+                height: 24,
+            }),
+    )
 }
 
 /// Draws rows; remembers how many lines it drew last.
@@ -178,20 +225,47 @@ fn render(rows: &[Row], size: Size) -> Vec<String> {
     let line = |cells: [&str; 5]| {
         let cut = |text: &str, width: usize| {
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            if text.chars().count() <= width { text } else { text.chars().take(width.saturating_sub(1)).chain(['…']).collect() }
+            if text.chars().count() <= width {
+                text
+            } else {
+                text.chars()
+                    .take(width.saturating_sub(1))
+                    .chain(['…'])
+                    .collect()
+            }
         };
-        let padded: Vec<_> = cells.iter().zip(widths).map(|(cell, width)| format!("{:width$}", cut(cell, width))).collect();
+        let padded: Vec<_> = cells
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| format!("{:width$}", cut(cell, width)))
+            .collect();
         cut_line(padded.join("  ").trim_end(), size.width)
     };
     let more = (!hidden.is_empty()).then(|| {
         let well = hidden.iter().filter(|r| r.is_well()).count();
-        cut_line(&format!("… and {} more, {well} of them Synced and Healthy", hidden.len()), size.width)
+        cut_line(
+            &format!(
+                "… and {} more, {well} of them Synced and Healthy",
+                hidden.len()
+            ),
+            size.width,
+        )
     });
-    std::iter::once(line(HEADER)).chain(shown.iter().map(|r| line(r.cells()))).chain(more).collect()
+    std::iter::once(line(HEADER))
+        .chain(shown.iter().map(|r| line(r.cells())))
+        .chain(more)
+        .collect()
 }
 
 fn cut_line(text: &str, width: usize) -> String {
-    if text.chars().count() <= width { text.to_owned() } else { text.chars().take(width.saturating_sub(1)).chain(['…']).collect() }
+    if text.chars().count() <= width {
+        text.to_owned()
+    } else {
+        text.chars()
+            .take(width.saturating_sub(1))
+            .chain(['…'])
+            .collect()
+    }
 }
 
 #[cfg(test)]
@@ -199,50 +273,113 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    const WIDE: Size = Size { width: 120, height: 24 };
+    const WIDE: Size = Size {
+        width: 120,
+        height: 24,
+    };
 
     fn row(name: &str, health: &str, operation: &str, message: &str) -> Row {
         let (health, operation) = (health.into(), operation.into());
-        Row { health, operation, ..Row::without_status(name, "Synced", message) }
+        Row {
+            health,
+            operation,
+            ..Row::without_status(name, "Synced", message)
+        }
     }
 
     #[test]
     fn columns_align_and_a_running_operation_is_not_well() {
-        assert!(row("a", "Healthy", "Succeeded", "").is_well() && !row("a", "Healthy", "Running", "").is_well());
+        assert!(
+            row("a", "Healthy", "Succeeded", "").is_well()
+                && !row("a", "Healthy", "Running", "").is_well()
+        );
         let lines = render(&[row("a", "Healthy", "Running", "")], WIDE);
-        assert_eq!(lines, ["NAME  SYNC    HEALTH   OPERATION  MESSAGE", "a     Synced  Healthy  Running"]);
+        assert_eq!(
+            lines,
+            [
+                "NAME  SYNC    HEALTH   OPERATION  MESSAGE",
+                "a     Synced  Healthy  Running"
+            ]
+        );
     }
 
     #[test]
     fn no_line_is_wider_and_no_table_higher_than_the_terminal() {
         let message = "Deployment web 0/1: pod web-5d4b8c7f9-abcde ImagePullBackOff\nand more";
         let rows: Vec<Row> = (0..40)
-            .map(|n| row(&format!("application-with-a-long-name-{n}"), if n == 39 { "Degraded" } else { "Healthy" }, "Succeeded", message))
+            .map(|n| {
+                row(
+                    &format!("application-with-a-long-name-{n}"),
+                    if n == 39 { "Degraded" } else { "Healthy" },
+                    "Succeeded",
+                    message,
+                )
+            })
             .collect();
         for (width, height) in [(40, 10), (80, 24), (200, 60)] {
             let lines = render(&rows, Size { width, height });
-            assert!(lines.iter().all(|l| l.chars().count() <= width && !l.contains('\n')), "{lines:#?}");
+            assert!(
+                lines
+                    .iter()
+                    .all(|l| l.chars().count() <= width && !l.contains('\n')),
+                "{lines:#?}"
+            );
             assert!(lines.len() < height, "{} of {height}", lines.len());
-            assert!(lines.iter().any(|l| l.contains("Degra")), "what is not well is shown: {lines:#?}");
+            assert!(
+                lines.iter().any(|l| l.contains("Degra")),
+                "what is not well is shown: {lines:#?}"
+            );
         }
-        let lines = render(&rows, Size { width: 80, height: 10 });
-        assert_eq!(lines.last().map(String::as_str), Some("… and 34 more, 34 of them Synced and Healthy"));
+        let lines = render(
+            &rows,
+            Size {
+                width: 80,
+                height: 10,
+            },
+        );
+        assert_eq!(
+            lines.last().map(String::as_str),
+            Some("… and 34 more, 34 of them Synced and Healthy")
+        );
     }
 
     #[test]
     fn a_row_says_why() {
         let app = |status: serde_json::Value| -> Application {
-            serde_json::from_value(json!({"metadata": {"name": "a"}, "status": status})).expect("an Application")
+            serde_json::from_value(json!({"metadata": {"name": "a"}, "status": status}))
+                .expect("an Application")
         };
-        let of = |status: serde_json::Value| Row::of(&app(status), &["Deployment web 0/1: pod w ImagePullBackOff".to_owned()], true);
+        let of = |status: serde_json::Value| {
+            Row::of(
+                &app(status),
+                &["Deployment web 0/1: pod w ImagePullBackOff".to_owned()],
+                true,
+            )
+        };
         let resources = json!([{"kind": "ConfigMap", "name": "a"}]);
-        let progressing = of(json!({"sync": {"status": "Synced"}, "health": {"status": "Progressing"}, "resources": resources}));
-        assert_eq!(progressing.message, "Deployment web 0/1: pod w ImagePullBackOff");
+        let progressing = of(
+            json!({"sync": {"status": "Synced"}, "health": {"status": "Progressing"}, "resources": resources}),
+        );
+        assert_eq!(
+            progressing.message,
+            "Deployment web 0/1: pod w ImagePullBackOff"
+        );
         let nothing = of(json!({"sync": {"status": "Synced"}, "health": {"status": "Healthy"}}));
-        assert!(nothing.empty && nothing.is_well() && nothing.message.starts_with("nothing was rendered"), "{nothing:?}");
-        let broken = of(json!({"conditions": [{"type": "ComparisonError", "message": "repository not found: x"}]}));
+        assert!(
+            nothing.empty
+                && nothing.is_well()
+                && nothing.message.starts_with("nothing was rendered"),
+            "{nothing:?}"
+        );
+        let broken = of(
+            json!({"conditions": [{"type": "ComparisonError", "message": "repository not found: x"}]}),
+        );
         assert!(broken.lasting && broken.message == "ComparisonError: repository not found: x");
-        let passing = Row::of(&app(json!({"conditions": [{"type": "ComparisonError", "message": "x"}]})), &[], false);
+        let passing = Row::of(
+            &app(json!({"conditions": [{"type": "ComparisonError", "message": "x"}]})),
+            &[],
+            false,
+        );
         assert!(!passing.lasting);
     }
 }

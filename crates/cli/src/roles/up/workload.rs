@@ -8,7 +8,9 @@ use std::{
     collections::BTreeSet,
     io::{BufRead, IsTerminal, Write},
 };
-use tiphys_api::constants::{IN_CLUSTER, REFRESH, REFRESH_TIMESTAMP, RESOURCES_FINALIZER, SECRET_TYPE_LABEL};
+use tiphys_api::constants::{
+    IN_CLUSTER, REFRESH, REFRESH_TIMESTAMP, RESOURCES_FINALIZER, SECRET_TYPE_LABEL,
+};
 use tiphys_cluster::{
     Cluster, Records,
     request::{Call, MERGE_PATCH},
@@ -16,10 +18,24 @@ use tiphys_cluster::{
 
 /// Asks whether the examples may be deployed into a real cluster.
 pub fn confirm(args: &UpArgs) -> anyhow::Result<()> {
-    let Some(path) = args.kubeconfig.as_ref().filter(|_| args.repo.is_none() && !args.bare && !args.yes) else { return Ok(()) };
-    let context = args.context.as_ref().map(|c| format!(", context {c}")).unwrap_or_default();
-    let what = format!("the examples would be deployed into the cluster of {}{context}", path.display());
-    let instead = "give --repo for your own repository, --bare for the control plane alone, or --yes";
+    let Some(path) = args
+        .kubeconfig
+        .as_ref()
+        .filter(|_| args.repo.is_none() && !args.bare && !args.yes)
+    else {
+        return Ok(());
+    };
+    let context = args
+        .context
+        .as_ref()
+        .map(|c| format!(", context {c}"))
+        .unwrap_or_default();
+    let what = format!(
+        "the examples would be deployed into the cluster of {}{context}",
+        path.display()
+    );
+    let instead =
+        "give --repo for your own repository, --bare for the control plane alone, or --yes";
     if !std::io::stdin().is_terminal() {
         bail!("{what}: {instead}");
     }
@@ -34,9 +50,18 @@ pub fn confirm(args: &UpArgs) -> anyhow::Result<()> {
 }
 
 /// Creates the Applications; their names. What is there from before is compared once more: what its status says may have been true then.
-pub async fn create(args: &UpArgs, records: &Records, data: &DataFolder) -> anyhow::Result<BTreeSet<String>> {
+pub async fn create(
+    args: &UpArgs,
+    records: &Records,
+    data: &DataFolder,
+) -> anyhow::Result<BTreeSet<String>> {
     let cluster = &records.cluster;
-    let before: BTreeSet<String> = records.applications.list().iter().map(|r| r.meta.name.clone()).collect();
+    let before: BTreeSet<String> = records
+        .applications
+        .list()
+        .iter()
+        .map(|r| r.meta.name.clone())
+        .collect();
     let names = deploy(args, cluster, data, NAMESPACE).await?;
     let ours = |name: &&String| args.kubeconfig.is_none() || names.contains(*name);
     for name in before.iter().filter(ours) {
@@ -47,15 +72,27 @@ pub async fn create(args: &UpArgs, records: &Records, data: &DataFolder) -> anyh
 
 async fn refresh(cluster: &Cluster, name: &str) -> anyhow::Result<()> {
     let path = format!("/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/applications/{name}");
-    let annotations = json!({REFRESH: "normal", REFRESH_TIMESTAMP: jiff::Timestamp::now().to_string()});
+    let annotations =
+        json!({REFRESH: "normal", REFRESH_TIMESTAMP: jiff::Timestamp::now().to_string()});
     let patch = serde_json::to_vec(&json!({"metadata": {"annotations": annotations}}))?;
-    match cluster.http().send(&Call::new(Method::PATCH, path).with_body(MERGE_PATCH, patch)).await {
-        Err(e) if !e.is_not_found() => Err(e).with_context(|| format!("Application {name} cannot be refreshed")),
+    match cluster
+        .http()
+        .send(&Call::new(Method::PATCH, path).with_body(MERGE_PATCH, patch))
+        .await
+    {
+        Err(e) if !e.is_not_found() => {
+            Err(e).with_context(|| format!("Application {name} cannot be refreshed"))
+        }
         _ => Ok(()),
     }
 }
 
-async fn deploy(args: &UpArgs, cluster: &Cluster, data: &DataFolder, namespace: &str) -> anyhow::Result<BTreeSet<String>> {
+async fn deploy(
+    args: &UpArgs,
+    cluster: &Cluster,
+    data: &DataFolder,
+    namespace: &str,
+) -> anyhow::Result<BTreeSet<String>> {
     if args.bare {
         return Ok(BTreeSet::new());
     }
@@ -63,30 +100,61 @@ async fn deploy(args: &UpArgs, cluster: &Cluster, data: &DataFolder, namespace: 
         Some(url) => own(args, cluster, namespace, url).await?,
         None => {
             let url = examples::repository(data.path())?;
-            let source = json!({"repoURL": url, "path": examples::ROOT_PATH, "targetRevision": "HEAD"});
-            (application(examples::ROOT, source, namespace, &[]), examples::applications())
+            let source =
+                json!({"repoURL": url, "path": examples::ROOT_PATH, "targetRevision": "HEAD"});
+            (
+                application(examples::ROOT, source, namespace, &[]),
+                examples::applications(),
+            )
         }
     };
-    bootstrap::create(cluster, &format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/applications"), &application).await?;
+    bootstrap::create(
+        cluster,
+        &format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/applications"),
+        &application,
+    )
+    .await?;
     Ok(names)
 }
 
-async fn own(args: &UpArgs, cluster: &Cluster, namespace: &str, url: &str) -> anyhow::Result<(Value, BTreeSet<String>)> {
+async fn own(
+    args: &UpArgs,
+    cluster: &Cluster,
+    namespace: &str,
+    url: &str,
+) -> anyhow::Result<(Value, BTreeSet<String>)> {
     let url = local_path(url)?;
-    let name = args.name.clone().unwrap_or_else(|| name_of(&args.path, &url));
+    let name = args
+        .name
+        .clone()
+        .unwrap_or_else(|| name_of(&args.path, &url));
     if let Some(secret) = secret(args, &url, &name)? {
-        bootstrap::create(cluster, &format!("/api/v1/namespaces/{namespace}/secrets"), &secret).await?;
+        bootstrap::create(
+            cluster,
+            &format!("/api/v1/namespaces/{namespace}/secrets"),
+            &secret,
+        )
+        .await?;
     }
     let mut source = json!({"repoURL": url, "path": args.path, "targetRevision": args.revision});
-    if args.directory_recurse || args.directory_include.is_some() || args.directory_exclude.is_some() {
+    if args.directory_recurse
+        || args.directory_include.is_some()
+        || args.directory_exclude.is_some()
+    {
         source["directory"] = json!({"recurse": args.directory_recurse});
-        for (field, value) in [("include", &args.directory_include), ("exclude", &args.directory_exclude)] {
+        for (field, value) in [
+            ("include", &args.directory_include),
+            ("exclude", &args.directory_exclude),
+        ] {
             if let Some(value) = value {
                 source["directory"][field] = value.clone().into();
             }
         }
     }
-    Ok((application(&name, source, &args.namespace, &["CreateNamespace=true"]), [name].into()))
+    Ok((
+        application(&name, source, &args.namespace, &["CreateNamespace=true"]),
+        [name].into(),
+    ))
 }
 
 fn application(name: &str, source: Value, namespace: &str, options: &[&str]) -> Value {
@@ -107,31 +175,54 @@ fn local_path(url: &str) -> anyhow::Result<String> {
     if remote {
         return Ok(url.to_owned());
     }
-    let path = path.canonicalize().with_context(|| format!("--repo {url}: there is no such folder, and it is no URL"))?;
+    let path = path
+        .canonicalize()
+        .with_context(|| format!("--repo {url}: there is no such folder, and it is no URL"))?;
     Ok(format!("file://{}", path.display()))
 }
 
 /// The last word of the path, else of the repository, as a resource name.
 fn name_of(path: &str, url: &str) -> String {
-    let last =
-        |text: &str| text.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default().trim_end_matches(".git").to_lowercase();
-    let word = Some(last(path)).filter(|w| !w.is_empty() && w != ".").unwrap_or_else(|| last(url));
-    let name: String = word.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    Some(name.trim_matches('-').to_owned()).filter(|n| !n.is_empty()).unwrap_or_else(|| "app".to_owned())
+    let last = |text: &str| {
+        text.trim_end_matches('/')
+            .rsplit(['/', ':'])
+            .next()
+            .unwrap_or_default()
+            .trim_end_matches(".git")
+            .to_lowercase()
+    };
+    let word = Some(last(path))
+        .filter(|w| !w.is_empty() && w != ".")
+        .unwrap_or_else(|| last(url));
+    let name: String = word
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
+    Some(name.trim_matches('-').to_owned())
+        .filter(|n| !n.is_empty())
+        .unwrap_or_else(|| "app".to_owned())
 }
 
 /// The repository Secret, when there are credentials.
 fn secret(args: &UpArgs, url: &str, name: &str) -> anyhow::Result<Option<Value>> {
     let mut data = json!({"type": "git", "url": url});
-    for (field, value) in [("username", &args.username), ("password", &args.password), ("bearerToken", &args.token)] {
+    for (field, value) in [
+        ("username", &args.username),
+        ("password", &args.password),
+        ("bearerToken", &args.token),
+    ] {
         if let Some(value) = value {
             data[field] = value.clone().into();
         }
     }
     if let Some(path) = &args.ssh_private_key_path {
-        let key = std::fs::read_to_string(path).with_context(|| format!("--ssh-private-key-path {}", path.display()))?;
+        let key = std::fs::read_to_string(path)
+            .with_context(|| format!("--ssh-private-key-path {}", path.display()))?;
         if !key.contains("PRIVATE KEY") {
-            bail!("--ssh-private-key-path {}: this is not a private key in PEM form", path.display());
+            bail!(
+                "--ssh-private-key-path {}: this is not a private key in PEM form",
+                path.display()
+            );
         }
         data["sshPrivateKey"] = key.into();
     }
@@ -153,13 +244,24 @@ mod tests {
 
     #[test]
     fn what_is_no_url_is_a_folder() {
-        for url in ["https://example.org/r.git", "git@example.org:r.git", "ssh://git@example.org/r.git"] {
+        for url in [
+            "https://example.org/r.git",
+            "git@example.org:r.git",
+            "ssh://git@example.org/r.git",
+        ] {
             assert_eq!(local_path(url).ok().as_deref(), Some(url));
         }
         // Tests run in the folder of their crate.
-        assert!(local_path("src").is_ok_and(|url| url.starts_with("file:///") && url.ends_with("/src")));
+        assert!(
+            local_path("src").is_ok_and(|url| url.starts_with("file:///") && url.ends_with("/src"))
+        );
         let message = local_path("no-such-folder").map_err(|e| format!("{e:#}"));
-        assert!(message.as_ref().is_err_and(|m| m.starts_with("--repo no-such-folder: there is no such folder")), "{message:?}");
+        assert!(
+            message
+                .as_ref()
+                .is_err_and(|m| m.starts_with("--repo no-such-folder: there is no such folder")),
+            "{message:?}"
+        );
     }
 
     #[test]

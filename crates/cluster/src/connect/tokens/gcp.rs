@@ -13,7 +13,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::path::Path;
 
-const SCOPES: &str = "https://www.googleapis.com/auth/cloud-platform https://www.googleapis.com/auth/userinfo.email";
+const SCOPES: &str =
+    "https://www.googleapis.com/auth/cloud-platform https://www.googleapis.com/auth/userinfo.email";
 const TOKENS: &str = "https://oauth2.googleapis.com/token";
 const BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
@@ -50,13 +51,19 @@ impl Default for Credentials {
 
 pub async fn token(env: &Env) -> Result<Token, String> {
     let well_known = env.home(".config/gcloud/application_default_credentials.json");
-    let file = env.get("GOOGLE_APPLICATION_CREDENTIALS").or_else(|| Path::new(&well_known).exists().then_some(well_known));
-    let Some(file) = file else { return of_machine(env).await };
+    let file = env
+        .get("GOOGLE_APPLICATION_CREDENTIALS")
+        .or_else(|| Path::new(&well_known).exists().then_some(well_known));
+    let Some(file) = file else {
+        return of_machine(env).await;
+    };
     let text = read(&file).await?;
-    let credentials: Credentials = serde_json::from_str(&text).map_err(|e| format!("{file}: {e}"))?;
+    let credentials: Credentials =
+        serde_json::from_str(&text).map_err(|e| format!("{file}: {e}"))?;
     let answer = match credentials.kind.as_str() {
         "service_account" => {
-            let assertion = assertion(&credentials, Timestamp::now()).map_err(|e| format!("{file}: {e}"))?;
+            let assertion =
+                assertion(&credentials, Timestamp::now()).map_err(|e| format!("{file}: {e}"))?;
             let fields = [("grant_type", BEARER), ("assertion", &assertion)];
             web::send(web::post(&credentials.token_uri, &[], &fields)?).await?
         }
@@ -69,20 +76,28 @@ pub async fn token(env: &Env) -> Result<Token, String> {
             ];
             web::send(web::post(&credentials.token_uri, &[], &fields)?).await?
         }
-        other => return Err(format!("{file}: credentials of type {other:?} are not supported; use service_account or authorized_user")),
+        other => {
+            return Err(format!(
+                "{file}: credentials of type {other:?} are not supported; use service_account or authorized_user"
+            ));
+        }
     };
     web::json::<Grant>(&answer)?.token()
 }
 
 /// The service account of the machine or, with workload identity, of the pod.
 async fn of_machine(env: &Env) -> Result<Token, String> {
-    let host = env.get("GCE_METADATA_HOST").unwrap_or_else(|| "169.254.169.254".to_owned());
+    let host = env
+        .get("GCE_METADATA_HOST")
+        .unwrap_or_else(|| "169.254.169.254".to_owned());
     let url = format!(
         "http://{host}/computeMetadata/v1/instance/service-accounts/default/token?scopes={}",
         web::escape(&SCOPES.replace(' ', ","))
     );
     let answer = web::send_here(web::get(&url, &[("metadata-flavor", "Google")])?).await;
-    let answer = answer.map_err(|e| format!("GOOGLE_APPLICATION_CREDENTIALS is not set, and of the machine: {e}"))?;
+    let answer = answer.map_err(|e| {
+        format!("GOOGLE_APPLICATION_CREDENTIALS is not set, and of the machine: {e}")
+    })?;
     web::json::<Grant>(&answer)?.token()
 }
 
@@ -92,9 +107,15 @@ fn assertion(account: &Credentials, now: Timestamp) -> Result<String, String> {
     let header = json!({"alg": "RS256", "typ": "JWT", "kid": account.private_key_id});
     let claims = json!({"iss": account.client_email, "scope": SCOPES, "aud": account.token_uri, "iat": now.as_second(), "exp": now.as_second() + 3600});
     let text = format!("{}.{}", part(header), part(claims));
-    let key = PrivateKeyDer::from_pem_slice(account.private_key.as_bytes()).map_err(|e| format!("private_key: {e}"))?;
-    let key = rustls::crypto::ring::sign::any_supported_type(&key).map_err(|e| format!("private_key: {e}"))?;
-    let signer = key.choose_scheme(&[SignatureScheme::RSA_PKCS1_SHA256]).ok_or("private_key: it is not an RSA key")?;
-    let signature = signer.sign(text.as_bytes()).map_err(|e| format!("private_key: {e}"))?;
+    let key = PrivateKeyDer::from_pem_slice(account.private_key.as_bytes())
+        .map_err(|e| format!("private_key: {e}"))?;
+    let key = rustls::crypto::ring::sign::any_supported_type(&key)
+        .map_err(|e| format!("private_key: {e}"))?;
+    let signer = key
+        .choose_scheme(&[SignatureScheme::RSA_PKCS1_SHA256])
+        .ok_or("private_key: it is not an RSA key")?;
+    let signature = signer
+        .sign(text.as_bytes())
+        .map_err(|e| format!("private_key: {e}"))?;
     Ok(format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature)))
 }

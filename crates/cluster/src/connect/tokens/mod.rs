@@ -43,7 +43,11 @@ struct Env(BTreeMap<String, String>);
 
 impl Env {
     fn get(&self, name: &str) -> Option<String> {
-        self.0.get(name).cloned().or_else(|| std::env::var(name).ok()).filter(|value| !value.is_empty())
+        self.0
+            .get(name)
+            .cloned()
+            .or_else(|| std::env::var(name).ok())
+            .filter(|value| !value.is_empty())
     }
 
     fn need(&self, name: &str) -> Result<String, String> {
@@ -71,7 +75,11 @@ pub(super) struct Tokens {
 
 impl Tokens {
     fn new(login: Login, env: Env) -> Self {
-        Self { login, env, kept: Mutex::new(Kept::Nothing) }
+        Self {
+            login,
+            env,
+            kept: Mutex::new(Kept::Nothing),
+        }
     }
 
     /// `awsAuthConfig` of a cluster's Secret.
@@ -84,14 +92,30 @@ impl Tokens {
     pub fn of_exec(exec: &Value) -> Option<Result<Self, String>> {
         let command = exec.get("command").and_then(Value::as_str)?;
         (command.rsplit('/').next() == Some(PROGRAM)).then(|| {
-            let args: Vec<&str> = exec.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
-            let env = exec.get("env").and_then(Value::as_object).into_iter().flatten();
-            let env = Env(env.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect());
+            let args: Vec<&str> = exec
+                .get("args")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
+            let env = exec
+                .get("env")
+                .and_then(Value::as_object)
+                .into_iter()
+                .flatten();
+            let env = Env(env
+                .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
+                .collect());
             let login = match args.split_first() {
                 Some((&"aws", args)) => Login::Aws(aws::Login::of_args(args)?),
                 Some((&"gcp", [])) => Login::Gcp,
                 Some((&"azure", [])) => Login::Azure,
-                _ => return Err(format!("{PROGRAM}: the first argument must be aws, gcp or azure")),
+                _ => {
+                    return Err(format!(
+                        "{PROGRAM}: the first argument must be aws, gcp or azure"
+                    ));
+                }
             };
             Ok(Self::new(login, env))
         })
@@ -99,9 +123,16 @@ impl Tokens {
 
     async fn token(&self) -> Result<Token, String> {
         match &self.login {
-            Login::Aws(login) => login.token(&self.env).await.map_err(|e| format!("AWS: {e}")),
-            Login::Gcp => gcp::token(&self.env).await.map_err(|e| format!("Google Cloud: {e}")),
-            Login::Azure => azure::token(&self.env).await.map_err(|e| format!("Azure: {e}")),
+            Login::Aws(login) => login
+                .token(&self.env)
+                .await
+                .map_err(|e| format!("AWS: {e}")),
+            Login::Gcp => gcp::token(&self.env)
+                .await
+                .map_err(|e| format!("Google Cloud: {e}")),
+            Login::Azure => azure::token(&self.env)
+                .await
+                .map_err(|e| format!("Azure: {e}")),
         }
     }
 
@@ -152,10 +183,18 @@ impl<B: Send + 'static> AsyncPredicate<Request<B>> for Bearer {
 /// The text of a file that a setting names.
 async fn read(path: &str) -> Result<String, String> {
     let wrong = |e: &dyn std::fmt::Display| format!("{path}: {e}");
-    if tokio::fs::metadata(path).await.map_err(|e| wrong(&e))?.len() > MAX_FILE {
+    if tokio::fs::metadata(path)
+        .await
+        .map_err(|e| wrong(&e))?
+        .len()
+        > MAX_FILE
+    {
         return Err(wrong(&"it is too large"));
     }
-    tokio::fs::read_to_string(path).await.map(|text| text.trim().to_owned()).map_err(|e| wrong(&e))
+    tokio::fs::read_to_string(path)
+        .await
+        .map(|text| text.trim().to_owned())
+        .map_err(|e| wrong(&e))
 }
 
 /// What OAuth servers answer.
@@ -168,10 +207,18 @@ struct Grant {
 
 impl Grant {
     fn token(self) -> Result<Token, String> {
-        let seconds = self.expires_in.as_i64().or_else(|| self.expires_in.as_str()?.parse().ok());
+        let seconds = self
+            .expires_in
+            .as_i64()
+            .or_else(|| self.expires_in.as_str()?.parse().ok());
         let seconds = seconds.ok_or("the answer does not say how long the token is good")?;
-        let until = Timestamp::now().checked_add(SignedDuration::from_secs(seconds)).map_err(|e| e.to_string())?;
-        Ok(Token { value: self.access_token, until })
+        let until = Timestamp::now()
+            .checked_add(SignedDuration::from_secs(seconds))
+            .map_err(|e| e.to_string())?;
+        Ok(Token {
+            value: self.access_token,
+            until,
+        })
     }
 }
 

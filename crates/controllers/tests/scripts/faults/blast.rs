@@ -14,14 +14,22 @@ const GOOD: usize = 5;
 
 /// A commit with a folder for each of the good ones, and one `app`.
 async fn commit(stage: &mut Stage<'_>) {
-    let folders: String = (0..GOOD).map(|n| format!("  /good-{n}\n  configmap good-{n}\n")).collect();
-    stage.act(&format!("commit\n  configmap first\n{folders}")).await;
+    let folders: String = (0..GOOD)
+        .map(|n| format!("  /good-{n}\n  configmap good-{n}\n"))
+        .collect();
+    stage
+        .act(&format!("commit\n  configmap first\n{folders}"))
+        .await;
 }
 
 /// Creates Applications `good-0`, …, each with a map of its own.
 async fn good_ones(stage: &mut Stage<'_>) {
     for n in 0..GOOD {
-        stage.act(&format!("good-{n}: app\n  source: {{path: good-{n}}}\n  syncPolicy: {{automated: {{}}}}")).await;
+        stage
+            .act(&format!(
+                "good-{n}: app\n  source: {{path: good-{n}}}\n  syncPolicy: {{automated: {{}}}}"
+            ))
+            .await;
     }
 }
 
@@ -32,20 +40,34 @@ async fn all_well(stage: &Stage<'_>) {
         let mut late = Vec::new();
         for n in 0..GOOD {
             let app = stage.app(&format!("{}-good-{n}", stage.play.apps[0])).await;
-            if app["status"]["operationState"]["phase"] != "Succeeded" || app["status"]["sync"]["status"] != "Synced" {
+            if app["status"]["operationState"]["phase"] != "Succeeded"
+                || app["status"]["sync"]["status"] != "Synced"
+            {
                 late.push(format!("good-{n}: {}", app["status"]));
             }
         }
         if late.is_empty() {
             return;
         }
-        assert!(began.elapsed() < ON_TIME, "{} of {GOOD} are not on time: {}", late.len(), late[0]);
+        assert!(
+            began.elapsed() < ON_TIME,
+            "{} of {GOOD} are not on time: {}",
+            late.len(),
+            late[0]
+        );
         sleep(Duration::from_millis(100)).await;
     }
 }
 
 fn refused(what: &str, code: u16) -> Plan {
-    Plan { refusals: vec![(what.to_owned(), code, "conversion webhook failed: connection refused".to_owned())], ..Plan::default() }
+    Plan {
+        refusals: vec![(
+            what.to_owned(),
+            code,
+            "conversion webhook failed: connection refused".to_owned(),
+        )],
+        ..Plan::default()
+    }
 }
 
 #[test]
@@ -61,13 +83,19 @@ fn a_kind_that_cannot_be_listed() {
 
 #[test]
 fn a_kind_that_nobody_can_write() {
-    stage(refused("POST /api/v1/namespaces/ns-x0y0/services", 500), async |stage| {
-        stage.act("commit\n  service web\n  configmap beside").await;
-        stage.act("app\n  syncPolicy: {automated: {}, retry: {limit: -1, backoff: {duration: 1s}}}").await;
-        sleep(ON_TIME).await;
-        let path = stage.play.target("configmap/beside").await.expect("a kind");
-        assert!(stage.play.ground.find(&path).await.is_some(), "what is beside it is applied");
-    });
+    stage(
+        refused("POST /api/v1/namespaces/ns-x0y0/services", 500),
+        async |stage| {
+            stage.act("commit\n  service web\n  configmap beside").await;
+            stage.act("app\n  syncPolicy: {automated: {}, retry: {limit: -1, backoff: {duration: 1s}}}").await;
+            sleep(ON_TIME).await;
+            let path = stage.play.target("configmap/beside").await.expect("a kind");
+            assert!(
+                stage.play.ground.find(&path).await.is_some(),
+                "what is beside it is applied"
+            );
+        },
+    );
 }
 
 #[test]
@@ -86,10 +114,17 @@ fn fact_11_a_cluster_that_never_answers() {
     let server = format!("https://{}", silence.local_addr().expect("bound"));
     stage(Plan::default(), async |stage| {
         let data = json!({"name": "silent", "server": server, "config": json!({"tlsClientConfig": {"insecure": true}}).to_string()});
-        let metadata = json!({"name": "silent", "labels": {"argocd.argoproj.io/secret-type": "cluster"}});
-        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data});
+        let metadata =
+            json!({"name": "silent", "labels": {"argocd.argoproj.io/secret-type": "cluster"}});
+        let secret =
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data});
         let secrets = format!("/api/v1/namespaces/{}/secrets", crate::ground::NAMESPACE);
-        stage.play.ground.send(http::Method::POST, &secrets, Some(&secret)).await.expect("it is created");
+        stage
+            .play
+            .ground
+            .send(http::Method::POST, &secrets, Some(&secret))
+            .await
+            .expect("it is created");
         commit(stage).await;
         stage.act("moved: app\n  syncPolicy: {automated: {}}").await;
         // Known by now, and synced.
@@ -97,7 +132,11 @@ fn fact_11_a_cluster_that_never_answers() {
         for n in 0..MANY {
             stage.act(&format!("far-{n}: app\n  destination: {{server: \"{server}\"}}\n  syncPolicy: {{automated: {{}}}}")).await;
         }
-        stage.act(&format!("moved: app\n  destination: {{server: \"{server}\"}}")).await;
+        stage
+            .act(&format!(
+                "moved: app\n  destination: {{server: \"{server}\"}}"
+            ))
+            .await;
         // And in hand by now.
         sleep(Duration::from_millis(500)).await;
         good_ones(stage).await;
@@ -108,20 +147,35 @@ fn fact_11_a_cluster_that_never_answers() {
         let far = stage.app(&format!("{}-far-0", stage.play.apps[0])).await;
         let told = super::stage::conditions(&far, "ComparisonError");
         assert!(
-            told.first().is_some_and(|text| text.starts_with("Failed to load live state: ") && text.contains("no answer within 10s")),
+            told.first()
+                .is_some_and(|text| text.starts_with("Failed to load live state: ")
+                    && text.contains("no answer within 10s")),
             "{}",
             far["status"]
         );
         // Of what was synced before nothing is known any more.
         let moved = stage.app(&format!("{}-moved", stage.play.apps[0])).await;
-        let resources = moved["status"]["resources"].as_array().cloned().unwrap_or_default();
-        assert_eq!(resources.iter().map(|r| &r["status"]).collect::<Vec<_>>(), [&json!("Unknown")], "{}", moved["status"]);
+        let resources = moved["status"]["resources"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        assert_eq!(
+            resources.iter().map(|r| &r["status"]).collect::<Vec<_>>(),
+            [&json!("Unknown")],
+            "{}",
+            moved["status"]
+        );
         assert_eq!(moved["status"]["sync"]["status"], "Unknown");
         stage.act("moved: sync").await;
         sleep(ON_TIME).await;
-        let state = stage.app(&format!("{}-moved", stage.play.apps[0])).await["status"]["operationState"].clone();
+        let state =
+            stage.app(&format!("{}-moved", stage.play.apps[0])).await["status"]["operationState"]
+                .clone();
         let told = state["message"].as_str().unwrap_or_default();
-        assert!(told.starts_with("Failed to get destination cluster: Failed to load live state: "), "{state}");
+        assert!(
+            told.starts_with("Failed to get destination cluster: Failed to load live state: "),
+            "{state}"
+        );
         assert_eq!(state["phase"], "Error");
     });
 }
@@ -135,7 +189,11 @@ fn an_application_that_is_poison() {
         all_well(stage).await;
         // Whoever looks next panics: not one of those that have come to rest.
         sleep(Duration::from_secs(1)).await;
-        stage.play.ground.fault.store(true, std::sync::atomic::Ordering::Relaxed);
+        stage
+            .play
+            .ground
+            .fault
+            .store(true, std::sync::atomic::Ordering::Relaxed);
         stage.act("refresh").await;
         for n in 0..GOOD {
             stage.act(&format!("good-{n}: sync")).await;
@@ -144,7 +202,11 @@ fn an_application_that_is_poison() {
         // What cannot be read at all.
         let odd = json!({"status": {"history": "none"}});
         let path = stage.play.app_path(&stage.play.apps[0]);
-        let _: Result<Value, _> = stage.play.ground.send(http::Method::PATCH, &path, Some(&odd)).await;
+        let _: Result<Value, _> = stage
+            .play
+            .ground
+            .send(http::Method::PATCH, &path, Some(&odd))
+            .await;
         stage.act("good-0: refresh").await;
         all_well(stage).await;
     });
@@ -153,22 +215,43 @@ fn an_application_that_is_poison() {
 #[test]
 fn fact_11_a_kind_that_cannot_be_read_makes_those_who_have_it_unknown() {
     stage(Plan::default(), async |stage| {
-        stage.play("commit\n  configmap one\n  secret two\n  /other\n  service three\napp\nsync").await;
-        stage.play("other: app\n  source: {path: other}\nother: sync").await;
+        stage
+            .play("commit\n  configmap one\n  secret two\n  /other\n  service three\napp\nsync")
+            .await;
+        stage
+            .play("other: app\n  source: {path: other}\nother: sync")
+            .await;
         let writes = stage.wire.writes().len();
-        let refusal = ("GET /api/v1/configmaps".to_owned(), 403, "configmaps is forbidden".to_owned());
+        let refusal = (
+            "GET /api/v1/configmaps".to_owned(),
+            403,
+            "configmaps is forbidden".to_owned(),
+        );
         // What one process knew already the next one cannot read.
-        stage.wire.plan(|plan| (plan.refusals, plan.deaths) = (vec![refusal], vec![(writes, Moment::Before)]));
+        stage.wire.plan(|plan| {
+            (plan.refusals, plan.deaths) = (vec![refusal], vec![(writes, Moment::Before)])
+        });
         stage.play("refresh\nother: refresh\npass 30s").await;
         let app = stage.first().await;
         let told = super::stage::conditions(&app, "ComparisonError");
         let begin = "Failed to load live state: failed to load state of resource ConfigMap: configmaps is forbidden";
         assert!(told.len() == 1 && told[0].starts_with(begin), "{told:?}");
         let status = &app["status"];
-        assert_eq!([&status["sync"]["status"], &status["health"]["status"]], [&json!("Unknown"); 2]);
+        assert_eq!(
+            [&status["sync"]["status"], &status["health"]["status"]],
+            [&json!("Unknown"); 2]
+        );
         let resources = status["resources"].as_array().cloned().unwrap_or_default();
-        assert_eq!(resources.iter().map(|r| &r["status"]).collect::<Vec<_>>(), [&json!("Unknown"); 2], "of both kinds");
+        assert_eq!(
+            resources.iter().map(|r| &r["status"]).collect::<Vec<_>>(),
+            [&json!("Unknown"); 2],
+            "of both kinds"
+        );
         let other = stage.app(&format!("{}-other", stage.play.apps[0])).await;
-        assert_eq!(other["status"]["sync"]["status"], "Synced", "it has none of that kind: {}", other["status"]);
+        assert_eq!(
+            other["status"]["sync"]["status"], "Synced",
+            "it has none of that kind: {}",
+            other["status"]
+        );
     });
 }

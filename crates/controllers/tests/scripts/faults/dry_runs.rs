@@ -4,7 +4,12 @@ use super::stage::{Stage, stage};
 use crate::wire::Plan;
 
 fn asked(stage: &Stage<'_>) -> usize {
-    stage.wire.writes().iter().filter(|write| write.is_dry_run && write.what.contains("/configmaps/")).count()
+    stage
+        .wire
+        .writes()
+        .iter()
+        .filter(|write| write.is_dry_run && write.what.contains("/configmaps/"))
+        .count()
 }
 
 /// What was said of a pair that has not changed holds until somebody wants nothing to be remembered.
@@ -27,14 +32,25 @@ fn fact_29_only_a_hard_refresh_asks_again_what_differs() {
 #[test]
 fn fact_76_only_the_hard_timeout_asks_again_what_differs() {
     stage(Plan::default(), async |stage| {
-        stage.play("settings\n  timeout.reconciliation: 30s\n  timeout.reconciliation.jitter: 0s").await;
+        stage
+            .play("settings\n  timeout.reconciliation: 30s\n  timeout.reconciliation.jitter: 0s")
+            .await;
         stage.play("commit\n  configmap one\n  configmap two").await;
         stage.play("app annotation:argocd.argoproj.io/compare-options=ServerSideDiff=true\nsync\nrefresh").await;
-        let (before, reconciled) = (asked(stage), stage.first().await["status"]["reconciledAt"].clone());
+        let (before, reconciled) = (
+            asked(stage),
+            stage.first().await["status"]["reconciledAt"].clone(),
+        );
         stage.play("pass 100s").await;
-        assert_ne!(stage.first().await["status"]["reconciledAt"], reconciled, "it was compared again");
+        assert_ne!(
+            stage.first().await["status"]["reconciledAt"],
+            reconciled,
+            "it was compared again"
+        );
         assert_eq!(asked(stage), before, "a normal refresh");
-        stage.play("settings\n  timeout.reconciliation: 0s\n  timeout.hard.reconciliation: 120s").await;
+        stage
+            .play("settings\n  timeout.reconciliation: 0s\n  timeout.hard.reconciliation: 120s")
+            .await;
         let before = asked(stage);
         stage.play("pass 40s").await;
         assert_eq!(asked(stage), before, "not yet");

@@ -20,7 +20,8 @@ const COMMITS: u64 = 4;
 /// How long it may take until all is well once errors are over: longer than the longest pause between two attempts.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Objects that every commit has.
-const STABLE: &str = "  configmap stable-one\n  secret stable-two wave=-1\n  deployment stable-three\n";
+const STABLE: &str =
+    "  configmap stable-one\n  secret stable-two wave=-1\n  deployment stable-three\n";
 
 /// What a commit has beside that.
 const OBJECTS: [&str; 8] = [
@@ -35,20 +36,56 @@ const OBJECTS: [&str; 8] = [
 ];
 
 fn commit(rng: &mut Rng, at: u64) -> String {
-    let chosen: Vec<&str> = OBJECTS.iter().copied().filter(|_| rng.below(2) == 0).collect();
-    format!("commit\n{STABLE}  configmap round at={at}\n{}", chosen.iter().map(|o| format!("  {o}\n")).collect::<String>())
+    let chosen: Vec<&str> = OBJECTS
+        .iter()
+        .copied()
+        .filter(|_| rng.below(2) == 0)
+        .collect();
+    format!(
+        "commit\n{STABLE}  configmap round at={at}\n{}",
+        chosen
+            .iter()
+            .map(|o| format!("  {o}\n"))
+            .collect::<String>()
+    )
 }
 
 /// What is not as it should be; nothing when all is.
 async fn trouble(stage: &Stage<'_>, names: &BTreeSet<String>) -> Option<String> {
     let app = stage.first().await;
-    let at = |pointer: &str| app.pointer(pointer).and_then(Value::as_str).unwrap_or("-").to_owned();
-    let states = ["/status/sync/status", "/status/health/status", "/status/operationState/phase"].map(at);
-    let newest = stage.play.commits.last().is_some_and(|sha| *sha == at("/status/sync/revision"));
+    let at = |pointer: &str| {
+        app.pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or("-")
+            .to_owned()
+    };
+    let states = [
+        "/status/sync/status",
+        "/status/health/status",
+        "/status/operationState/phase",
+    ]
+    .map(at);
+    let newest = stage
+        .play
+        .commits
+        .last()
+        .is_some_and(|sha| *sha == at("/status/sync/revision"));
     let resources = app["status"]["resources"].as_array().into_iter().flatten();
-    let listed: BTreeSet<String> = resources.filter(|r| r["hook"] != true).filter_map(|r| r["name"].as_str()).map(str::to_owned).collect();
-    let well = states == ["Synced", "Healthy", "Succeeded"] && newest && app.get("operation").is_none() && listed == *names;
-    (!well).then(|| format!("newest {newest}, {listed:?} instead of {names:?}: {}", app["status"]))
+    let listed: BTreeSet<String> = resources
+        .filter(|r| r["hook"] != true)
+        .filter_map(|r| r["name"].as_str())
+        .map(str::to_owned)
+        .collect();
+    let well = states == ["Synced", "Healthy", "Succeeded"]
+        && newest
+        && app.get("operation").is_none()
+        && listed == *names;
+    (!well).then(|| {
+        format!(
+            "newest {newest}, {listed:?} instead of {names:?}: {}",
+            app["status"]
+        )
+    })
 }
 
 async fn recovers(stage: &mut Stage<'_>, rng: &mut Rng) -> Result<(), String> {
@@ -63,7 +100,11 @@ async fn recovers(stage: &mut Stage<'_>, rng: &mut Rng) -> Result<(), String> {
     }
     sleep(Duration::from_millis(rng.below(15_000))).await;
     stage.wire.plan(|plan| plan.errors = None);
-    let named = last.lines().skip(1).filter(|line| !line.contains("hook=")).filter_map(|line| line.split_whitespace().nth(1));
+    let named = last
+        .lines()
+        .skip(1)
+        .filter(|line| !line.contains("hook="))
+        .filter_map(|line| line.split_whitespace().nth(1));
     let names: BTreeSet<String> = named.map(str::to_owned).collect();
     let began = Instant::now();
     while let Some(trouble) = trouble(stage, &names).await {
@@ -72,11 +113,17 @@ async fn recovers(stage: &mut Stage<'_>, rng: &mut Rng) -> Result<(), String> {
         }
         sleep(Duration::from_secs(1)).await;
     }
-    let deleted = stage.written("DELETE ").into_iter().filter(|w| w.contains("/stable-")).collect::<Vec<_>>();
+    let deleted = stage
+        .written("DELETE ")
+        .into_iter()
+        .filter(|w| w.contains("/stable-"))
+        .collect::<Vec<_>>();
     let twice = stage.wire.repeated_hooks();
     match (deleted.as_slice(), twice.as_slice()) {
         ([], []) => Ok(()),
-        _ => Err(format!("deleted: {deleted:?}; hooks that ran twice: {twice:?}")),
+        _ => Err(format!(
+            "deleted: {deleted:?}; hooks that ran twice: {twice:?}"
+        )),
     }
 }
 
@@ -85,23 +132,52 @@ fn under_errors(percent: u64, few: usize) {
     let count = asked().map_or(MANY, |asked| if asked == super::FEW { few } else { asked });
     let found = FOUND.into_iter().filter(|_| asked() == Some(super::FEW));
     let seeds: Vec<u64> = (first..).take(count).chain(found).collect();
-    let (longest, harm) = (std::sync::Mutex::new(Duration::ZERO), std::sync::atomic::AtomicUsize::new(0));
+    let (longest, harm) = (
+        std::sync::Mutex::new(Duration::ZERO),
+        std::sync::atomic::AtomicUsize::new(0),
+    );
     let wrong = side_by_side(&seeds, |seed| {
         let mut rng = Rng::new(*seed);
-        let errors = Errors { rng: Rng::new(rng.next_u64()), percent };
-        let result = stage(Plan { errors: Some(errors), ..Plan::default() }, async |stage| {
-            let began = Instant::now();
-            let result = recovers(stage, &mut rng).await;
-            let mut longest = longest.lock().expect("no panic");
-            *longest = began.elapsed().max(*longest);
-            harm.fetch_add(stage.wire.harm().values().sum(), std::sync::atomic::Ordering::Relaxed);
-            result
-        });
-        result.err().map(|problem| format!("== TIPHYS_SEED={seed} TIPHYS_FAULTS=1: {problem}")).into_iter().collect()
+        let errors = Errors {
+            rng: Rng::new(rng.next_u64()),
+            percent,
+        };
+        let result = stage(
+            Plan {
+                errors: Some(errors),
+                ..Plan::default()
+            },
+            async |stage| {
+                let began = Instant::now();
+                let result = recovers(stage, &mut rng).await;
+                let mut longest = longest.lock().expect("no panic");
+                *longest = began.elapsed().max(*longest);
+                harm.fetch_add(
+                    stage.wire.harm().values().sum(),
+                    std::sync::atomic::Ordering::Relaxed,
+                );
+                result
+            },
+        );
+        result
+            .err()
+            .map(|problem| format!("== TIPHYS_SEED={seed} TIPHYS_FAULTS=1: {problem}"))
+            .into_iter()
+            .collect()
     });
     let longest = longest.into_inner().expect("no panic").as_secs();
-    println!("errors of {percent} %: {} seeds from {first}, {} errors, the longest took {longest} s", seeds.len(), harm.into_inner());
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), seeds.len(), wrong.join("\n"));
+    println!(
+        "errors of {percent} %: {} seeds from {first}, {} errors, the longest took {longest} s",
+        seeds.len(),
+        harm.into_inner()
+    );
+    assert!(
+        wrong.is_empty(),
+        "{} of {}:\n{}",
+        wrong.len(),
+        seeds.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]
@@ -116,19 +192,40 @@ fn errors_of_half_of_all_requests() {
 
 /// An automatic sync with hooks; once with a conflict at a write. The answer: the writes, and what is wrong with the records of it.
 fn with_conflict(at: Option<usize>) -> (Vec<String>, Option<String>) {
-    const SYNC: &str =
-        "commit\n  job before hook=PreSync\n  configmap one\n  job after hook=PostSync\napp\n  syncPolicy: {automated: {}}\npass 60s";
-    stage(Plan { conflict: at, ..Plan::default() }, async |stage| {
-        stage.play(SYNC).await;
-        let (app, sha) = (stage.first().await, stage.play.commits[0].clone());
-        let told = |pointer: &str| app.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let recorded = |at: &str| told(&format!("{at}/revision")) == sha && told(&format!("{at}/source/path")) == "app";
-        let history = app["status"]["history"].as_array().map_or(0, Vec::len);
-        let well = history == 1 && recorded("/status/history/0") && recorded("/status/operationState/syncResult");
-        let ended = told("/status/operationState/phase") == "Succeeded" && stage.wire.repeated_hooks().is_empty();
-        let writes = stage.wire.writes().into_iter().map(|write| write.what).collect();
-        (writes, (!well || !ended).then(|| app["status"].to_string()))
-    })
+    const SYNC: &str = "commit\n  job before hook=PreSync\n  configmap one\n  job after hook=PostSync\napp\n  syncPolicy: {automated: {}}\npass 60s";
+    stage(
+        Plan {
+            conflict: at,
+            ..Plan::default()
+        },
+        async |stage| {
+            stage.play(SYNC).await;
+            let (app, sha) = (stage.first().await, stage.play.commits[0].clone());
+            let told = |pointer: &str| {
+                app.pointer(pointer)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
+            let recorded = |at: &str| {
+                told(&format!("{at}/revision")) == sha
+                    && told(&format!("{at}/source/path")) == "app"
+            };
+            let history = app["status"]["history"].as_array().map_or(0, Vec::len);
+            let well = history == 1
+                && recorded("/status/history/0")
+                && recorded("/status/operationState/syncResult");
+            let ended = told("/status/operationState/phase") == "Succeeded"
+                && stage.wire.repeated_hooks().is_empty();
+            let writes = stage
+                .wire
+                .writes()
+                .into_iter()
+                .map(|write| write.what)
+                .collect();
+            (writes, (!well || !ended).then(|| app["status"].to_string()))
+        },
+    )
 }
 
 /// A look that begins anew because of a conflict has a record without what was not stored yet.
@@ -136,10 +233,22 @@ fn with_conflict(at: Option<usize>) -> (Vec<String>, Option<String>) {
 fn a_conflict_at_any_write_loses_nothing_of_what_is_recorded() {
     let (writes, wrong) = with_conflict(None);
     assert_eq!(wrong, None, "without a conflict");
-    let of_app: Vec<usize> =
-        (0..writes.len()).filter(|at| writes[*at].starts_with("PATCH") && writes[*at].contains("/applications/")).collect();
+    let of_app: Vec<usize> = (0..writes.len())
+        .filter(|at| writes[*at].starts_with("PATCH") && writes[*at].contains("/applications/"))
+        .collect();
     assert!(of_app.len() > 3, "{writes:?}");
-    let wrong =
-        side_by_side(&of_app, |at| with_conflict(Some(*at)).1.map(|told| format!("conflict at write {at}: {told}")).into_iter().collect());
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), of_app.len(), wrong.join("\n"));
+    let wrong = side_by_side(&of_app, |at| {
+        with_conflict(Some(*at))
+            .1
+            .map(|told| format!("conflict at write {at}: {told}"))
+            .into_iter()
+            .collect()
+    });
+    assert!(
+        wrong.is_empty(),
+        "{} of {}:\n{}",
+        wrong.len(),
+        of_app.len(),
+        wrong.join("\n")
+    );
 }

@@ -13,22 +13,41 @@ fn below(rng: &mut Rng, bound: usize) -> usize {
 fn as_without(reference: &Reference, played: &Played) -> Vec<String> {
     let before = reference.played();
     let mut problems = played.differences(before);
-    let more: Vec<String> = played.deletions().difference(&before.deletions()).cloned().collect();
+    let more: Vec<String> = played
+        .deletions()
+        .difference(&before.deletions())
+        .cloned()
+        .collect();
     if !more.is_empty() {
         problems.push(format!("deleted only with harm: {more:?}"));
     }
     // A hook of two phases does without harm.
     if played.repeated_hooks.len() > before.repeated_hooks.len() {
-        problems.extend(played.repeated_hooks.iter().map(|hook| format!("a hook ran twice: {hook}")));
+        problems.extend(
+            played
+                .repeated_hooks
+                .iter()
+                .map(|hook| format!("a hook ran twice: {hook}")),
+        );
     }
     if played.restless.len() > before.restless.len() {
-        problems.push(format!("written after the end: {:?} instead of {:?}", played.restless, before.restless));
+        problems.push(format!(
+            "written after the end: {:?} instead of {:?}",
+            played.restless, before.restless
+        ));
     }
     problems
 }
 
 fn death(rng: &mut Rng, writes: usize) -> (usize, Moment) {
-    (below(rng, writes), if rng.below(2) == 0 { Moment::Before } else { Moment::After })
+    (
+        below(rng, writes),
+        if rng.below(2) == 0 {
+            Moment::Before
+        } else {
+            Moment::After
+        },
+    )
 }
 
 #[test]
@@ -36,10 +55,19 @@ fn death_before_and_after_each_write() {
     inflict(&Harm {
         name: "one death",
         fits: |_| true,
-        any: |r, rng| Plan { deaths: vec![death(rng, r.played().writes.len())], ..Plan::default() },
+        any: |r, rng| Plan {
+            deaths: vec![death(rng, r.played().writes.len())],
+            ..Plan::default()
+        },
         all: Some(|r| {
-            let points = (0..r.played().writes.len()).flat_map(|at| [(at, Moment::Before), (at, Moment::After)]);
-            points.map(|point| Plan { deaths: vec![point], ..Plan::default() }).collect()
+            let points = (0..r.played().writes.len())
+                .flat_map(|at| [(at, Moment::Before), (at, Moment::After)]);
+            points
+                .map(|point| Plan {
+                    deaths: vec![point],
+                    ..Plan::default()
+                })
+                .collect()
         }),
         judge: as_without,
     });
@@ -54,8 +82,15 @@ fn two_deaths() {
             let writes = r.played().writes.len();
             let first = death(rng, writes);
             // Often in the recovery from the first.
-            let second = if rng.below(2) == 0 { (first.0 + 1 + below(rng, 4), Moment::After) } else { death(rng, writes) };
-            Plan { deaths: vec![first, second], ..Plan::default() }
+            let second = if rng.below(2) == 0 {
+                (first.0 + 1 + below(rng, 4), Moment::After)
+            } else {
+                death(rng, writes)
+            };
+            Plan {
+                deaths: vec![first, second],
+                ..Plan::default()
+            }
         },
         all: None,
         judge: as_without,
@@ -68,8 +103,18 @@ fn news_that_come_late() {
     inflict(&Harm {
         name: "stale reads",
         fits: |_| true,
-        any: |_, rng| Plan { lag: LAGS[below(rng, LAGS.len())], ..Plan::default() },
-        all: Some(|_| LAGS.into_iter().map(|lag| Plan { lag, ..Plan::default() }).collect()),
+        any: |_, rng| Plan {
+            lag: LAGS[below(rng, LAGS.len())],
+            ..Plan::default()
+        },
+        all: Some(|_| {
+            LAGS.into_iter()
+                .map(|lag| Plan {
+                    lag,
+                    ..Plan::default()
+                })
+                .collect()
+        }),
         judge: as_without,
     });
 }
@@ -97,10 +142,18 @@ fn events_that_are_lost_or_merged() {
     inflict(&Harm {
         name: "events",
         fits: |_| true,
-        any: |r, rng| Plan { event: Some((below(rng, r.played().events), FATES[below(rng, 3)])), ..Plan::default() },
+        any: |r, rng| Plan {
+            event: Some((below(rng, r.played().events), FATES[below(rng, 3)])),
+            ..Plan::default()
+        },
         all: Some(|r| {
             let events = (0..r.played().events).flat_map(|at| FATES.map(|fate| (at, fate)));
-            events.map(|event| Plan { event: Some(event), ..Plan::default() }).collect()
+            events
+                .map(|event| Plan {
+                    event: Some(event),
+                    ..Plan::default()
+                })
+                .collect()
         }),
         judge: as_without,
     });

@@ -46,7 +46,8 @@ pub struct Reference {
 
 impl Reference {
     pub fn played(&self) -> &Played {
-        self.played.get_or_init(|| Played::of(&self.script, Plan::default()))
+        self.played
+            .get_or_init(|| Played::of(&self.script, Plan::default()))
     }
 }
 
@@ -66,8 +67,15 @@ pub struct Harm {
 /// Scripts that can be played with harm: those in which a panic is timed to one look cannot, nor those in which Git is away, since what it said
 /// before is known to one process alone.
 fn scripts() -> Vec<Reference> {
-    let scripts = chosen().into_iter().filter(|script| !script.is_for_embedded_only() && !script.loses_git());
-    scripts.map(|script| Reference { script, played: OnceLock::new() }).collect()
+    let scripts = chosen()
+        .into_iter()
+        .filter(|script| !script.is_for_embedded_only() && !script.loses_git());
+    scripts
+        .map(|script| Reference {
+            script,
+            played: OnceLock::new(),
+        })
+        .collect()
 }
 
 /// How many cases are asked for, if not all.
@@ -75,7 +83,11 @@ fn asked() -> Option<usize> {
     match std::env::var("TIPHYS_FAULTS") {
         Err(_) => Some(FEW),
         Ok(all) if all == "all" => None,
-        Ok(number) => Some(number.parse().unwrap_or_else(|_| panic!("TIPHYS_FAULTS={number} is not a number"))),
+        Ok(number) => Some(
+            number
+                .parse()
+                .unwrap_or_else(|_| panic!("TIPHYS_FAULTS={number} is not a number")),
+        ),
     }
 }
 
@@ -97,7 +109,10 @@ fn side_by_side<T: Sync>(items: &[T], work: impl Fn(&T) -> Vec<String> + Sync) -
 /// The cases of a table: all of them, or those with `TIPHYS_CASE` in their names.
 fn cases<T>(table: &[T], name: fn(&T) -> &str) -> Vec<&T> {
     let part = std::env::var("TIPHYS_CASE").unwrap_or_default();
-    table.iter().filter(|case| name(case).contains(&part)).collect()
+    table
+        .iter()
+        .filter(|case| name(case).contains(&part))
+        .collect()
 }
 
 /// A few of the cases, other ones for each commit, unless more are asked for or one is named.
@@ -107,9 +122,13 @@ fn some<T>(cases: Vec<T>, few: usize) -> Vec<T> {
     }
     let (mut rest, mut rng) = (cases, Rng::new(first_seed()));
     let few = asked().map_or(usize::MAX, |asked| if asked == FEW { few } else { asked });
-    std::iter::from_fn(|| (!rest.is_empty()).then(|| rest.swap_remove(usize::try_from(rng.below(rest.len() as u64)).expect("small"))))
-        .take(few)
-        .collect()
+    std::iter::from_fn(|| {
+        (!rest.is_empty()).then(|| {
+            rest.swap_remove(usize::try_from(rng.below(rest.len() as u64)).expect("small"))
+        })
+    })
+    .take(few)
+    .collect()
 }
 
 /// Does the harm to the scripts; panics when something came out otherwise.
@@ -123,27 +142,77 @@ fn inflict(harm: &Harm) {
         }
         let played = Played::of(&reference.script, plan.clone());
         done.fetch_add(1, Ordering::Relaxed);
-        played.harm.iter().for_each(|(what, n)| *totals.lock().expect("no panic").entry(*what).or_insert(0) += n);
+        played
+            .harm
+            .iter()
+            .for_each(|(what, n)| *totals.lock().expect("no panic").entry(*what).or_insert(0) += n);
         let problems = (harm.judge)(reference, &played);
-        let again = seed.map_or(String::new(), |seed| format!("TIPHYS_SEED={seed} TIPHYS_FAULTS=1: "));
-        let since = |at: tokio::time::Instant| played.writes.first().map_or(0.0, |first| at.duration_since(first.at).as_secs_f64());
-        let line = |(n, w): (usize, &Write)| format!("  {n} after {:.2} s: {} {}", since(w.at), w.what, w.code);
-        let writes = || played.writes.iter().enumerate().map(line).collect::<Vec<_>>().join("\n");
-        (!problems.is_empty()).then(|| format!("== {again}{} with {plan:?}\n{}\n{}", reference.script.name, problems.join("\n"), writes()))
+        let again = seed.map_or(String::new(), |seed| {
+            format!("TIPHYS_SEED={seed} TIPHYS_FAULTS=1: ")
+        });
+        let since = |at: tokio::time::Instant| {
+            played
+                .writes
+                .first()
+                .map_or(0.0, |first| at.duration_since(first.at).as_secs_f64())
+        };
+        let line = |(n, w): (usize, &Write)| {
+            format!("  {n} after {:.2} s: {} {}", since(w.at), w.what, w.code)
+        };
+        let writes = || {
+            played
+                .writes
+                .iter()
+                .enumerate()
+                .map(line)
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
+        (!problems.is_empty()).then(|| {
+            format!(
+                "== {again}{} with {plan:?}\n{}\n{}",
+                reference.script.name,
+                problems.join("\n"),
+                writes()
+            )
+        })
     };
     let wrong = match (asked(), harm.all) {
-        (None, Some(all)) => side_by_side(&references, |r| all(r).into_iter().filter_map(|plan| judge(r, plan, None)).collect()),
+        (None, Some(all)) => side_by_side(&references, |r| {
+            all(r)
+                .into_iter()
+                .filter_map(|plan| judge(r, plan, None))
+                .collect()
+        }),
         (number, _) => {
             let seeds: Vec<u64> = (seed..).take(number.unwrap_or(MANY)).collect();
             side_by_side(&seeds, |seed| {
                 let mut rng = Rng::new(*seed);
-                let reference = &references[usize::try_from(rng.below(references.len() as u64)).expect("small")];
-                judge(reference, (harm.any)(reference, &mut rng), Some(*seed)).into_iter().collect()
+                let reference = &references
+                    [usize::try_from(rng.below(references.len() as u64)).expect("small")];
+                judge(reference, (harm.any)(reference, &mut rng), Some(*seed))
+                    .into_iter()
+                    .collect()
             })
         }
     };
-    let totals: Vec<String> = totals.into_inner().expect("no panic").iter().map(|(what, n)| format!("{what} {n}")).collect();
+    let totals: Vec<String> = totals
+        .into_inner()
+        .expect("no panic")
+        .iter()
+        .map(|(what, n)| format!("{what} {n}"))
+        .collect();
     let done = done.into_inner();
-    println!("{}: {done} cases from seed {seed} in {:.0} s: {}", harm.name, began.elapsed().as_secs_f64(), totals.join(", "));
-    assert!(wrong.is_empty(), "{} of {done} came out otherwise:\n{}", wrong.len(), wrong.join("\n"));
+    println!(
+        "{}: {done} cases from seed {seed} in {:.0} s: {}",
+        harm.name,
+        began.elapsed().as_secs_f64(),
+        totals.join(", ")
+    );
+    assert!(
+        wrong.is_empty(),
+        "{} of {done} came out otherwise:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }

@@ -37,7 +37,11 @@ impl Played {
     pub fn of(script: &Script, plan: Plan) -> Self {
         let wire = Wire::new(plan);
         let run = || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .start_paused(true)
+                .build()
+                .expect("a runtime");
             runtime.block_on(async {
                 let ground = Ground::embedded(&wire).await;
                 let states = play::states(&ground, script).await;
@@ -45,7 +49,13 @@ impl Played {
                 let before = wire.writes().len();
                 sleep(QUIET).await;
                 // The comparison that comes every few minutes may ask the API server what would come of a write.
-                let restless = wire.writes().split_off(before).into_iter().filter(|w| !w.is_dry_run).map(|w| w.what).collect();
+                let restless = wire
+                    .writes()
+                    .split_off(before)
+                    .into_iter()
+                    .filter(|w| !w.is_dry_run)
+                    .map(|w| w.what)
+                    .collect();
                 ground.close().await;
                 (states, restless)
             })
@@ -53,7 +63,8 @@ impl Played {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
         let panic = outcome.as_ref().err().map(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
-            text.or_else(|| panic.downcast_ref::<&str>().map(|t| (*t).to_owned())).unwrap_or_default()
+            text.or_else(|| panic.downcast_ref::<&str>().map(|t| (*t).to_owned()))
+                .unwrap_or_default()
         });
         let (states, restless) = outcome.unwrap_or_default();
         Self {
@@ -72,11 +83,21 @@ impl Played {
     pub fn deletions(&self) -> BTreeSet<String> {
         let plain = |what: &str| {
             what.split('-')
-                .map(|part| if part.len() > 4 && part.contains(|c: char| c.is_ascii_digit()) { "*" } else { part })
+                .map(|part| {
+                    if part.len() > 4 && part.contains(|c: char| c.is_ascii_digit()) {
+                        "*"
+                    } else {
+                        part
+                    }
+                })
                 .collect::<Vec<_>>()
                 .join("-")
         };
-        self.writes.iter().filter(|w| w.what.starts_with("DELETE ")).map(|w| plain(&w.what)).collect()
+        self.writes
+            .iter()
+            .filter(|w| w.what.starts_with("DELETE "))
+            .map(|w| plain(&w.what))
+            .collect()
     }
 
     /// What is seen otherwise than in the reference after some step; messages of operations aside.
@@ -86,8 +107,12 @@ impl Played {
         }
         let steps = self.states.iter().zip(&reference.states).zip(&self.steps);
         // What is otherwise after one step may be so after the next ones.
-        let first = steps.map(|((now, then), step)| (step, differences(now, then))).find(|(_, lines)| !lines.is_empty());
-        first.map(|(step, lines)| [vec![format!("after `{step}`:")], lines].concat()).unwrap_or_default()
+        let first = steps
+            .map(|((now, then), step)| (step, differences(now, then)))
+            .find(|(_, lines)| !lines.is_empty());
+        first
+            .map(|(step, lines)| [vec![format!("after `{step}`:")], lines].concat())
+            .unwrap_or_default()
     }
 }
 
@@ -96,7 +121,9 @@ fn by_title(sections: Vec<Section>) -> BTreeMap<String, Vec<String>> {
         let lines = match lines.first() {
             Some(_) if title.ends_with("operation") => without_messages(&lines),
             // Of one that is deleted only who compared it before knows how its resources do.
-            Some(first) if first.ends_with("being deleted") => lines.iter().map(|line| cells(line, 2)).collect(),
+            Some(first) if first.ends_with("being deleted") => {
+                lines.iter().map(|line| cells(line, 2)).collect()
+            }
             _ => lines,
         };
         (title, lines)
@@ -106,7 +133,12 @@ fn by_title(sections: Vec<Section>) -> BTreeMap<String, Vec<String>> {
 
 /// The first cells of a row.
 fn cells(row: &str, number: usize) -> String {
-    row.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).take(number).collect::<Vec<_>>().join("  ")
+    row.split("  ")
+        .map(str::trim)
+        .filter(|cell| !cell.is_empty())
+        .take(number)
+        .collect::<Vec<_>>()
+        .join("  ")
 }
 
 fn without_messages(lines: &[String]) -> Vec<String> {
@@ -115,8 +147,14 @@ fn without_messages(lines: &[String]) -> Vec<String> {
         false => line.split(": ").next().unwrap_or_default().to_owned(),
     };
     // A message may have several lines; results come in the order in which they are known.
-    let (first, rest) = lines.split_first().map_or((None, lines), |(first, rest)| (Some(first), rest));
-    let mut rows: Vec<String> = rest.iter().filter(|line| line.starts_with("  ")).map(row).collect();
+    let (first, rest) = lines
+        .split_first()
+        .map_or((None, lines), |(first, rest)| (Some(first), rest));
+    let mut rows: Vec<String> = rest
+        .iter()
+        .filter(|line| line.starts_with("  "))
+        .map(row)
+        .collect();
     rows.sort();
     first.map(row).into_iter().chain(rows).collect()
 }
@@ -127,18 +165,41 @@ fn may_be_lost(row: &&String) -> bool {
     row.starts_with("Sync  ") && (row.contains("  Synced  ") || row.contains("  Pruned  "))
 }
 
-fn differences(now: &BTreeMap<String, Vec<String>>, then: &BTreeMap<String, Vec<String>>) -> Vec<String> {
+fn differences(
+    now: &BTreeMap<String, Vec<String>>,
+    then: &BTreeMap<String, Vec<String>>,
+) -> Vec<String> {
     let titles: BTreeSet<&String> = now.keys().chain(then.keys()).collect();
-    let text = |lines: Vec<&String>| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+    let text = |lines: Vec<&String>| {
+        lines
+            .iter()
+            .map(|line| format!("{line}\n"))
+            .collect::<String>()
+    };
     let pair = |title: &String| {
-        let (then, now): (Vec<_>, Vec<_>) =
-            (then.get(title).into_iter().flatten().collect(), now.get(title).into_iter().flatten().collect());
+        let (then, now): (Vec<_>, Vec<_>) = (
+            then.get(title).into_iter().flatten().collect(),
+            now.get(title).into_iter().flatten().collect(),
+        );
         let then = match title.ends_with("operation") {
-            true => then.into_iter().filter(|row| now.contains(row) || !may_be_lost(row)).collect(),
+            true => then
+                .into_iter()
+                .filter(|row| now.contains(row) || !may_be_lost(row))
+                .collect(),
             false => then,
         };
         (text(then), text(now))
     };
-    let otherwise = titles.into_iter().map(pair).filter(|(then, now)| then != now);
-    otherwise.map(|(then, now)| similar::TextDiff::from_lines(&then, &now).unified_diff().context_radius(3).to_string()).collect()
+    let otherwise = titles
+        .into_iter()
+        .map(pair)
+        .filter(|(then, now)| then != now);
+    otherwise
+        .map(|(then, now)| {
+            similar::TextDiff::from_lines(&then, &now)
+                .unified_diff()
+                .context_radius(3)
+                .to_string()
+        })
+        .collect()
 }

@@ -11,20 +11,43 @@ use tokio::time::sleep;
 #[test]
 fn fact_59_the_time_of_the_next_attempt_is_told_and_kept() {
     stage(Plan::default(), async |stage| {
-        let policy = "syncPolicy: {retry: {limit: 2, backoff: {duration: 30m, factor: 1, maxDuration: 1h}}}";
-        stage.play(&format!("commit\n  job before fails hook=PreSync\napp\n  {policy}\nsync")).await;
+        let policy =
+            "syncPolicy: {retry: {limit: 2, backoff: {duration: 30m, factor: 1, maxDuration: 1h}}}";
+        stage
+            .play(&format!(
+                "commit\n  job before fails hook=PreSync\napp\n  {policy}\nsync"
+            ))
+            .await;
         for attempt in 1..=2 {
             let state = stage.first().await["status"]["operationState"].clone();
-            let finished: Timestamp = state["finishedAt"].as_str().and_then(|at| at.parse().ok()).unwrap_or_else(|| panic!("{state}"));
-            let due = (finished + SignedDuration::from_mins(30)).strftime("%-I:%M%p").to_string();
-            let told = format!("one or more synchronization tasks completed unsuccessfully. Retrying attempt #{attempt} at {due}.");
-            assert_eq!((&state["phase"], &state["message"], &state["retryCount"]), (&json!("Running"), &json!(told), &json!(attempt)));
+            let finished: Timestamp = state["finishedAt"]
+                .as_str()
+                .and_then(|at| at.parse().ok())
+                .unwrap_or_else(|| panic!("{state}"));
+            let due = (finished + SignedDuration::from_mins(30))
+                .strftime("%-I:%M%p")
+                .to_string();
+            let told = format!(
+                "one or more synchronization tasks completed unsuccessfully. Retrying attempt #{attempt} at {due}."
+            );
+            assert_eq!(
+                (&state["phase"], &state["message"], &state["retryCount"]),
+                (&json!("Running"), &json!(told), &json!(attempt))
+            );
             stage.play("pass 28m").await;
-            assert_eq!(stage.first().await["status"]["operationState"], state, "not before its time");
+            assert_eq!(
+                stage.first().await["status"]["operationState"],
+                state,
+                "not before its time"
+            );
             stage.play("pass 3m").await;
         }
         let state = stage.first().await["status"]["operationState"].clone();
-        assert_eq!(state["message"], "one or more synchronization tasks completed unsuccessfully (retried 2 times).", "{state}");
+        assert_eq!(
+            state["message"],
+            "one or more synchronization tasks completed unsuccessfully (retried 2 times).",
+            "{state}"
+        );
         assert_eq!(state["phase"], "Failed");
     });
 }
@@ -33,7 +56,9 @@ fn fact_59_the_time_of_the_next_attempt_is_told_and_kept() {
 #[test]
 fn fact_63_a_sync_that_is_ended_while_the_worker_runs_stays_ended() {
     stage(Plan::default(), async |stage| {
-        stage.play("commit\n  deployment web never-ready\n  configmap later wave=1\napp\nsync").await;
+        stage
+            .play("commit\n  deployment web never-ready\n  configmap later wave=1\napp\nsync")
+            .await;
         // The news of it come two seconds late.
         stage.wire.plan(|plan| plan.lag = 1000);
         stage.act("terminate").await;
@@ -44,12 +69,25 @@ fn fact_63_a_sync_that_is_ended_while_the_worker_runs_stays_ended() {
         stage.play("pass 1m").await;
         let app = stage.first().await;
         let state = &app["status"]["operationState"];
-        let late = stage.written("/applications/").iter().any(|write| write.ends_with(" 409"));
-        assert!(late, "nothing was written too late: the case proves nothing");
-        assert_eq!((&state["phase"], &state["message"]), (&json!("Failed"), &json!("Operation terminated")), "{state}");
+        let late = stage
+            .written("/applications/")
+            .iter()
+            .any(|write| write.ends_with(" 409"));
+        assert!(
+            late,
+            "nothing was written too late: the case proves nothing"
+        );
+        assert_eq!(
+            (&state["phase"], &state["message"]),
+            (&json!("Failed"), &json!("Operation terminated")),
+            "{state}"
+        );
         assert!(app.get("operation").is_none());
         let later = stage.play.target("configmap/later").await.expect("a kind");
-        assert!(stage.play.ground.find(&later).await.is_none(), "what comes after it was not applied");
+        assert!(
+            stage.play.ground.find(&later).await.is_none(),
+            "what comes after it was not applied"
+        );
     });
 }
 
@@ -59,11 +97,28 @@ fn fact_64_a_dry_run_is_no_reason_to_compare_again() {
         stage.play("commit\n  configmap settings color=blue\napp\nsync\npush\n  configmap settings color=red\nsync dry-run").await;
         let (old, new) = (json!(stage.play.commits[0]), json!(stage.play.commits[1]));
         let app = stage.first().await;
-        assert!(app.get("operation").is_none() && app["status"]["operationState"]["finishedAt"].is_string(), "{app}");
-        assert_eq!(app["status"]["operationState"]["syncResult"]["revision"], new, "of what Git has now");
-        assert_eq!((&app["status"]["sync"]["status"], &app["status"]["sync"]["revision"]), (&json!("Synced"), &old));
+        assert!(
+            app.get("operation").is_none()
+                && app["status"]["operationState"]["finishedAt"].is_string(),
+            "{app}"
+        );
+        assert_eq!(
+            app["status"]["operationState"]["syncResult"]["revision"], new,
+            "of what Git has now"
+        );
+        assert_eq!(
+            (
+                &app["status"]["sync"]["status"],
+                &app["status"]["sync"]["revision"]
+            ),
+            (&json!("Synced"), &old)
+        );
         stage.play("sync").await;
-        assert_eq!(stage.first().await["status"]["sync"]["revision"], new, "a sync that does something is one");
+        assert_eq!(
+            stage.first().await["status"]["sync"]["revision"],
+            new,
+            "a sync that does something is one"
+        );
     });
 }
 
@@ -72,28 +127,65 @@ fn fact_64_a_dry_run_is_no_reason_to_compare_again() {
 #[test]
 fn a_sync_that_is_resumed_keeps_its_revision_from_the_first_write_on() {
     for (several, revision) in [(false, ""), (false, " revision=1"), (true, "")] {
-        let slow = vec![("POST /api/v1/namespaces/".to_owned(), Duration::from_secs(2))];
-        stage(Plan { slow, ..Plan::default() }, async |stage| {
-            let sources = if several { "\n  source: null\n  sources: [{repoURL: $REPO, path: app, targetRevision: HEAD}]" } else { "" };
-            stage.play(&format!("commit\n  configmap one color=old\n  configmap two color=old wave=1\napp{sources}")).await;
-            let old = json!(stage.play.commits[0]);
-            stage.act(&format!("sync{revision}")).await;
-            sleep(Duration::from_secs(1)).await;
-            stage.act("push\n  configmap one color=new\n  configmap two color=new wave=1").await;
-            let first = stage.wire.writes().len();
-            stage.wire.plan(|plan| plan.deaths = vec![(first, Moment::After)]);
-            stage.play("pass 1m").await;
-            let state = stage.first().await["status"]["operationState"].clone();
-            assert_eq!(state["phase"], "Succeeded", "{state}");
-            let result = &state["syncResult"];
-            assert_eq!(if several { &result["revisions"][0] } else { &result["revision"] }, &old, "{several} {revision:?}");
-            for name in ["one", "two"] {
-                let path = stage.play.target(&format!("configmap/{name}")).await.expect("a kind");
-                let map = stage.play.ground.find(&path).await.expect("it was applied");
-                assert_eq!(map["data"]["color"], "old", "{several} {revision:?}: {name}");
-            }
-            stage.wire.plan(|plan| assert!(plan.deaths.is_empty(), "it did not die: the case proves nothing"));
-        });
+        let slow = vec![(
+            "POST /api/v1/namespaces/".to_owned(),
+            Duration::from_secs(2),
+        )];
+        stage(
+            Plan {
+                slow,
+                ..Plan::default()
+            },
+            async |stage| {
+                let sources = if several {
+                    "\n  source: null\n  sources: [{repoURL: $REPO, path: app, targetRevision: HEAD}]"
+                } else {
+                    ""
+                };
+                stage.play(&format!("commit\n  configmap one color=old\n  configmap two color=old wave=1\napp{sources}")).await;
+                let old = json!(stage.play.commits[0]);
+                stage.act(&format!("sync{revision}")).await;
+                sleep(Duration::from_secs(1)).await;
+                stage
+                    .act("push\n  configmap one color=new\n  configmap two color=new wave=1")
+                    .await;
+                let first = stage.wire.writes().len();
+                stage
+                    .wire
+                    .plan(|plan| plan.deaths = vec![(first, Moment::After)]);
+                stage.play("pass 1m").await;
+                let state = stage.first().await["status"]["operationState"].clone();
+                assert_eq!(state["phase"], "Succeeded", "{state}");
+                let result = &state["syncResult"];
+                assert_eq!(
+                    if several {
+                        &result["revisions"][0]
+                    } else {
+                        &result["revision"]
+                    },
+                    &old,
+                    "{several} {revision:?}"
+                );
+                for name in ["one", "two"] {
+                    let path = stage
+                        .play
+                        .target(&format!("configmap/{name}"))
+                        .await
+                        .expect("a kind");
+                    let map = stage.play.ground.find(&path).await.expect("it was applied");
+                    assert_eq!(
+                        map["data"]["color"], "old",
+                        "{several} {revision:?}: {name}"
+                    );
+                }
+                stage.wire.plan(|plan| {
+                    assert!(
+                        plan.deaths.is_empty(),
+                        "it did not die: the case proves nothing"
+                    )
+                });
+            },
+        );
     }
 }
 
@@ -102,24 +194,46 @@ fn a_sync_that_is_resumed_keeps_its_revision_from_the_first_write_on() {
 fn a_sync_that_has_ended_is_not_resumed_by_whoever_sees_the_past() {
     stage(Plan::default(), async |stage| {
         stage.play("commit\n  job before hook=PreSync delete=HookSucceeded\n  configmap settings color=blue\napp").await;
-        stage.wire.plan(|plan| plan.slow = vec![("POST /apis/batch/v1/".to_owned(), Duration::from_secs(2))]);
+        stage.wire.plan(|plan| {
+            plan.slow = vec![("POST /apis/batch/v1/".to_owned(), Duration::from_secs(2))]
+        });
         stage.act("sync").await;
         sleep(Duration::from_secs(1)).await;
         // The second process finds the sync running, and ends it.
         let next = stage.wire.writes().len();
-        stage.wire.plan(|plan| (plan.deaths, plan.slow) = (vec![(next, Moment::After)], Vec::new()));
+        stage
+            .wire
+            .plan(|plan| (plan.deaths, plan.slow) = (vec![(next, Moment::After)], Vec::new()));
         stage.play("pass 1m").await;
-        assert_eq!(stage.first().await["status"]["operationState"]["phase"], "Succeeded");
+        assert_eq!(
+            stage.first().await["status"]["operationState"]["phase"],
+            "Succeeded"
+        );
         // The third has the Application as the second first had it, and the news come late.
         let next = stage.wire.writes().len();
-        stage.wire.plan(|plan| (plan.deaths, plan.old_lists, plan.lag) = (vec![(next, Moment::After)], Some("/applications"), 1000));
+        stage.wire.plan(|plan| {
+            (plan.deaths, plan.old_lists, plan.lag) =
+                (vec![(next, Moment::After)], Some("/applications"), 1000)
+        });
         stage.act("refresh").await;
         sleep(Duration::from_secs(20)).await;
-        stage.wire.plan(|plan| assert!(plan.deaths.is_empty(), "it did not die: the case proves nothing"));
+        stage.wire.plan(|plan| {
+            assert!(
+                plan.deaths.is_empty(),
+                "it did not die: the case proves nothing"
+            )
+        });
         stage.wire.plan(|plan| plan.lag = 0);
         stage.play("pass 1m").await;
-        assert_eq!(stage.first().await["status"]["operationState"]["phase"], "Succeeded");
-        let made: Vec<_> = stage.written("/jobs").into_iter().filter(|write| write.starts_with("POST ")).collect();
+        assert_eq!(
+            stage.first().await["status"]["operationState"]["phase"],
+            "Succeeded"
+        );
+        let made: Vec<_> = stage
+            .written("/jobs")
+            .into_iter()
+            .filter(|write| write.starts_with("POST "))
+            .collect();
         assert_eq!(made.len(), 1, "{made:?}");
     });
 }

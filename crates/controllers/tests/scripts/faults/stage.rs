@@ -17,11 +17,18 @@ pub struct Stage<'a> {
 
 /// Plays in a cluster and a time of its own.
 pub fn stage<R>(plan: Plan, act: impl AsyncFnOnce(&mut Stage) -> R) -> R {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
     runtime.block_on(async {
         let wire = Wire::new(plan);
         let ground = Ground::embedded(&wire).await;
-        let mut stage = Stage { play: Play::begun(&ground).await, wire };
+        let mut stage = Stage {
+            play: Play::begun(&ground).await,
+            wire,
+        };
         let result = act(&mut stage).await;
         drop(stage);
         ground.close().await;
@@ -43,12 +50,19 @@ impl Stage<'_> {
     /// Does one step, and waits for nothing that comes of it.
     pub async fn act(&mut self, text: &str) -> Vec<String> {
         let script = Script::of(Path::new("stage"), text);
-        self.play.step(&script.steps[0]).await.unwrap_or_else(|problem| panic!("`{text}`: {problem}"))
+        self.play
+            .step(&script.steps[0])
+            .await
+            .unwrap_or_else(|problem| panic!("`{text}`: {problem}"))
     }
 
     /// An Application by its path's end; null when there is none.
     pub async fn app(&self, name: &str) -> Value {
-        self.play.ground.find(&self.play.app_path(name)).await.unwrap_or_default()
+        self.play
+            .ground
+            .find(&self.play.app_path(name))
+            .await
+            .unwrap_or_default()
     }
 
     /// The first Application.
@@ -58,12 +72,19 @@ impl Stage<'_> {
 
     /// What the controller wrote that contains this.
     pub fn written(&self, part: &str) -> Vec<String> {
-        self.wire.writes().into_iter().map(|w| format!("{} {}", w.what, w.code)).filter(|w| w.contains(part)).collect()
+        self.wire
+            .writes()
+            .into_iter()
+            .map(|w| format!("{} {}", w.what, w.code))
+            .filter(|w| w.contains(part))
+            .collect()
     }
 }
 
 /// The messages of an Application's conditions of this type.
 pub fn conditions(app: &Value, kind: &str) -> Vec<String> {
     let all = app["status"]["conditions"].as_array().into_iter().flatten();
-    all.filter(|c| c["type"] == kind).map(|c| c["message"].as_str().unwrap_or_default().to_owned()).collect()
+    all.filter(|c| c["type"] == kind)
+        .map(|c| c["message"].as_str().unwrap_or_default().to_owned())
+        .collect()
 }

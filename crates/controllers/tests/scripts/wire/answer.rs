@@ -24,15 +24,24 @@ pub fn refusal(code: u16, message: &str, wait: bool) -> Answer {
         503 => "ServiceUnavailable",
         _ => "InternalError",
     };
-    let mut answer = whole(StatusCode::from_u16(code).expect("a status"), Bytes::from(status(code, reason, message).to_string()));
+    let mut answer = whole(
+        StatusCode::from_u16(code).expect("a status"),
+        Bytes::from(status(code, reason, message).to_string()),
+    );
     if wait {
-        answer.headers_mut().insert("Retry-After", http::HeaderValue::from_static("1"));
+        answer
+            .headers_mut()
+            .insert("Retry-After", http::HeaderValue::from_static("1"));
     }
     answer
 }
 
 pub fn whole(status: StatusCode, body: Bytes) -> Answer {
-    let mut answer = Response::new(http_body_util::Full::new(body).map_err(|never| match never {}).boxed_unsync());
+    let mut answer = Response::new(
+        http_body_util::Full::new(body)
+            .map_err(|never| match never {})
+            .boxed_unsync(),
+    );
     *answer.status_mut() = status;
     answer
 }
@@ -46,7 +55,11 @@ pub fn cut(status: StatusCode, body: &Bytes) -> Answer {
     answer
 }
 
-pub fn streamed(receiver: mpsc::UnboundedReceiver<Result<Bytes, BoxError>>) -> UnsyncBoxBody<Bytes, BoxError> {
-    let frames = futures::stream::unfold(receiver, |mut receiver| async move { Some((receiver.recv().await?.map(Frame::data), receiver)) });
+pub fn streamed(
+    receiver: mpsc::UnboundedReceiver<Result<Bytes, BoxError>>,
+) -> UnsyncBoxBody<Bytes, BoxError> {
+    let frames = futures::stream::unfold(receiver, |mut receiver| async move {
+        Some((receiver.recv().await?.map(Frame::data), receiver))
+    });
     StreamBody::new(frames).boxed_unsync()
 }

@@ -18,7 +18,8 @@ pub struct Held {
 
 impl Held {
     pub fn due(&self) -> Option<Instant> {
-        self.merging.or_else(|| self.lines.front().map(|(due, _)| *due))
+        self.merging
+            .or_else(|| self.lines.front().map(|(due, _)| *due))
     }
 
     pub fn put(&mut self, line: Bytes) {
@@ -52,10 +53,14 @@ impl Held {
 fn merged(lines: impl Iterator<Item = Bytes>) -> Vec<Bytes> {
     let mut events: Vec<Option<(String, Value)>> = Vec::new();
     for line in lines {
-        let Ok(mut event) = serde_json::from_slice::<Value>(&line) else { continue };
+        let Ok(mut event) = serde_json::from_slice::<Value>(&line) else {
+            continue;
+        };
         let metadata = &event["object"]["metadata"];
         let key = format!("{}/{}", metadata["namespace"], metadata["name"]);
-        let earlier = events.iter_mut().find(|e| e.as_ref().is_some_and(|(k, _)| *k == key));
+        let earlier = events
+            .iter_mut()
+            .find(|e| e.as_ref().is_some_and(|(k, _)| *k == key));
         if let Some((_, earlier)) = earlier.and_then(Option::take) {
             match (earlier["type"].as_str(), event["type"].as_str()) {
                 (Some("ADDED"), Some("DELETED")) => continue,
@@ -66,5 +71,9 @@ fn merged(lines: impl Iterator<Item = Bytes>) -> Vec<Bytes> {
         }
         events.push(Some((key, event)));
     }
-    events.into_iter().flatten().map(|(_, event)| Bytes::from(format!("{event}\n"))).collect()
+    events
+        .into_iter()
+        .flatten()
+        .map(|(_, event)| Bytes::from(format!("{event}\n")))
+        .collect()
 }

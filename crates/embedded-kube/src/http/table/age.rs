@@ -5,8 +5,13 @@ use serde_json::Value;
 
 /// The time since an RFC 3339 time stamp; `<unknown>` when there is none.
 pub fn since(time: Option<&Value>, now: Timestamp) -> String {
-    let time = time.and_then(Value::as_str).and_then(|t| t.parse::<Timestamp>().ok());
-    time.map_or_else(|| "<unknown>".to_owned(), |t| human(now.duration_since(t).as_secs()))
+    let time = time
+        .and_then(Value::as_str)
+        .and_then(|t| t.parse::<Timestamp>().ok());
+    time.map_or_else(
+        || "<unknown>".to_owned(),
+        |t| human(now.duration_since(t).as_secs()),
+    )
 }
 
 /// The time between two time stamps, if both are there.
@@ -23,7 +28,11 @@ pub fn human(seconds: i64) -> String {
     let seconds = seconds.max(0);
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
     let two = |big: i64, big_unit: &str, small: i64, small_unit: &str| {
-        if small == 0 { format!("{big}{big_unit}") } else { format!("{big}{big_unit}{small}{small_unit}") }
+        if small == 0 {
+            format!("{big}{big_unit}")
+        } else {
+            format!("{big}{big_unit}{small}{small_unit}")
+        }
     };
     match () {
         () if seconds < 120 => format!("{seconds}s"),

@@ -5,10 +5,18 @@ use serde_json::Value;
 use tiphys_apimachinery::Object;
 
 pub fn cells(o: &Object, age: Value) -> Vec<Value> {
-    let reference = format!("{}/{}", o.str_at("/spec/scaleTargetRef/kind"), o.str_at("/spec/scaleTargetRef/name"));
+    let reference = format!(
+        "{}/{}",
+        o.str_at("/spec/scaleTargetRef/kind"),
+        o.str_at("/spec/scaleTargetRef/name")
+    );
     let statuses = list(o, "/status/currentMetrics");
     let metric = |(i, spec): (usize, &Value)| target(spec, statuses.get(i).unwrap_or(&Value::Null));
-    let mut targets: Vec<String> = list(o, "/spec/metrics").iter().enumerate().map(metric).collect();
+    let mut targets: Vec<String> = list(o, "/spec/metrics")
+        .iter()
+        .enumerate()
+        .map(metric)
+        .collect();
     let more = targets.len().saturating_sub(2);
     targets.truncate(2);
     let targets = match (targets.is_empty(), more) {
@@ -45,14 +53,40 @@ fn target(spec: &Value, status: &Value) -> String {
     let average = wanted.get("averageValue").filter(|v| !v.is_null());
     match (average, is_resource) {
         (Some(average), true) => {
-            format!("{}: {}/{}", shown(spec[source].get("name"), ""), now("averageValue", "<nil>"), shown(Some(average), ""))
+            format!(
+                "{}: {}/{}",
+                shown(spec[source].get("name"), ""),
+                now("averageValue", "<nil>"),
+                shown(Some(average), "")
+            )
         }
         (None, true) => {
-            let percent = |v: &Value, absent: &str| v["averageUtilization"].as_i64().map_or_else(|| absent.to_owned(), |n| format!("{n}%"));
-            format!("{}: {}/{}", shown(spec[source].get("name"), ""), percent(current, "<unknown>"), percent(wanted, "<auto>"))
+            let percent = |v: &Value, absent: &str| {
+                v["averageUtilization"]
+                    .as_i64()
+                    .map_or_else(|| absent.to_owned(), |n| format!("{n}%"))
+            };
+            format!(
+                "{}: {}/{}",
+                shown(spec[source].get("name"), ""),
+                percent(current, "<unknown>"),
+                percent(wanted, "<auto>")
+            )
         }
-        (average, false) if source == "pods" => format!("{}/{}", now("averageValue", "<nil>"), shown(average, "<nil>")),
-        (Some(average), false) => format!("{}/{} (avg)", now("averageValue", "<unknown>"), shown(Some(average), "")),
-        (None, false) => format!("{}/{}", now("value", "<nil>"), shown(wanted.get("value"), "<nil>")),
+        (average, false) if source == "pods" => format!(
+            "{}/{}",
+            now("averageValue", "<nil>"),
+            shown(average, "<nil>")
+        ),
+        (Some(average), false) => format!(
+            "{}/{} (avg)",
+            now("averageValue", "<unknown>"),
+            shown(Some(average), "")
+        ),
+        (None, false) => format!(
+            "{}/{}",
+            now("value", "<nil>"),
+            shown(wanted.get("value"), "<nil>")
+        ),
     }
 }

@@ -7,7 +7,11 @@ pub const NONE: &str = "<none>";
 
 /// A list inside an object; empty when absent.
 pub fn list<'a>(object: &'a Object, pointer: &str) -> &'a [Value] {
-    object.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    object
+        .pointer(pointer)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }
 
 pub fn text<'a>(value: &'a Value, key: &str) -> &'a str {
@@ -15,7 +19,11 @@ pub fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 pub fn or_none(text: &str) -> String {
-    if text.is_empty() { NONE.to_owned() } else { text.to_owned() }
+    if text.is_empty() {
+        NONE.to_owned()
+    } else {
+        text.to_owned()
+    }
 }
 
 /// The integer at a pointer, 0 when absent.
@@ -44,22 +52,46 @@ pub fn shown(value: Option<&Value>, default: &str) -> String {
 /// Names and images of the containers of a pod spec.
 pub fn containers(object: &Object, pod_spec: &str) -> (String, String) {
     let all = list(object, &format!("{pod_spec}/containers"));
-    let join = |key| all.iter().map(|c| text(c, key)).collect::<Vec<_>>().join(",");
+    let join = |key| {
+        all.iter()
+            .map(|c| text(c, key))
+            .collect::<Vec<_>>()
+            .join(",")
+    };
     (join("name"), join("image"))
 }
 
 /// A label selector, or a map of labels, on one line.
 pub fn selector_text(selector: &Value) -> String {
     let labels = |map: &serde_json::Map<String, Value>| {
-        map.iter().map(|(k, v)| (k.clone(), format!("{k}={}", v.as_str().unwrap_or("")))).collect::<Vec<_>>()
+        map.iter()
+            .map(|(k, v)| (k.clone(), format!("{k}={}", v.as_str().unwrap_or(""))))
+            .collect::<Vec<_>>()
     };
-    let Some(map) = selector.as_object() else { return NONE.to_owned() };
-    let structured = map.keys().all(|k| k == "matchLabels" || k == "matchExpressions");
-    let mut parts =
-        if structured { map.get("matchLabels").and_then(Value::as_object).map(labels).unwrap_or_default() } else { labels(map) };
-    for expression in map.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
-        let mut values: Vec<&str> =
-            expression["values"].as_array().map(|l| l.iter().filter_map(Value::as_str).collect()).unwrap_or_default();
+    let Some(map) = selector.as_object() else {
+        return NONE.to_owned();
+    };
+    let structured = map
+        .keys()
+        .all(|k| k == "matchLabels" || k == "matchExpressions");
+    let mut parts = if structured {
+        map.get("matchLabels")
+            .and_then(Value::as_object)
+            .map(labels)
+            .unwrap_or_default()
+    } else {
+        labels(map)
+    };
+    for expression in map
+        .get("matchExpressions")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        let mut values: Vec<&str> = expression["values"]
+            .as_array()
+            .map(|l| l.iter().filter_map(Value::as_str).collect())
+            .unwrap_or_default();
         values.sort_unstable();
         let key = text(expression, "key");
         let shown = match text(expression, "operator") {
@@ -72,18 +104,31 @@ pub fn selector_text(selector: &Value) -> String {
     }
     parts.sort_by(|a, b| a.0.cmp(&b.0));
     let parts: Vec<String> = parts.into_iter().map(|(_, shown)| shown).collect();
-    if parts.is_empty() { NONE.to_owned() } else { parts.join(",") }
+    if parts.is_empty() {
+        NONE.to_owned()
+    } else {
+        parts.join(",")
+    }
 }
 
 /// Whether a status condition is `True`.
 pub fn condition(object: &Object, kind: &str) -> bool {
-    list(object, "/status/conditions").iter().any(|c| text(c, "type") == kind && text(c, "status") == "True")
+    list(object, "/status/conditions")
+        .iter()
+        .any(|c| text(c, "type") == kind && text(c, "status") == "True")
 }
 
 /// `ReadWriteOnce` as `RWO`, and so on, always in the same order.
 pub fn access_modes(modes: &[Value]) -> String {
-    let short = [("ReadWriteOnce", "RWO"), ("ReadOnlyMany", "ROX"), ("ReadWriteMany", "RWX"), ("ReadWriteOncePod", "RWOP")];
-    let named = short.into_iter().filter(|(mode, _)| modes.iter().any(|m| m == mode));
+    let short = [
+        ("ReadWriteOnce", "RWO"),
+        ("ReadOnlyMany", "ROX"),
+        ("ReadWriteMany", "RWX"),
+        ("ReadWriteOncePod", "RWOP"),
+    ];
+    let named = short
+        .into_iter()
+        .filter(|(mode, _)| modes.iter().any(|m| m == mode));
     named.map(|(_, short)| short).collect::<Vec<_>>().join(",")
 }
 

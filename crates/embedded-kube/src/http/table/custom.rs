@@ -15,8 +15,21 @@ pub fn definitions(custom: &Custom) -> Vec<Value> {
         list.push(definition("Age", "date", "", 0, "Age"));
     }
     list.extend(custom.columns.iter().map(|c| {
-        let usual = format!("Custom resource definition column (in JSONPath format): {}", c.json_path);
-        definition(&c.name, &c.kind, &c.format, c.priority, if c.description.is_empty() { &usual } else { &c.description })
+        let usual = format!(
+            "Custom resource definition column (in JSONPath format): {}",
+            c.json_path
+        );
+        definition(
+            &c.name,
+            &c.kind,
+            &c.format,
+            c.priority,
+            if c.description.is_empty() {
+                &usual
+            } else {
+                &c.description
+            },
+        )
     }));
     list
 }
@@ -24,7 +37,11 @@ pub fn definitions(custom: &Custom) -> Vec<Value> {
 pub fn cells(custom: &Custom, object: &Object, now: Timestamp) -> Vec<Value> {
     let mut cells = vec![Value::from(object.name())];
     if custom.columns.is_empty() {
-        cells.push(object.metadata("creationTimestamp").map_or(Value::Null, |t| age::since(Some(t), now).into()));
+        cells.push(
+            object
+                .metadata("creationTimestamp")
+                .map_or(Value::Null, |t| age::since(Some(t), now).into()),
+        );
     }
     let whole = object.clone().into_value();
     for column in &custom.columns {
@@ -32,7 +49,10 @@ pub fn cells(custom: &Custom, object: &Object, now: Timestamp) -> Vec<Value> {
         cells.push(match (column.kind.as_str(), found.first()) {
             (_, None) => Value::Null,
             ("date", Some(Value::String(time))) => date(time, now).into(),
-            ("integer", Some(v)) => v.as_i64().or_else(|| v.as_f64().map(|f| f as i64)).map_or(Value::Null, Value::from),
+            ("integer", Some(v)) => v
+                .as_i64()
+                .or_else(|| v.as_f64().map(|f| f as i64))
+                .map_or(Value::Null, Value::from),
             ("number", Some(v)) if v.is_number() => (*v).clone(),
             ("boolean", Some(v)) if v.is_boolean() => (*v).clone(),
             // Only the first of several counts.
@@ -47,7 +67,10 @@ pub fn cells(custom: &Custom, object: &Object, now: Timestamp) -> Vec<Value> {
 fn date(text: &str, now: Timestamp) -> String {
     match text {
         "" | "null" => "<unknown>".to_owned(),
-        text => gotypes::read_time(text).map_or_else(|_| "<invalid>".to_owned(), |time| age::since(time.map(Value::from).as_ref(), now)),
+        text => gotypes::read_time(text).map_or_else(
+            |_| "<invalid>".to_owned(),
+            |time| age::since(time.map(Value::from).as_ref(), now),
+        ),
     }
 }
 
@@ -59,7 +82,9 @@ fn printed(value: &Value) -> String {
 }
 
 fn shown(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// One step of a path.
@@ -102,7 +127,11 @@ pub fn find<'a>(root: &'a Value, path: &str) -> Vec<&'a Value> {
 
 fn steps(path: &str) -> Vec<Step> {
     let mut steps = Vec::new();
-    let mut rest = path.trim().trim_start_matches('{').trim_end_matches('}').trim_start_matches('$');
+    let mut rest = path
+        .trim()
+        .trim_start_matches('{')
+        .trim_end_matches('}')
+        .trim_start_matches('$');
     while !rest.is_empty() {
         if let Some(inner) = rest.strip_prefix('[') {
             let end = bracket_end(inner);
@@ -160,7 +189,13 @@ fn bracket(inner: &str) -> Option<Step> {
     }
     if let Some(filter) = inner.strip_prefix("?(").and_then(|f| f.strip_suffix(')')) {
         let (left, right) = filter.split_once("==")?;
-        let keys = left.trim().trim_start_matches('@').split('.').filter(|k| !k.is_empty()).map(str::to_owned).collect();
+        let keys = left
+            .trim()
+            .trim_start_matches('@')
+            .split('.')
+            .filter(|k| !k.is_empty())
+            .map(str::to_owned)
+            .collect();
         return Some(Step::Filter(keys, unquote(right)));
     }
     match inner.parse() {
@@ -181,7 +216,10 @@ mod tests {
         assert_eq!(first(".spec.list[1].type").as_deref(), Some("X"));
         assert_eq!(first(".spec.a\\.b").as_deref(), Some("1"));
         assert_eq!(first(".spec['a.b']").as_deref(), Some("1"));
-        assert_eq!(first(".spec.list[?(@.type==\"Ready\")].status").as_deref(), Some("True"));
+        assert_eq!(
+            first(".spec.list[?(@.type==\"Ready\")].status").as_deref(),
+            Some("True")
+        );
         assert_eq!(first(".spec.none.x"), None);
         assert_eq!(find(&v, ".spec.list[*].type").len(), 2);
     }

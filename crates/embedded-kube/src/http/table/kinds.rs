@@ -1,6 +1,9 @@
 //! The rows of the built-in kinds, one small function a kind. Order and number of cells are those of the columns.
 
-use super::cells::{NONE, condition, containers, count, list, number, or_default, or_none, selector_text, shown, text};
+use super::cells::{
+    NONE, condition, containers, count, list, number, or_default, or_none, selector_text, shown,
+    text,
+};
 use super::{age, autoscaler, cluster, pod, storage};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -24,13 +27,25 @@ pub fn cells(table: &str, o: &Object, now: Timestamp) -> Vec<Value> {
         "/services" => service(o, age()),
         "networking.k8s.io/ingresses" => ingress(o, age()),
         "networking.k8s.io/ingressclasses" => {
-            let group = o.pointer("/spec/parameters/apiGroup").and_then(Value::as_str).map(|g| format!(".{g}")).unwrap_or_default();
-            let parameters =
-                o.pointer("/spec/parameters").map_or(NONE.to_owned(), |p| format!("{}{group}/{}", text(p, "kind"), text(p, "name")));
+            let group = o
+                .pointer("/spec/parameters/apiGroup")
+                .and_then(Value::as_str)
+                .map(|g| format!(".{g}"))
+                .unwrap_or_default();
+            let parameters = o.pointer("/spec/parameters").map_or(NONE.to_owned(), |p| {
+                format!("{}{group}/{}", text(p, "kind"), text(p, "name"))
+            });
             let name = or_default(o, "ingressclass.kubernetes.io/is-default-class");
-            vec![name, o.str_at("/spec/controller").into(), parameters.into(), age()]
+            vec![
+                name,
+                o.str_at("/spec/controller").into(),
+                parameters.into(),
+                age(),
+            ]
         }
-        "networking.k8s.io/networkpolicies" => vec![name(), selector(o, "/spec/podSelector"), age()],
+        "networking.k8s.io/networkpolicies" => {
+            vec![name(), selector(o, "/spec/podSelector"), age()]
+        }
         "policy/poddisruptionbudgets" => vec![
             name(),
             shown(o.pointer("/spec/minAvailable"), "N/A").into(),
@@ -39,30 +54,74 @@ pub fn cells(table: &str, o: &Object, now: Timestamp) -> Vec<Value> {
             age(),
         ],
         "apps/controllerrevisions" => {
-            let group = |c: &str| Some(group_of(c)).filter(|g| !g.is_empty()).map(|g| format!(".{g}")).unwrap_or_default();
-            let owner = o.controller_of().map(|c| format!("{}{}/{}", c.kind.to_lowercase(), group(&c.api_version), c.name));
-            vec![name(), owner.unwrap_or_else(|| NONE.to_owned()).into(), number(o, "/revision").into(), age()]
+            let group = |c: &str| {
+                Some(group_of(c))
+                    .filter(|g| !g.is_empty())
+                    .map(|g| format!(".{g}"))
+                    .unwrap_or_default()
+            };
+            let owner = o.controller_of().map(|c| {
+                format!(
+                    "{}{}/{}",
+                    c.kind.to_lowercase(),
+                    group(&c.api_version),
+                    c.name
+                )
+            });
+            vec![
+                name(),
+                owner.unwrap_or_else(|| NONE.to_owned()).into(),
+                number(o, "/revision").into(),
+                age(),
+            ]
         }
-        super::SCALES => vec![name(), number(o, "/spec/replicas").into(), number(o, "/status/replicas").into(), age()],
+        super::SCALES => vec![
+            name(),
+            number(o, "/spec/replicas").into(),
+            number(o, "/status/replicas").into(),
+            age(),
+        ],
         "/podtemplates" => {
             let (names, images) = containers(o, "/template/spec");
-            vec![name(), names.into(), images.into(), selector(o, "/template/metadata/labels")]
+            vec![
+                name(),
+                names.into(),
+                images.into(),
+                selector(o, "/template/metadata/labels"),
+            ]
         }
         "/endpoints" => vec![name(), endpoints(o).into(), age()],
         "discovery.k8s.io/endpointslices" => endpoint_slice(o, age()),
         "/nodes" => node(o, age()),
         "/events" | "events.k8s.io/events" => event(o, now),
         "/namespaces" => vec![name(), o.str_at("/status/phase").into(), age()],
-        "/secrets" => vec![name(), o.str_at("/type").into(), count(o.0.get("data")).into(), age()],
-        "/configmaps" => vec![name(), (count(o.0.get("data")) + count(o.0.get("binaryData"))).into(), age()],
+        "/secrets" => vec![
+            name(),
+            o.str_at("/type").into(),
+            count(o.0.get("data")).into(),
+            age(),
+        ],
+        "/configmaps" => vec![
+            name(),
+            (count(o.0.get("data")) + count(o.0.get("binaryData"))).into(),
+            age(),
+        ],
         "autoscaling/horizontalpodautoscalers" => autoscaler::cells(o, age()),
-        "rbac.authorization.k8s.io/rolebindings" | "rbac.authorization.k8s.io/clusterrolebindings" => binding(o, age()),
+        "rbac.authorization.k8s.io/rolebindings"
+        | "rbac.authorization.k8s.io/clusterrolebindings" => binding(o, age()),
         "rbac.authorization.k8s.io/roles"
         | "rbac.authorization.k8s.io/clusterroles"
         | "apiextensions.k8s.io/customresourcedefinitions"
         | "/limitranges" => vec![name(), created()],
-        "coordination.k8s.io/leases" => vec![name(), o.str_at("/spec/holderIdentity").into(), age()],
-        "/resourcequotas" => vec![name(), quota(o, "").into(), quota(o, "limits.").into(), age()],
+        "coordination.k8s.io/leases" => {
+            vec![name(), o.str_at("/spec/holderIdentity").into(), age()]
+        }
+        "/resourcequotas" => vec![
+            name(),
+            quota(o, "").into(),
+            quota(o, "limits.").into(),
+            age(),
+        ],
         "scheduling.k8s.io/priorityclasses" => vec![
             name(),
             number(o, "/value").into(),
@@ -70,30 +129,45 @@ pub fn cells(table: &str, o: &Object, now: Timestamp) -> Vec<Value> {
             age(),
             shown(o.0.get("preemptionPolicy"), "").into(),
         ],
-        "admissionregistration.k8s.io/mutatingwebhookconfigurations" | "admissionregistration.k8s.io/validatingwebhookconfigurations" => {
+        "admissionregistration.k8s.io/mutatingwebhookconfigurations"
+        | "admissionregistration.k8s.io/validatingwebhookconfigurations" => {
             vec![name(), count(o.0.get("webhooks")).into(), age()]
         }
         "apiregistration.k8s.io/apiservices" => {
-            let service =
-                o.pointer("/spec/service").map_or("Local".to_owned(), |s| format!("{}/{}", text(s, "namespace"), text(s, "name")));
+            let service = o.pointer("/spec/service").map_or("Local".to_owned(), |s| {
+                format!("{}/{}", text(s, "namespace"), text(s, "name"))
+            });
             vec![name(), service.into(), available(o).into(), age()]
         }
-        _ => storage::cells(table, o, age).or_else(|| cluster::cells(table, o, age)).unwrap_or_else(|| vec![name(), age()]),
+        _ => storage::cells(table, o, age)
+            .or_else(|| cluster::cells(table, o, age))
+            .unwrap_or_else(|| vec![name(), age()]),
     }
 }
 
 /// Whether an API can be reached, and why not.
 fn available(o: &Object) -> String {
-    let Some(found) = list(o, "/status/conditions").iter().find(|c| text(c, "type") == "Available") else { return "Unknown".to_owned() };
+    let Some(found) = list(o, "/status/conditions")
+        .iter()
+        .find(|c| text(c, "type") == "Available")
+    else {
+        return "Unknown".to_owned();
+    };
     match (text(found, "status"), text(found, "reason")) {
-        (status, reason) if status != "True" && !reason.is_empty() => format!("{status} ({reason})"),
+        (status, reason) if status != "True" && !reason.is_empty() => {
+            format!("{status} ({reason})")
+        }
         (status, _) => status.to_owned(),
     }
 }
 
 /// What was never made, as the end of a list in a watch, was made at Go's zero time.
 pub fn created(o: &Object) -> Value {
-    Value::from(if o.creation_timestamp().is_empty() { "0001-01-01T00:00:00Z" } else { o.creation_timestamp() })
+    Value::from(if o.creation_timestamp().is_empty() {
+        "0001-01-01T00:00:00Z"
+    } else {
+        o.creation_timestamp()
+    })
 }
 
 fn group_of(api_version: &str) -> &str {
@@ -101,7 +175,9 @@ fn group_of(api_version: &str) -> &str {
 }
 
 fn selector(o: &Object, pointer: &str) -> Value {
-    o.pointer(pointer).map_or_else(|| NONE.to_owned(), selector_text).into()
+    o.pointer(pointer)
+        .map_or_else(|| NONE.to_owned(), selector_text)
+        .into()
 }
 
 /// Containers, images and selector: the wide columns of workloads.
@@ -111,12 +187,27 @@ fn workload(o: &Object) -> [Value; 3] {
 }
 
 fn deployment(o: &Object, age: Value) -> Vec<Value> {
-    let ready = format!("{}/{}", number(o, "/status/readyReplicas"), number(o, "/spec/replicas"));
-    let (updated, available) = (number(o, "/status/updatedReplicas"), number(o, "/status/availableReplicas"));
-    let mut row = vec![o.name().into(), ready.into(), updated.into(), available.into(), age];
+    let ready = format!(
+        "{}/{}",
+        number(o, "/status/readyReplicas"),
+        number(o, "/spec/replicas")
+    );
+    let (updated, available) = (
+        number(o, "/status/updatedReplicas"),
+        number(o, "/status/availableReplicas"),
+    );
+    let mut row = vec![
+        o.name().into(),
+        ready.into(),
+        updated.into(),
+        available.into(),
+        age,
+    ];
     row.extend(workload(o));
     // Others show that there is no selector.
-    if o.pointer("/spec/selector").is_none_or(|s| s.as_object().is_none_or(serde_json::Map::is_empty)) {
+    if o.pointer("/spec/selector")
+        .is_none_or(|s| s.as_object().is_none_or(serde_json::Map::is_empty))
+    {
         row.pop();
         row.push("".into());
     }
@@ -124,7 +215,12 @@ fn deployment(o: &Object, age: Value) -> Vec<Value> {
 }
 
 fn replica_set(o: &Object, age: Value) -> Vec<Value> {
-    let numbers = ["/spec/replicas", "/status/replicas", "/status/readyReplicas"].map(|p| Value::from(number(o, p)));
+    let numbers = [
+        "/spec/replicas",
+        "/status/replicas",
+        "/status/readyReplicas",
+    ]
+    .map(|p| Value::from(number(o, p)));
     let mut row = vec![o.name().into()];
     row.extend(numbers);
     row.push(age);
@@ -133,13 +229,29 @@ fn replica_set(o: &Object, age: Value) -> Vec<Value> {
 }
 
 fn stateful_set(o: &Object, age: Value) -> Vec<Value> {
-    let ready = format!("{}/{}", number(o, "/status/readyReplicas"), number(o, "/spec/replicas"));
+    let ready = format!(
+        "{}/{}",
+        number(o, "/status/readyReplicas"),
+        number(o, "/spec/replicas")
+    );
     let (names, images) = containers(o, "/spec/template/spec");
-    vec![o.name().into(), ready.into(), age, names.into(), images.into()]
+    vec![
+        o.name().into(),
+        ready.into(),
+        age,
+        names.into(),
+        images.into(),
+    ]
 }
 
 fn daemon_set(o: &Object, age: Value) -> Vec<Value> {
-    let fields = ["desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled", "numberAvailable"];
+    let fields = [
+        "desiredNumberScheduled",
+        "currentNumberScheduled",
+        "numberReady",
+        "updatedNumberScheduled",
+        "numberAvailable",
+    ];
     let mut row = vec![o.name().into()];
     row.extend(fields.map(|f| Value::from(number(o, &format!("/status/{f}")))));
     row.extend([selector(o, "/spec/template/spec/nodeSelector"), age]);
@@ -149,14 +261,19 @@ fn daemon_set(o: &Object, age: Value) -> Vec<Value> {
 
 fn job(o: &Object, age: Value, now: Timestamp) -> Vec<Value> {
     let succeeded = number(o, "/status/succeeded");
-    let completions = match (o.i64_at("/spec/completions"), number(o, "/spec/parallelism")) {
+    let completions = match (
+        o.i64_at("/spec/completions"),
+        number(o, "/spec/parallelism"),
+    ) {
         (Some(total), _) => format!("{succeeded}/{total}"),
         (None, parallel) if parallel > 1 => format!("{succeeded}/1 of {parallel}"),
         _ => format!("{succeeded}/1"),
     };
     let start = o.pointer("/status/startTime");
     let duration = age::between(start, o.pointer("/status/completionTime"));
-    let duration = duration.or_else(|| start.map(|_| age::since(start, now))).unwrap_or_default();
+    let duration = duration
+        .or_else(|| start.map(|_| age::since(start, now)))
+        .unwrap_or_default();
     let status = match () {
         () if condition(o, "Complete") => "Complete",
         () if condition(o, "Failed") => "Failed",
@@ -166,19 +283,30 @@ fn job(o: &Object, age: Value, now: Timestamp) -> Vec<Value> {
         () if condition(o, "SuccessCriteriaMet") => "SuccessCriteriaMet",
         () => "Running",
     };
-    let mut row = vec![o.name().into(), status.into(), completions.into(), duration.into(), age];
+    let mut row = vec![
+        o.name().into(),
+        status.into(),
+        completions.into(),
+        duration.into(),
+        age,
+    ];
     row.extend(workload(o));
     row
 }
 
 fn cron_job(o: &Object, age: Value, now: Timestamp) -> Vec<Value> {
-    let last = o.pointer("/status/lastScheduleTime").map_or_else(|| NONE.to_owned(), |t| age::since(Some(t), now));
+    let last = o
+        .pointer("/status/lastScheduleTime")
+        .map_or_else(|| NONE.to_owned(), |t| age::since(Some(t), now));
     let (names, images) = containers(o, "/spec/jobTemplate/spec/template/spec");
     vec![
         o.name().into(),
         o.str_at("/spec/schedule").into(),
         or_none(o.str_at("/spec/timeZone")).into(),
-        shown(o.pointer("/spec/suspend"), "<unset>").replace("true", "True").replace("false", "False").into(),
+        shown(o.pointer("/spec/suspend"), "<unset>")
+            .replace("true", "True")
+            .replace("false", "False")
+            .into(),
         list(o, "/status/active").len().into(),
         last.into(),
         age,
@@ -189,18 +317,38 @@ fn cron_job(o: &Object, age: Value, now: Timestamp) -> Vec<Value> {
 }
 
 fn balancer(o: &Object) -> String {
-    let one = |i| if text(i, "ip").is_empty() { text(i, "hostname") } else { text(i, "ip") };
-    let points: BTreeSet<&str> = list(o, "/status/loadBalancer/ingress").iter().map(one).filter(|point| !point.is_empty()).collect();
+    let one = |i| {
+        if text(i, "ip").is_empty() {
+            text(i, "hostname")
+        } else {
+            text(i, "ip")
+        }
+    };
+    let points: BTreeSet<&str> = list(o, "/status/loadBalancer/ingress")
+        .iter()
+        .map(one)
+        .filter(|point| !point.is_empty())
+        .collect();
     Vec::from_iter(points).join(",")
 }
 
 fn external_ip(o: &Object) -> String {
-    let own: Vec<&str> = list(o, "/spec/externalIPs").iter().filter_map(Value::as_str).collect();
+    let own: Vec<&str> = list(o, "/spec/externalIPs")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
     match o.str_at("/spec/type") {
         "LoadBalancer" => {
-            let mut all: Vec<String> = Some(balancer(o)).into_iter().filter(|b| !b.is_empty()).collect();
+            let mut all: Vec<String> = Some(balancer(o))
+                .into_iter()
+                .filter(|b| !b.is_empty())
+                .collect();
             all.extend(own.iter().map(|ip| (*ip).to_owned()));
-            if all.is_empty() { "<pending>".to_owned() } else { all.join(",") }
+            if all.is_empty() {
+                "<pending>".to_owned()
+            } else {
+                all.join(",")
+            }
         }
         "ExternalName" => o.str_at("/spec/externalName").to_owned(),
         // The end of a list in a watch is a service of no type.
@@ -211,18 +359,38 @@ fn external_ip(o: &Object) -> String {
 
 fn service(o: &Object, age: Value) -> Vec<Value> {
     let port = |p: &Value| {
-        let node = p["nodePort"].as_i64().filter(|n| *n > 0).map(|n| format!(":{n}")).unwrap_or_default();
+        let node = p["nodePort"]
+            .as_i64()
+            .filter(|n| *n > 0)
+            .map(|n| format!(":{n}"))
+            .unwrap_or_default();
         format!("{}{node}/{}", shown(p.get("port"), ""), text(p, "protocol"))
     };
-    let ports = list(o, "/spec/ports").iter().map(port).collect::<Vec<_>>().join(",");
+    let ports = list(o, "/spec/ports")
+        .iter()
+        .map(port)
+        .collect::<Vec<_>>()
+        .join(",");
     let kind = o.str_at("/spec/type").into();
     let ip = or_none(o.str_at("/spec/clusterIP")).into();
-    vec![o.name().into(), kind, ip, external_ip(o).into(), or_none(&ports).into(), age, selector(o, "/spec/selector")]
+    vec![
+        o.name().into(),
+        kind,
+        ip,
+        external_ip(o).into(),
+        or_none(&ports).into(),
+        age,
+        selector(o, "/spec/selector"),
+    ]
 }
 
 fn ingress(o: &Object, age: Value) -> Vec<Value> {
     let rules = list(o, "/spec/rules");
-    let named = rules.iter().enumerate().filter(|(_, r)| !text(r, "host").is_empty()).take(3);
+    let named = rules
+        .iter()
+        .enumerate()
+        .filter(|(_, r)| !text(r, "host").is_empty())
+        .take(3);
     let (places, hosts): (Vec<usize>, Vec<&str>) = named.map(|(i, r)| (i, text(r, "host"))).unzip();
     // Whatever comes after the third name is more, named or not.
     let more = places.get(2).is_some_and(|last| last + 1 < rules.len());
@@ -231,9 +399,23 @@ fn ingress(o: &Object, age: Value) -> Vec<Value> {
         (false, true) => format!("{} + {} more...", hosts.join(","), rules.len() - 3),
         (false, false) => hosts.join(","),
     };
-    let class = o.pointer("/spec/ingressClassName").and_then(Value::as_str).unwrap_or(NONE);
-    let ports = if list(o, "/spec/tls").is_empty() { "80" } else { "80, 443" };
-    vec![o.name().into(), class.into(), hosts.into(), balancer(o).into(), ports.into(), age]
+    let class = o
+        .pointer("/spec/ingressClassName")
+        .and_then(Value::as_str)
+        .unwrap_or(NONE);
+    let ports = if list(o, "/spec/tls").is_empty() {
+        "80"
+    } else {
+        "80, 443"
+    };
+    vec![
+        o.name().into(),
+        class.into(),
+        hosts.into(),
+        balancer(o).into(),
+        ports.into(),
+        age,
+    ]
 }
 
 fn limited(all: Vec<String>, max: usize) -> String {
@@ -247,8 +429,14 @@ fn limited(all: Vec<String>, max: usize) -> String {
 fn endpoints(o: &Object) -> String {
     let mut all = Vec::new();
     for subset in list(o, "/subsets") {
-        let addresses = subset["addresses"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let ports = subset["ports"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let addresses = subset["addresses"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let ports = subset["ports"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         if ports.is_empty() {
             all.extend(addresses.iter().map(|a| text(a, "ip").to_owned()));
         }
@@ -260,42 +448,81 @@ fn endpoints(o: &Object) -> String {
         }
     }
     // Subsets of which none is ready are not the same as no subsets.
-    if all.is_empty() && !list(o, "/subsets").is_empty() { String::new() } else { limited(all, 3) }
+    if all.is_empty() && !list(o, "/subsets").is_empty() {
+        String::new()
+    } else {
+        limited(all, 3)
+    }
 }
 
 fn endpoint_slice(o: &Object, age: Value) -> Vec<Value> {
-    let ports = list(o, "/ports").iter().map(|p| shown(p.get("port").or_else(|| p.get("name")), "*")).collect::<Vec<_>>();
-    let ports = if ports.concat().is_empty() { "<unset>".to_owned() } else { limited(ports, 3) };
-    let addresses = list(o, "/endpoints").iter().flat_map(|e| e["addresses"].as_array().into_iter().flatten());
-    let addresses: Vec<String> = addresses.filter_map(|a| a.as_str().map(str::to_owned)).collect();
-    let addresses = if addresses.is_empty() { "<unset>".to_owned() } else { limited(addresses, 3) };
-    vec![o.name().into(), o.str_at("/addressType").into(), ports.into(), addresses.into(), age]
+    let ports = list(o, "/ports")
+        .iter()
+        .map(|p| shown(p.get("port").or_else(|| p.get("name")), "*"))
+        .collect::<Vec<_>>();
+    let ports = if ports.concat().is_empty() {
+        "<unset>".to_owned()
+    } else {
+        limited(ports, 3)
+    };
+    let addresses = list(o, "/endpoints")
+        .iter()
+        .flat_map(|e| e["addresses"].as_array().into_iter().flatten());
+    let addresses: Vec<String> = addresses
+        .filter_map(|a| a.as_str().map(str::to_owned))
+        .collect();
+    let addresses = if addresses.is_empty() {
+        "<unset>".to_owned()
+    } else {
+        limited(addresses, 3)
+    };
+    vec![
+        o.name().into(),
+        o.str_at("/addressType").into(),
+        ports.into(),
+        addresses.into(),
+        age,
+    ]
 }
 
 fn node(o: &Object, age: Value) -> Vec<Value> {
-    let mut status = vec![if condition(o, "Ready") { "Ready" } else { "NotReady" }];
-    if !list(o, "/status/conditions").iter().any(|c| text(c, "type") == "Ready") {
+    let mut status = vec![if condition(o, "Ready") {
+        "Ready"
+    } else {
+        "NotReady"
+    }];
+    if !list(o, "/status/conditions")
+        .iter()
+        .any(|c| text(c, "type") == "Ready")
+    {
         status = vec!["Unknown"];
     }
     if o.pointer("/spec/unschedulable") == Some(&Value::Bool(true)) {
         status.push("SchedulingDisabled");
     }
     let labels = o.labels();
-    let role = |(key, value): (&'_ String, &'_ String)| match key.strip_prefix("node-role.kubernetes.io/") {
+    let role = |(key, value): (&'_ String, &'_ String)| match key
+        .strip_prefix("node-role.kubernetes.io/")
+    {
         None if key == "kubernetes.io/role" => value.clone(),
         role => role.unwrap_or("").to_owned(),
     };
     let roles: BTreeSet<String> = labels.iter().map(role).filter(|r| !r.is_empty()).collect();
     let roles: Vec<String> = roles.into_iter().collect();
     let address = |kind: &str| {
-        let found = list(o, "/status/addresses").iter().find(|a| text(a, "type") == kind);
+        let found = list(o, "/status/addresses")
+            .iter()
+            .find(|a| text(a, "type") == kind);
         or_none(found.map(|a| text(a, "address")).unwrap_or(""))
     };
     let info = |field: &str| match o.str_at(&format!("/status/nodeInfo/{field}")) {
         "" => "<unknown>".to_owned(),
         text => text.to_owned(),
     };
-    let machine = Some(o.str_at("/status/nodeInfo/architecture")).filter(|a| !a.is_empty()).map(|a| format!(" ({a})")).unwrap_or_default();
+    let machine = Some(o.str_at("/status/nodeInfo/architecture"))
+        .filter(|a| !a.is_empty())
+        .map(|a| format!(" ({a})"))
+        .unwrap_or_default();
     vec![
         o.name().into(),
         status.join(",").into(),
@@ -311,21 +538,45 @@ fn node(o: &Object, age: Value) -> Vec<Value> {
 }
 
 fn event(o: &Object, now: Timestamp) -> Vec<Value> {
-    let pick = |names: [&str; 2]| names.iter().find_map(|n| o.0.get(*n).filter(|v| !v.is_null()));
-    let first = age::since(pick(["firstTimestamp", "deprecatedFirstTimestamp"]).or_else(|| o.0.get("eventTime")), now);
-    let last = pick(["lastTimestamp", "deprecatedLastTimestamp"]).map_or_else(|| first.clone(), |t| age::since(Some(t), now));
+    let pick = |names: [&str; 2]| {
+        names
+            .iter()
+            .find_map(|n| o.0.get(*n).filter(|v| !v.is_null()))
+    };
+    let first = age::since(
+        pick(["firstTimestamp", "deprecatedFirstTimestamp"]).or_else(|| o.0.get("eventTime")),
+        now,
+    );
+    let last = pick(["lastTimestamp", "deprecatedLastTimestamp"])
+        .map_or_else(|| first.clone(), |t| age::since(Some(t), now));
     let series = o.0.get("series").filter(|s| s.is_object());
-    let last = series.and_then(|s| s.get("lastObservedTime")).map_or(last, |t| age::since(Some(t), now));
-    let times = series.map_or_else(|| pick(["count", "deprecatedCount"]).and_then(Value::as_i64), |s| s["count"].as_i64());
+    let last = series
+        .and_then(|s| s.get("lastObservedTime"))
+        .map_or(last, |t| age::since(Some(t), now));
+    let times = series.map_or_else(
+        || pick(["count", "deprecatedCount"]).and_then(Value::as_i64),
+        |s| s["count"].as_i64(),
+    );
     let about = pick(["involvedObject", "regarding"]).unwrap_or(&Value::Null);
     let kind = text(about, "kind").to_lowercase();
-    let target = if text(about, "name").is_empty() { kind } else { format!("{kind}/{}", text(about, "name")) };
+    let target = if text(about, "name").is_empty() {
+        kind
+    } else {
+        format!("{kind}/{}", text(about, "name"))
+    };
     let either = |a: &str, b: &str| match o.str_at(a) {
         "" => o.str_at(b).to_owned(),
         found => found.to_owned(),
     };
-    let (component, host) = (either("/source/component", "/reportingComponent"), either("/source/host", "/reportingInstance"));
-    let source = if host.is_empty() { component } else { format!("{component}, {host}") };
+    let (component, host) = (
+        either("/source/component", "/reportingComponent"),
+        either("/source/host", "/reportingInstance"),
+    );
+    let source = if host.is_empty() {
+        component
+    } else {
+        format!("{component}, {host}")
+    };
     let message = either("/message", "/note");
     vec![
         last.into(),
@@ -336,27 +587,54 @@ fn event(o: &Object, now: Timestamp) -> Vec<Value> {
         source.into(),
         message.trim().into(),
         first.into(),
-        times.filter(|n| *n != 0 || series.is_some()).unwrap_or(1).into(),
+        times
+            .filter(|n| *n != 0 || series.is_some())
+            .unwrap_or(1)
+            .into(),
         o.name().into(),
     ]
 }
 
 fn binding(o: &Object, age: Value) -> Vec<Value> {
     let of = |kind: &str| {
-        let subjects = list(o, "/subjects").iter().filter(|s| text(s, "kind") == kind);
+        let subjects = list(o, "/subjects")
+            .iter()
+            .filter(|s| text(s, "kind") == kind);
         let name = |s: &Value| {
-            if kind == "ServiceAccount" { format!("{}/{}", text(s, "namespace"), text(s, "name")) } else { text(s, "name").to_owned() }
+            if kind == "ServiceAccount" {
+                format!("{}/{}", text(s, "namespace"), text(s, "name"))
+            } else {
+                text(s, "name").to_owned()
+            }
         };
         subjects.map(name).collect::<Vec<_>>().join(", ")
     };
-    let role = format!("{}/{}", o.str_at("/roleRef/kind"), o.str_at("/roleRef/name"));
-    vec![o.name().into(), role.into(), age, of("User").into(), of("Group").into(), of("ServiceAccount").into()]
+    let role = format!(
+        "{}/{}",
+        o.str_at("/roleRef/kind"),
+        o.str_at("/roleRef/name")
+    );
+    vec![
+        o.name().into(),
+        role.into(),
+        age,
+        of("User").into(),
+        of("Group").into(),
+        of("ServiceAccount").into(),
+    ]
 }
 
 /// Used and hard amounts of a quota whose names start with `prefix` (or, for the empty prefix, that are no limits).
 fn quota(o: &Object, prefix: &str) -> String {
-    let Some(hard) = o.pointer("/status/hard").and_then(Value::as_object) else { return String::new() };
-    let wanted = hard.iter().filter(|(name, _)| name.starts_with("limits.") != prefix.is_empty());
+    let Some(hard) = o.pointer("/status/hard").and_then(Value::as_object) else {
+        return String::new();
+    };
+    let wanted = hard
+        .iter()
+        .filter(|(name, _)| name.starts_with("limits.") != prefix.is_empty());
     let used = |name: &str| shown(o.pointer("/status/used").and_then(|u| u.get(name)), "0");
-    wanted.map(|(name, amount)| format!("{name}: {}/{}", used(name), shown(Some(amount), ""))).collect::<Vec<_>>().join(", ")
+    wanted
+        .map(|(name, amount)| format!("{name}: {}/{}", used(name), shown(Some(amount), "")))
+        .collect::<Vec<_>>()
+        .join(", ")
 }

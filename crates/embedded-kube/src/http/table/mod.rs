@@ -43,17 +43,40 @@ impl Include {
 }
 
 /// A `Table` of objects. `meta` is its list metadata.
-pub fn table(resource: &Resource, items: &[Arc<Stored>], meta: Value, include: Include, now: Timestamp) -> Value {
-    let rows: Vec<Value> = items.iter().map(|stored| row(resource, &stored.object(), include, now)).collect();
+pub fn table(
+    resource: &Resource,
+    items: &[Arc<Stored>],
+    meta: Value,
+    include: Include,
+    now: Timestamp,
+) -> Value {
+    let rows: Vec<Value> = items
+        .iter()
+        .map(|stored| row(resource, &stored.object(), include, now))
+        .collect();
     // The rows of kinds without columns of their own are made one by one, and so are not there when there are none.
     let plain = resource.custom.is_none() && columns::of(&resource.table).ends_with(":date");
-    let rows = if plain && rows.is_empty() { Value::Null } else { rows.into() };
+    let rows = if plain && rows.is_empty() {
+        Value::Null
+    } else {
+        rows.into()
+    };
     with_rows(resource, meta, rows)
 }
 
 /// A `Table` of one object that is not stored.
-pub fn of_object(resource: &Resource, object: &Object, meta: Value, include: Include, now: Timestamp) -> Value {
-    with_rows(resource, meta, vec![row(resource, object, include, now)].into())
+pub fn of_object(
+    resource: &Resource,
+    object: &Object,
+    meta: Value,
+    include: Include,
+    now: Timestamp,
+) -> Value {
+    with_rows(
+        resource,
+        meta,
+        vec![row(resource, object, include, now)].into(),
+    )
 }
 
 fn with_rows(resource: &Resource, meta: Value, rows: Value) -> Value {
@@ -78,7 +101,10 @@ fn row(resource: &Resource, stored: &Object, include: Include, now: Timestamp) -
         Include::Object => converted().into_value(),
     };
     let mut row = json!({"cells": cells, "object": object});
-    if let Some(conditions) = (resource.table == "/pods").then(|| pod::conditions(stored)).flatten() {
+    if let Some(conditions) = (resource.table == "/pods")
+        .then(|| pod::conditions(stored))
+        .flatten()
+    {
         row["conditions"] = conditions;
     }
     row
@@ -96,8 +122,18 @@ fn definitions(resource: &Resource) -> Vec<Value> {
         let (priority, rest) = spec.strip_prefix('*').map_or((0, spec), |rest| (1, rest));
         let (name, kind) = rest.split_once(':').unwrap_or((rest, "string"));
         // Attachers are marked as names, too; of handlers the documentation says nothing.
-        let format = if matches!(name, "Name" | "Attacher") && resource.table != SCALES { "name" } else { "" };
-        definition(name, kind, format, priority, if name == "Handler" { "" } else { name })
+        let format = if matches!(name, "Name" | "Attacher") && resource.table != SCALES {
+            "name"
+        } else {
+            ""
+        };
+        definition(
+            name,
+            kind,
+            format,
+            priority,
+            if name == "Handler" { "" } else { name },
+        )
     };
     columns::of(&resource.table).split(',').map(one).collect()
 }
@@ -111,9 +147,17 @@ mod tests {
         let now = Timestamp::UNIX_EPOCH;
         for resource in crate::catalog::Catalog::with_definitions(&[]).order.iter() {
             let object = Object::skeleton(&resource.gvk(), "ns", "x");
-            let (columns, cells) = (definitions(resource), kinds::cells(&resource.table, &object, now));
+            let (columns, cells) = (
+                definitions(resource),
+                kinds::cells(&resource.table, &object, now),
+            );
             let without_column = usize::from(resource.is("networking.k8s.io", "ipaddresses"));
-            assert_eq!(columns.len() + without_column, cells.len(), "{}", resource.table);
+            assert_eq!(
+                columns.len() + without_column,
+                cells.len(),
+                "{}",
+                resource.table
+            );
         }
     }
 }

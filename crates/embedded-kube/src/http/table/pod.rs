@@ -11,7 +11,10 @@ fn ended(terminated: &Value, prefix: &str) -> String {
     let reason = text(terminated, "reason");
     let signal = terminated["signal"].as_i64().unwrap_or(0);
     match (reason, signal) {
-        ("", 0) => format!("{prefix}ExitCode:{}", terminated["exitCode"].as_i64().unwrap_or(0)),
+        ("", 0) => format!(
+            "{prefix}ExitCode:{}",
+            terminated["exitCode"].as_i64().unwrap_or(0)
+        ),
         ("", signal) => format!("{prefix}Signal:{signal}"),
         (reason, _) => format!("{prefix}{reason}"),
     }
@@ -27,12 +30,20 @@ struct Restarts<'a> {
 impl<'a> Restarts<'a> {
     fn add(&mut self, status: &'a Value) {
         self.count += status["restartCount"].as_i64().unwrap_or(0);
-        self.last = self.last.max(status.pointer("/lastState/terminated/finishedAt").and_then(Value::as_str));
+        self.last = self.last.max(
+            status
+                .pointer("/lastState/terminated/finishedAt")
+                .and_then(Value::as_str),
+        );
     }
 
     fn text(&self, now: Timestamp) -> String {
         match self.last {
-            Some(time) if self.count != 0 => format!("{} ({} ago)", self.count, age::since(Some(&time.into()), now)),
+            Some(time) if self.count != 0 => format!(
+                "{} ({} ago)",
+                self.count,
+                age::since(Some(&time.into()), now)
+            ),
             _ => self.count.to_string(),
         }
     }
@@ -51,7 +62,10 @@ impl<'a> Containers<'a> {
     fn initial(pod: &'a Object) -> (Self, Self) {
         let total = list(pod, "/spec/initContainers").len();
         let (mut all, mut stay) = (Self::default(), Self::default());
-        for (i, status) in list(pod, "/status/initContainerStatuses").iter().enumerate() {
+        for (i, status) in list(pod, "/status/initContainerStatuses")
+            .iter()
+            .enumerate()
+        {
             let state = &status["state"];
             let is_sidecar = is_sidecar(pod, text(status, "name"));
             all.restarts.add(status);
@@ -66,7 +80,10 @@ impl<'a> Containers<'a> {
                 all.ready += usize::from(status["ready"] == true);
                 continue;
             }
-            let waits = state.get("waiting").map(|w| text(w, "reason")).filter(|reason| !matches!(*reason, "" | "PodInitializing"));
+            let waits = state
+                .get("waiting")
+                .map(|w| text(w, "reason"))
+                .filter(|reason| !matches!(*reason, "" | "PodInitializing"));
             all.reason = Some(match (terminated, waits) {
                 (Some(terminated), _) => ended(terminated, "Init:"),
                 (None, Some(reason)) => format!("Init:{reason}"),
@@ -86,7 +103,10 @@ impl<'a> Containers<'a> {
         for status in list(pod, "/status/containerStatuses").iter().rev() {
             self.restarts.add(status);
             let state = &status["state"];
-            let waiting = state.get("waiting").map(|w| text(w, "reason")).unwrap_or("");
+            let waiting = state
+                .get("waiting")
+                .map(|w| text(w, "reason"))
+                .unwrap_or("");
             if !waiting.is_empty() {
                 reason = waiting.to_owned();
             } else if let Some(terminated) = state.get("terminated") {
@@ -105,11 +125,15 @@ impl<'a> Containers<'a> {
             ("Completed", true, None) => "NotReady".to_owned(),
             _ => reason,
         };
-        Self { reason: Some(reason), ..self }
+        Self {
+            reason: Some(reason),
+            ..self
+        }
     }
 
     fn of(pod: &'a Object) -> Self {
-        let gated = |c: &Value| text(c, "type") == "PodScheduled" && text(c, "reason") == "SchedulingGated";
+        let gated =
+            |c: &Value| text(c, "type") == "PodScheduled" && text(c, "reason") == "SchedulingGated";
         let reason = match pod.str_at("/status/reason") {
             _ if list(pod, "/status/conditions").iter().any(gated) => "SchedulingGated",
             "" => pod.str_at("/status/phase"),
@@ -124,7 +148,9 @@ impl<'a> Containers<'a> {
 }
 
 fn is_sidecar(pod: &Object, name: &str) -> bool {
-    list(pod, "/spec/initContainers").iter().any(|c| text(c, "name") == name && text(c, "restartPolicy") == "Always")
+    list(pod, "/spec/initContainers")
+        .iter()
+        .any(|c| text(c, "name") == name && text(c, "restartPolicy") == "Always")
 }
 
 /// What a row says of a pod that has ended.
@@ -139,20 +165,35 @@ pub fn conditions(pod: &Object) -> Option<Value> {
 
 fn readiness_gates(pod: &Object) -> String {
     let gates = list(pod, "/spec/readinessGates");
-    let open = gates.iter().filter(|g| condition(pod, text(g, "conditionType"))).count();
-    if gates.is_empty() { "<none>".to_owned() } else { format!("{open}/{}", gates.len()) }
+    let open = gates
+        .iter()
+        .filter(|g| condition(pod, text(g, "conditionType")))
+        .count();
+    if gates.is_empty() {
+        "<none>".to_owned()
+    } else {
+        format!("{open}/{}", gates.len())
+    }
 }
 
 pub fn cells(pod: &Object, now: Timestamp) -> Vec<Value> {
-    let sidecars = list(pod, "/spec/initContainers").iter().filter(|c| text(c, "restartPolicy") == "Always").count();
+    let sidecars = list(pod, "/spec/initContainers")
+        .iter()
+        .filter(|c| text(c, "restartPolicy") == "Always")
+        .count();
     let total = list(pod, "/spec/containers").len() + sidecars;
     let found = Containers::of(pod);
     let status = match pod.deletion_timestamp() {
         Some(_) if pod.str_at("/status/reason") == "NodeLost" => "Unknown".to_owned(),
-        Some(_) if !matches!(pod.str_at("/status/phase"), "Failed" | "Succeeded") => "Terminating".to_owned(),
+        Some(_) if !matches!(pod.str_at("/status/phase"), "Failed" | "Succeeded") => {
+            "Terminating".to_owned()
+        }
         _ => found.reason.unwrap_or_default(),
     };
-    let ip = list(pod, "/status/podIPs").first().map(|ip| text(ip, "ip")).unwrap_or("");
+    let ip = list(pod, "/status/podIPs")
+        .first()
+        .map(|ip| text(ip, "ip"))
+        .unwrap_or("");
     vec![
         pod.name().into(),
         format!("{}/{total}", found.ready).into(),

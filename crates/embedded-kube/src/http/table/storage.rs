@@ -12,7 +12,9 @@ pub fn cells(table: &str, o: &Object, age: &dyn Fn() -> Value) -> Option<Vec<Val
         "/persistentvolumeclaims" => claim(o, age()),
         "storage.k8s.io/storageclasses" => vec![
             match or_default(o, "storageclass.kubernetes.io/is-default-class") {
-                plain if plain == o.name() => or_default(o, "storageclass.beta.kubernetes.io/is-default-class"),
+                plain if plain == o.name() => {
+                    or_default(o, "storageclass.beta.kubernetes.io/is-default-class")
+                }
                 marked => marked,
             },
             o.str_at("/provisioner").into(),
@@ -24,7 +26,9 @@ pub fn cells(table: &str, o: &Object, age: &dyn Fn() -> Value) -> Option<Vec<Val
         "storage.k8s.io/csidrivers" => driver(o, age()),
         "storage.k8s.io/csinodes" => vec![name(), list(o, "/spec/drivers").len().into(), age()],
         "storage.k8s.io/csistoragecapacities" => vec![name(), super::kinds::created(o)],
-        "storage.k8s.io/volumeattributesclasses" => vec![name(), o.str_at("/driverName").into(), age()],
+        "storage.k8s.io/volumeattributesclasses" => {
+            vec![name(), o.str_at("/driverName").into(), age()]
+        }
         "storage.k8s.io/volumeattachments" => vec![
             name(),
             o.str_at("/spec/attacher").into(),
@@ -38,14 +42,26 @@ pub fn cells(table: &str, o: &Object, age: &dyn Fn() -> Value) -> Option<Vec<Val
 }
 
 fn flag(o: &Object, pointer: &str, default: bool) -> Value {
-    o.pointer(pointer).and_then(Value::as_bool).unwrap_or(default).into()
+    o.pointer(pointer)
+        .and_then(Value::as_bool)
+        .unwrap_or(default)
+        .into()
 }
 
 fn driver(o: &Object, age: Value) -> Vec<Value> {
     let audience = |r: &Value| text(r, "audience").to_owned();
     let requests = o.pointer("/spec/tokenRequests").filter(|r| r.is_array());
-    let requests = requests.map(|_| list(o, "/spec/tokenRequests").iter().map(audience).collect::<Vec<_>>().join(","));
-    let modes: Vec<&str> = list(o, "/spec/volumeLifecycleModes").iter().filter_map(Value::as_str).collect();
+    let requests = requests.map(|_| {
+        list(o, "/spec/tokenRequests")
+            .iter()
+            .map(audience)
+            .collect::<Vec<_>>()
+            .join(",")
+    });
+    let modes: Vec<&str> = list(o, "/spec/volumeLifecycleModes")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
     vec![
         o.name().into(),
         flag(o, "/spec/attachRequired", true),
@@ -60,12 +76,21 @@ fn driver(o: &Object, age: Value) -> Vec<Value> {
 
 /// The class of a volume or claim: the annotation of old comes first.
 fn class(o: &Object) -> String {
-    o.annotation("volume.beta.kubernetes.io/storage-class").unwrap_or_else(|| o.str_at("/spec/storageClassName")).to_owned()
+    o.annotation("volume.beta.kubernetes.io/storage-class")
+        .unwrap_or_else(|| o.str_at("/spec/storageClassName"))
+        .to_owned()
 }
 
 fn volume(o: &Object, age: Value) -> Vec<Value> {
-    let claim = o.pointer("/spec/claimRef").map(|c| format!("{}/{}", text(c, "namespace"), text(c, "name"))).unwrap_or_default();
-    let phase = if o.deletion_timestamp().is_some() { "Terminating" } else { o.str_at("/status/phase") };
+    let claim = o
+        .pointer("/spec/claimRef")
+        .map(|c| format!("{}/{}", text(c, "namespace"), text(c, "name")))
+        .unwrap_or_default();
+    let phase = if o.deletion_timestamp().is_some() {
+        "Terminating"
+    } else {
+        o.str_at("/status/phase")
+    };
     vec![
         o.name().into(),
         shown(o.pointer("/spec/capacity/storage"), "0").into(),
@@ -83,7 +108,11 @@ fn volume(o: &Object, age: Value) -> Vec<Value> {
 
 fn claim(o: &Object, age: Value) -> Vec<Value> {
     let bound = !o.str_at("/spec/volumeName").is_empty();
-    let phase = if o.deletion_timestamp().is_some() { "Terminating" } else { o.str_at("/status/phase") };
+    let phase = if o.deletion_timestamp().is_some() {
+        "Terminating"
+    } else {
+        o.str_at("/status/phase")
+    };
     let when_bound = |text: String| if bound { text } else { String::new() };
     vec![
         o.name().into(),

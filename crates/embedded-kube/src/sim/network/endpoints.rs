@@ -20,12 +20,24 @@ const MOST: usize = 1000;
 const MOST_OF_SLICE: usize = 100;
 
 /// Plans the endpoints of a Service. `pods` are those it selects, `slices` its EndpointSlices, `endpoints` the object of its name.
-pub fn reconcile(plan: &mut Plan, service: &Object, selected: &[Arc<Object>], slices: &[Arc<Object>], endpoints: Option<&Object>) {
+pub fn reconcile(
+    plan: &mut Plan,
+    service: &Object,
+    selected: &[Arc<Object>],
+    slices: &[Arc<Object>],
+    endpoints: Option<&Object>,
+) {
     let selector = service.pointer("/spec/selector").and_then(Value::as_object);
-    if service.deletion_timestamp().is_some() || service.str_at("/spec/type") == "ExternalName" || selector.is_none_or(Map::is_empty) {
+    if service.deletion_timestamp().is_some()
+        || service.str_at("/spec/type") == "ExternalName"
+        || selector.is_none_or(Map::is_empty)
+    {
         return;
     }
-    let mut members: Vec<&Arc<Object>> = selected.iter().filter(|p| !p.str_at("/status/podIP").is_empty() && !pods::is_ended(p)).collect();
+    let mut members: Vec<&Arc<Object>> = selected
+        .iter()
+        .filter(|p| !p.str_at("/status/podIP").is_empty() && !pods::is_ended(p))
+        .collect();
     members.sort_by(|a, b| a.name().cmp(b.name()));
     sliced(plan, service, &members, slices);
     members.truncate(MOST);
@@ -34,9 +46,15 @@ pub fn reconcile(plan: &mut Plan, service: &Object, selected: &[Arc<Object>], sl
 
 /// The time of the change that leads to this write: of the Service, or of a pod's readiness, if it is newer than the last write.
 fn note_trigger(object: &mut Object, service: &Object, members: &[&Arc<Object>]) {
-    let writes = object.metadata("managedFields").and_then(Value::as_array).into_iter().flatten();
+    let writes = object
+        .metadata("managedFields")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     let last = writes.filter_map(|w| parse_time(text(w, "time"))).max();
-    let of_pods = members.iter().filter_map(|p| parse_time(text(condition(p, "Ready")?, "lastTransitionTime")));
+    let of_pods = members
+        .iter()
+        .filter_map(|p| parse_time(text(condition(p, "Ready")?, "lastTransitionTime")));
     let times = of_pods.chain(parse_time(service.creation_timestamp()));
     match times.filter(|t| last.is_none_or(|last| *t > last)).min() {
         Some(time) => object.set_annotation(TRIGGER, &rfc3339(time)),
@@ -47,7 +65,13 @@ fn note_trigger(object: &mut Object, service: &Object, members: &[&Arc<Object>])
 }
 
 /// Plans `wanted` where `current` is, if they differ in more than the note of the time.
-fn write(plan: &mut Plan, current: Option<&Object>, mut wanted: Object, service: &Object, members: &[&Arc<Object>]) {
+fn write(
+    plan: &mut Plan,
+    current: Option<&Object>,
+    mut wanted: Object,
+    service: &Object,
+    members: &[&Arc<Object>],
+) {
     if current.is_some_and(|c| same_object(c, &wanted)) {
         return;
     }
@@ -69,8 +93,13 @@ fn ports(service: &Object, pod: Option<&Object>) -> Vec<Value> {
         _ => port.get("port").and_then(Value::as_i64),
     };
     let one = |port: &Value| {
-        let protocol = if text(port, "protocol").is_empty() { "TCP" } else { text(port, "protocol") };
-        let mut out = json!({"name": text(port, "name"), "port": number(port)?, "protocol": protocol});
+        let protocol = if text(port, "protocol").is_empty() {
+            "TCP"
+        } else {
+            text(port, "protocol")
+        };
+        let mut out =
+            json!({"name": text(port, "name"), "port": number(port)?, "protocol": protocol});
         if let Some(app) = port.get("appProtocol") {
             out["appProtocol"] = app.clone();
         }
@@ -81,8 +110,12 @@ fn ports(service: &Object, pod: Option<&Object>) -> Vec<Value> {
 
 fn named_port(pod: &Object, name: &str) -> Option<i64> {
     let containers = pod.pointer("/spec/containers").and_then(Value::as_array)?;
-    let all = containers.iter().filter_map(|c| c.get("ports")?.as_array()).flatten();
-    all.filter(|p| text(p, "name") == name).find_map(|p| p.get("containerPort")?.as_i64())
+    let all = containers
+        .iter()
+        .filter_map(|c| c.get("ports")?.as_array())
+        .flatten();
+    all.filter(|p| text(p, "name") == name)
+        .find_map(|p| p.get("containerPort")?.as_i64())
 }
 
 fn target(pod: &Object) -> Value {
@@ -90,7 +123,11 @@ fn target(pod: &Object) -> Value {
 }
 
 fn serves(service: &Object, pod: &Object) -> bool {
-    pods::is_ready(pod) || service.pointer("/spec/publishNotReadyAddresses").and_then(Value::as_bool) == Some(true)
+    pods::is_ready(pod)
+        || service
+            .pointer("/spec/publishNotReadyAddresses")
+            .and_then(Value::as_bool)
+            == Some(true)
 }
 
 fn copied_labels(service: &Object, object: &mut Object) {
@@ -107,7 +144,10 @@ fn copied_labels(service: &Object, object: &mut Object) {
 fn endpoint(service: &Object, pod: &Object) -> Value {
     let stopping = pod.deletion_timestamp().is_some();
     let serving = pods::is_ready(pod);
-    let published = service.pointer("/spec/publishNotReadyAddresses").and_then(Value::as_bool) == Some(true);
+    let published = service
+        .pointer("/spec/publishNotReadyAddresses")
+        .and_then(Value::as_bool)
+        == Some(true);
     let mut one = json!({
         "addresses": [pod.str_at("/status/podIP")], "targetRef": target(pod), "nodeName": pod.str_at("/spec/nodeName"),
         "conditions": {"ready": published || (serving && !stopping), "serving": serving, "terminating": stopping},
@@ -129,7 +169,10 @@ fn sliced(plan: &mut Plan, service: &Object, members: &[&Arc<Object>], slices: &
     let mut groups: Vec<(Vec<Value>, Vec<&Arc<Object>>)> = Vec::new();
     for pod in members {
         let ports = ports(service, Some(pod));
-        match groups.iter_mut().find(|(p, pods)| *p == ports && pods.len() < MOST_OF_SLICE) {
+        match groups
+            .iter_mut()
+            .find(|(p, pods)| *p == ports && pods.len() < MOST_OF_SLICE)
+        {
             Some((_, pods)) => pods.push(pod),
             None => groups.push((ports, vec![pod])),
         }
@@ -137,8 +180,13 @@ fn sliced(plan: &mut Plan, service: &Object, members: &[&Arc<Object>], slices: &
     if groups.is_empty() {
         groups.push((Vec::new(), Vec::new()));
     }
-    let mut mine: Vec<&Arc<Object>> = slices.iter().filter(|s| s.label(MANAGED_BY) == Some(CONTROLLER)).collect();
-    mine.sort_by(|a, b| (a.creation_timestamp(), a.name()).cmp(&(b.creation_timestamp(), b.name())));
+    let mut mine: Vec<&Arc<Object>> = slices
+        .iter()
+        .filter(|s| s.label(MANAGED_BY) == Some(CONTROLLER))
+        .collect();
+    mine.sort_by(|a, b| {
+        (a.creation_timestamp(), a.name()).cmp(&(b.creation_timestamp(), b.name()))
+    });
     let mut mine = mine.into_iter();
     for (ports, pods) in groups {
         let current = mine.next();
@@ -147,7 +195,10 @@ fn sliced(plan: &mut Plan, service: &Object, members: &[&Arc<Object>], slices: &
             None => new_slice(service, service.name(), CONTROLLER),
         };
         copied_labels(service, &mut wanted);
-        wanted.0.insert("endpoints".into(), pods.iter().map(|p| endpoint(service, p)).collect());
+        wanted.0.insert(
+            "endpoints".into(),
+            pods.iter().map(|p| endpoint(service, p)).collect(),
+        );
         wanted.0.insert("ports".into(), ports.into());
         write(plan, current.map(|c| &**c), wanted, service, &pods);
     }
@@ -160,7 +211,8 @@ fn sliced(plan: &mut Plan, service: &Object, members: &[&Arc<Object>], slices: &
 pub fn new_slice(owner: &Object, service: &str, manager: &str) -> Object {
     let mut new = owned_object(Kind::EndpointSlice, owner, "");
     new.metadata_mut().remove("name");
-    new.metadata_mut().insert("generateName".into(), pods::name_prefix(service).into());
+    new.metadata_mut()
+        .insert("generateName".into(), pods::name_prefix(service).into());
     new.set_label(MANAGED_BY, manager);
     new.set_label(SERVICE_NAME, service);
     new.0.insert("addressType".into(), "IPv4".into());
@@ -185,10 +237,21 @@ fn classic(plan: &mut Plan, service: &Object, members: &[&Arc<Object>], current:
     }
     let subset = |(ports, pods): (Vec<Value>, Vec<&Arc<Object>>)| {
         let (ready, waiting): (Vec<_>, Vec<_>) = pods.iter().partition(|p| serves(service, p));
-        let list = |pods: Vec<&&Arc<Object>>| Value::Array(pods.into_iter().map(|p| address(p)).collect());
-        let fields = [("addresses", list(ready)), ("notReadyAddresses", list(waiting)), ("ports", Value::Array(ports))];
+        let list =
+            |pods: Vec<&&Arc<Object>>| Value::Array(pods.into_iter().map(|p| address(p)).collect());
+        let fields = [
+            ("addresses", list(ready)),
+            ("notReadyAddresses", list(waiting)),
+            ("ports", Value::Array(ports)),
+        ];
         let says = |v: &Value| v.as_array().is_some_and(|l| !l.is_empty());
-        Value::Object(fields.into_iter().filter(|(_, v)| says(v)).map(|(k, v)| (k.to_owned(), v)).collect())
+        Value::Object(
+            fields
+                .into_iter()
+                .filter(|(_, v)| says(v))
+                .map(|(k, v)| (k.to_owned(), v))
+                .collect(),
+        )
     };
     let subsets: Vec<Value> = groups.into_iter().map(subset).collect();
     let mut wanted = match current {

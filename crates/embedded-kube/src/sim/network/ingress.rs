@@ -11,14 +11,21 @@ pub const ADDRESS: &str = "192.0.2.254";
 /// The next step of an Ingress; `due` is when its address is known.
 pub fn reconcile(ingress: &Object, due: Timestamp, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
-    let known = ingress.pointer("/status/loadBalancer/ingress").and_then(Value::as_array).is_some_and(|l| !l.is_empty());
+    let known = ingress
+        .pointer("/status/loadBalancer/ingress")
+        .and_then(Value::as_array)
+        .is_some_and(|l| !l.is_empty());
     if known || ingress.deletion_timestamp().is_some() {
         return plan;
     }
     if due > now {
         plan.wake_at(due);
     } else {
-        plan.status(ingress, json!({"loadBalancer": {"ingress": [{"ip": ADDRESS}]}}), vec![Note::normal("Sync", "Scheduled for sync")]);
+        plan.status(
+            ingress,
+            json!({"loadBalancer": {"ingress": [{"ip": ADDRESS}]}}),
+            vec![Note::normal("Sync", "Scheduled for sync")],
+        );
     }
     plan
 }

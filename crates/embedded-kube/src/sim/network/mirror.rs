@@ -17,16 +17,30 @@ const SKIP: &str = "endpointslice.kubernetes.io/skip-mirror";
 /// The next step of an Endpoints object. `service` is that of its name, `slices` are those it owns.
 pub fn reconcile(endpoints: &Object, service: Option<&Object>, slices: &[Arc<Object>]) -> Plan {
     let mut plan = Plan::default();
-    let mine: Vec<&Arc<Object>> = slices.iter().filter(|s| s.label(MANAGED_BY) == Some(CONTROLLER)).collect();
+    let mine: Vec<&Arc<Object>> = slices
+        .iter()
+        .filter(|s| s.label(MANAGED_BY) == Some(CONTROLLER))
+        .collect();
     let wanted = service.filter(|s| {
-        let selects = s.pointer("/spec/selector").and_then(Value::as_object).is_some_and(|m| !m.is_empty());
-        !selects && endpoints.label(SKIP) != Some("true") && endpoints.deletion_timestamp().is_none()
+        let selects = s
+            .pointer("/spec/selector")
+            .and_then(Value::as_object)
+            .is_some_and(|m| !m.is_empty());
+        !selects
+            && endpoints.label(SKIP) != Some("true")
+            && endpoints.deletion_timestamp().is_none()
     });
-    let subsets = endpoints.pointer("/subsets").and_then(Value::as_array).filter(|_| wanted.is_some());
+    let subsets = endpoints
+        .pointer("/subsets")
+        .and_then(Value::as_array)
+        .filter(|_| wanted.is_some());
     let mut mine = mine.into_iter();
     for subset in subsets.into_iter().flatten() {
         let current = mine.next();
-        let mut slice = current.map_or_else(|| new_slice(endpoints, endpoints.name(), CONTROLLER), |c| Object::clone(c));
+        let mut slice = current.map_or_else(
+            || new_slice(endpoints, endpoints.name(), CONTROLLER),
+            |c| Object::clone(c),
+        );
         for (key, value) in endpoints.labels() {
             slice.set_label(&key, &value);
         }
@@ -49,9 +63,14 @@ pub fn reconcile(endpoints: &Object, service: Option<&Object>, slices: &[Arc<Obj
 
 fn addresses(subset: &Value) -> Value {
     let of = |field: &str, ready: bool| -> Vec<Value> {
-        let list = subset.get(field).and_then(Value::as_array).into_iter().flatten();
+        let list = subset
+            .get(field)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
         let one = |address: &Value| {
-            let mut one = json!({"addresses": [text(address, "ip")], "conditions": {"ready": ready}});
+            let mut one =
+                json!({"addresses": [text(address, "ip")], "conditions": {"ready": ready}});
             for field in ["hostname", "nodeName", "targetRef"] {
                 if let Some(value) = address.get(field) {
                     one[field] = value.clone();
@@ -61,7 +80,9 @@ fn addresses(subset: &Value) -> Value {
         };
         list.map(one).collect()
     };
-    [of("addresses", true), of("notReadyAddresses", false)].concat().into()
+    [of("addresses", true), of("notReadyAddresses", false)]
+        .concat()
+        .into()
 }
 
 fn ports(subset: &Value) -> Value {
@@ -70,5 +91,11 @@ fn ports(subset: &Value) -> Value {
         map.entry("name").or_insert_with(|| "".into());
         Value::Object(map)
     };
-    subset.get("ports").and_then(Value::as_array).into_iter().flatten().map(one).collect()
+    subset
+        .get("ports")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .map(one)
+        .collect()
 }

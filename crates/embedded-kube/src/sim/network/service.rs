@@ -32,7 +32,11 @@ pub fn given_address(service: &Object) -> &str {
 
 /// Plans the load balancer's part of the status. `due` is when it is ready, `free` an address nobody else has.
 pub fn balance(plan: &mut Plan, service: &Object, due: Timestamp, free: &str, now: Timestamp) {
-    let mut status = service.pointer("/status").and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut status = service
+        .pointer("/status")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
     let mut notes = Vec::new();
     if wants_balancer(service) {
         if !given_address(service).is_empty() {
@@ -43,7 +47,10 @@ pub fn balance(plan: &mut Plan, service: &Object, due: Timestamp, free: &str, no
         }
         let wanted = service.str_at("/spec/loadBalancerIP");
         let ip = if wanted.is_empty() { free } else { wanted };
-        status.insert("loadBalancer".into(), json!({"ingress": [{"ip": ip, "ipMode": "VIP"}]}));
+        status.insert(
+            "loadBalancer".into(),
+            json!({"ingress": [{"ip": ip, "ipMode": "VIP"}]}),
+        );
         notes.push(Note::normal("EnsuredLoadBalancer", "Ensured load balancer"));
     } else if !given_address(service).is_empty() && service.str_at("/spec/type") != "LoadBalancer" {
         status.insert("loadBalancer".into(), Value::Object(Map::new()));
@@ -54,7 +61,16 @@ pub fn balance(plan: &mut Plan, service: &Object, due: Timestamp, free: &str, no
     let mut list = conditions(service);
     if !list.is_empty() {
         let ready = wants_balancer(service);
-        set_condition(&mut list, Cond { kind: "LoadBalancerReady", status: ready, reason: "", message: "" }, now);
+        set_condition(
+            &mut list,
+            Cond {
+                kind: "LoadBalancerReady",
+                status: ready,
+                reason: "",
+                message: "",
+            },
+            now,
+        );
         status.insert("conditions".into(), Value::Array(list));
     }
     plan.status(service, Value::Object(status), notes);
@@ -66,7 +82,12 @@ mod tests {
 
     #[test]
     fn addresses_are_of_documentation_networks() {
-        for (index, want) in [(0, "203.0.113.1"), (253, "203.0.113.254"), (254, "198.51.100.1"), (600, "192.0.2.93")] {
+        for (index, want) in [
+            (0, "203.0.113.1"),
+            (253, "203.0.113.254"),
+            (254, "198.51.100.1"),
+            (600, "192.0.2.93"),
+        ] {
             assert_eq!(address(index), want);
         }
     }

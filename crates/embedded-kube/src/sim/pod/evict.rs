@@ -12,37 +12,70 @@ use tiphys_apimachinery::Object;
 
 /// When a pod must leave its node because of taints, if it must; `since` is when a taint without a time was first seen.
 pub fn due(pod: &Object, node: &Object, since: Timestamp) -> Option<Timestamp> {
-    let tolerations: Vec<&Value> = pod.pointer("/spec/tolerations").and_then(Value::as_array).into_iter().flatten().collect();
-    let taints = node.pointer("/spec/taints").and_then(Value::as_array).into_iter().flatten();
+    let tolerations: Vec<&Value> = pod
+        .pointer("/spec/tolerations")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .collect();
+    let taints = node
+        .pointer("/spec/taints")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     let of_taint = |taint: &Value| {
         let added = parse_time(text(taint, "timeAdded")).unwrap_or(since);
-        let fits = |t: &&&Value| tolerates(t, text(taint, "key"), text(taint, "value"), "NoExecute");
-        let seconds: Vec<Option<i64>> =
-            tolerations.iter().filter(fits).map(|t| t.get("tolerationSeconds").and_then(Value::as_i64)).collect();
+        let fits =
+            |t: &&&Value| tolerates(t, text(taint, "key"), text(taint, "value"), "NoExecute");
+        let seconds: Vec<Option<i64>> = tolerations
+            .iter()
+            .filter(fits)
+            .map(|t| t.get("tolerationSeconds").and_then(Value::as_i64))
+            .collect();
         match seconds.iter().flatten().min() {
             None if seconds.is_empty() => Some(added),
             None => None,
             Some(seconds) => Some(after(added, (*seconds).max(0))),
         }
     };
-    taints.filter(|t| text(t, "effect") == "NoExecute").filter_map(of_taint).min()
+    taints
+        .filter(|t| text(t, "effect") == "NoExecute")
+        .filter_map(of_taint)
+        .min()
 }
 
 /// The pod is deleted because of a taint.
 pub fn evict(plan: &mut Plan, pod: &Object, now: Timestamp) {
-    target(plan, pod, "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint", now);
-    let message = format!("Marking for deletion Pod {}/{}", pod.namespace(), pod.name());
+    target(
+        plan,
+        pod,
+        "DeletionByTaintManager",
+        "Taint manager: deleting due to NoExecute taint",
+        now,
+    );
+    let message = format!(
+        "Marking for deletion Pod {}/{}",
+        pod.namespace(),
+        pod.name()
+    );
     plan.delete(pod, Some(Note::normal("TaintManagerEviction", message)));
 }
 
 /// The pod is removed because its node is gone.
 pub fn collect(plan: &mut Plan, pod: &Object, now: Timestamp) {
     if !matches!(pod.str_at("/status/phase"), "Succeeded" | "Failed") {
-        target(plan, pod, "DeletionByPodGC", "PodGC: node no longer exists", now);
+        target(
+            plan,
+            pod,
+            "DeletionByPodGC",
+            "PodGC: node no longer exists",
+            now,
+        );
         return plan.wake_at(after(now, 1));
     }
     // Its controller is given a moment to see that it failed.
-    let told = condition(pod, "DisruptionTarget").and_then(|c| parse_time(text(c, "lastTransitionTime")));
+    let told =
+        condition(pod, "DisruptionTarget").and_then(|c| parse_time(text(c, "lastTransitionTime")));
     if let Some(due) = told.map(|at| after(at, 1)).filter(|due| *due > now) {
         return plan.wake_at(due);
     }
@@ -51,9 +84,23 @@ pub fn collect(plan: &mut Plan, pod: &Object, now: Timestamp) {
 
 fn target(plan: &mut Plan, pod: &Object, reason: &str, message: &str, now: Timestamp) {
     let mut list = conditions(pod);
-    set_condition(&mut list, Cond { kind: "DisruptionTarget", status: true, reason, message }, now);
-    let mut status = pod.pointer("/status").and_then(Value::as_object).cloned().unwrap_or_default();
-    if reason == "DeletionByPodGC" && !matches!(pod.str_at("/status/phase"), "Succeeded" | "Failed") {
+    set_condition(
+        &mut list,
+        Cond {
+            kind: "DisruptionTarget",
+            status: true,
+            reason,
+            message,
+        },
+        now,
+    );
+    let mut status = pod
+        .pointer("/status")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
+    if reason == "DeletionByPodGC" && !matches!(pod.str_at("/status/phase"), "Succeeded" | "Failed")
+    {
         status.insert("phase".into(), "Failed".into());
     }
     status.insert("conditions".into(), Value::Array(list));
@@ -74,14 +121,35 @@ mod tests {
         ]}}));
         for (tolerations, want) in [
             (json!([]), Some(at(60))),
-            (json!([{"key": "away", "operator": "Exists", "effect": "NoExecute"}]), None),
-            (json!([{"key": "away", "operator": "Exists", "tolerationSeconds": 30}]), Some(at(90))),
-            (json!([{"key": "other", "operator": "Exists"}]), Some(at(60))),
+            (
+                json!([{"key": "away", "operator": "Exists", "effect": "NoExecute"}]),
+                None,
+            ),
+            (
+                json!([{"key": "away", "operator": "Exists", "tolerationSeconds": 30}]),
+                Some(at(90)),
+            ),
+            (
+                json!([{"key": "other", "operator": "Exists"}]),
+                Some(at(60)),
+            ),
         ] {
-            assert_eq!(due(&object(json!({"spec": {"tolerations": tolerations}})), &node, at(5)), want, "{tolerations}");
+            assert_eq!(
+                due(
+                    &object(json!({"spec": {"tolerations": tolerations}})),
+                    &node,
+                    at(5)
+                ),
+                want,
+                "{tolerations}"
+            );
         }
         assert_eq!(
-            due(&object(json!({})), &object(json!({"spec": {"taints": [{"key": "a", "effect": "NoExecute"}]}})), at(5)),
+            due(
+                &object(json!({})),
+                &object(json!({"spec": {"taints": [{"key": "a", "effect": "NoExecute"}]}})),
+                at(5)
+            ),
             Some(at(5))
         );
     }

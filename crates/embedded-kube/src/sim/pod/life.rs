@@ -31,9 +31,17 @@ impl Behaviour {
     /// The code with which the container ends by itself, if it does.
     pub fn exit_code(&self) -> Option<i64> {
         match self {
-            Self { exit: Some(code), .. } => Some(*code),
+            Self {
+                exit: Some(code), ..
+            } => Some(*code),
             Self { oom: true, .. } => Some(137),
-            Self { crash_loop: true, .. } | Self { fail_after: Some(_), .. } => Some(1),
+            Self {
+                crash_loop: true, ..
+            }
+            | Self {
+                fail_after: Some(_),
+                ..
+            } => Some(1),
             _ => None,
         }
     }
@@ -66,11 +74,18 @@ pub enum Stage {
 /// Reads the annotation; unknown words are ignored.
 pub fn behaviour(pod: &Object) -> Behaviour {
     let mut wanted = Behaviour::default();
-    for word in pod.annotation(BEHAVIOUR).unwrap_or("").split(',').map(str::trim) {
+    for word in pod
+        .annotation(BEHAVIOUR)
+        .unwrap_or("")
+        .split(',')
+        .map(str::trim)
+    {
         match word.split_once('=') {
             Some(("slow", time)) => wanted.slow = duration(time),
             Some(("fail-after", time)) => wanted.fail_after = duration(time),
-            Some(("exit", code)) => wanted.exit = code.parse().ok().filter(|c| (0..=255).contains(c)),
+            Some(("exit", code)) => {
+                wanted.exit = code.parse().ok().filter(|c| (0..=255).contains(c))
+            }
             None if word == "crash-loop" => wanted.crash_loop = true,
             None if word == "never-ready" => wanted.never_ready = true,
             None if word == "oom" => wanted.oom = true,
@@ -83,7 +98,9 @@ pub fn behaviour(pod: &Object) -> Behaviour {
 
 /// `10`, `10s`, `500ms`, `2m` or `1h`.
 fn duration(text: &str) -> Option<Duration> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
     let number: u64 = text[..digits].parse().ok()?;
     let millis = match &text[digits..] {
         "ms" => 1,
@@ -123,12 +140,23 @@ fn terminating(pod: &Object, options: &SimOptions) -> (Stage, Duration) {
         return (Stage::ReleaseFinalizers, Duration::from_millis(1500));
     }
     // Zero grace: the pod was stopped, and only finalizers keep the object.
-    if pod.metadata("deletionGracePeriodSeconds").and_then(Value::as_i64) == Some(0) {
+    if pod
+        .metadata("deletionGracePeriodSeconds")
+        .and_then(Value::as_i64)
+        == Some(0)
+    {
         return (Stage::Rest, Duration::ZERO);
     }
     // No container outlives its grace period.
-    let grace = pod.metadata("deletionGracePeriodSeconds").and_then(Value::as_u64).map_or(Duration::MAX, Duration::from_secs);
-    let delay = if phase(pod) == "Running" { options.stop_delay } else { options.stop_delay.min(Duration::from_millis(300)) };
+    let grace = pod
+        .metadata("deletionGracePeriodSeconds")
+        .and_then(Value::as_u64)
+        .map_or(Duration::MAX, Duration::from_secs);
+    let delay = if phase(pod) == "Running" {
+        options.stop_delay
+    } else {
+        options.stop_delay.min(Duration::from_millis(300))
+    };
     (Stage::Stop, delay.min(grace))
 }
 
@@ -137,18 +165,41 @@ fn starting(pod: &Object, options: &SimOptions) -> (Stage, Duration) {
     let delay = behaviour.slow.unwrap_or(options.start_delay);
     if behaviour.image_pull_error || containers(pod).any(|c| bad_image(text(c, "image"))) {
         let reported = pod.pointer("/status/containerStatuses").is_some();
-        return (if reported { Stage::Rest } else { Stage::BadImage }, delay);
+        return (
+            if reported {
+                Stage::Rest
+            } else {
+                Stage::BadImage
+            },
+            delay,
+        );
     }
-    let inits: Vec<Duration> = init_containers(pod).filter(|c| !is_sidecar(c)).map(init_time).collect();
+    let inits: Vec<Duration> = init_containers(pod)
+        .filter(|c| !is_sidecar(c))
+        .map(init_time)
+        .collect();
     if inits.iter().all(Duration::is_zero) {
         return (Stage::Start, delay);
     }
-    let Some(statuses) = pod.pointer("/status/initContainerStatuses").and_then(Value::as_array) else {
+    let Some(statuses) = pod
+        .pointer("/status/initContainerStatuses")
+        .and_then(Value::as_array)
+    else {
         return (Stage::Init { done: 0 }, delay);
     };
-    let done = statuses.iter().filter(|s| s.pointer("/state/terminated").is_some()).count();
+    let done = statuses
+        .iter()
+        .filter(|s| s.pointer("/state/terminated").is_some())
+        .count();
     let time = inits.get(done).copied().unwrap_or_default();
-    (if done + 1 < inits.len() { Stage::Init { done: done + 1 } } else { Stage::Start }, time)
+    (
+        if done + 1 < inits.len() {
+            Stage::Init { done: done + 1 }
+        } else {
+            Stage::Start
+        },
+        time,
+    )
 }
 
 /// How long an init container runs: as long as its command sleeps.
@@ -165,46 +216,94 @@ fn running(pod: &Object, options: &SimOptions) -> (Stage, Duration) {
         if first.is_some_and(|c| c.pointer("/state/waiting").is_some()) {
             return (Stage::Restart, pause(first));
         }
-        let time = behaviour.fail_after.or_else(|| sleep_time(&command_line(pod))).unwrap_or(options.finish_delay);
+        let time = behaviour
+            .fail_after
+            .or_else(|| sleep_time(&command_line(pod)))
+            .unwrap_or(options.finish_delay);
         let again = match pod.str_at("/spec/restartPolicy") {
             "Never" => false,
             "OnFailure" => exit_code != 0,
             _ => true,
         };
-        return (if again { Stage::Crash { exit_code } } else { Stage::Finish { exit_code } }, time);
+        return (
+            if again {
+                Stage::Crash { exit_code }
+            } else {
+                Stage::Finish { exit_code }
+            },
+            time,
+        );
     }
     match outcome(pod) {
         Outcome::Runs => (Stage::Rest, Duration::ZERO),
         Outcome::Fails => (Stage::Finish { exit_code: 1 }, options.finish_delay),
-        Outcome::Succeeds(time) => (Stage::Finish { exit_code: 0 }, time.unwrap_or(options.finish_delay)),
+        Outcome::Succeeds(time) => (
+            Stage::Finish { exit_code: 0 },
+            time.unwrap_or(options.finish_delay),
+        ),
     }
 }
 
 /// How long a container that ended waits; one that had run for ten minutes begins anew.
 fn pause(status: Option<&Value>) -> Duration {
-    let at = |pointer: &str| status.and_then(|s| s.pointer(pointer)).and_then(Value::as_str).and_then(parse_time);
-    let ran =
-        at("/lastState/terminated/finishedAt").zip(at("/lastState/terminated/startedAt")).map(|(end, start)| end.duration_since(start));
-    let restarts = status.and_then(|s| s.get("restartCount")).and_then(Value::as_i64).unwrap_or(0);
-    back_off(if ran.is_some_and(|r| r >= jiff::SignedDuration::from_mins(10)) { 0 } else { restarts })
+    let at = |pointer: &str| {
+        status
+            .and_then(|s| s.pointer(pointer))
+            .and_then(Value::as_str)
+            .and_then(parse_time)
+    };
+    let ran = at("/lastState/terminated/finishedAt")
+        .zip(at("/lastState/terminated/startedAt"))
+        .map(|(end, start)| end.duration_since(start));
+    let restarts = status
+        .and_then(|s| s.get("restartCount"))
+        .and_then(Value::as_i64)
+        .unwrap_or(0);
+    back_off(
+        if ran.is_some_and(|r| r >= jiff::SignedDuration::from_mins(10)) {
+            0
+        } else {
+            restarts
+        },
+    )
 }
 
 /// Since when a pod is in a stage, as its own status tells: what is known after a restart of this process.
 pub fn entered(pod: &Object, stage: Stage) -> Option<Timestamp> {
-    let at = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).and_then(parse_time);
-    let scheduled = || condition(pod, "PodScheduled").and_then(|c| parse_time(text(c, "lastTransitionTime")));
+    let at = |pointer: &str| {
+        pod.pointer(pointer)
+            .and_then(Value::as_str)
+            .and_then(parse_time)
+    };
+    let scheduled =
+        || condition(pod, "PodScheduled").and_then(|c| parse_time(text(c, "lastTransitionTime")));
     match stage {
         Stage::Rest | Stage::Bind | Stage::ReleaseFinalizers => None,
         Stage::Init { .. } | Stage::Start | Stage::BadImage => {
-            let statuses = pod.pointer("/status/initContainerStatuses").and_then(Value::as_array).into_iter().flatten();
-            let running = statuses.filter_map(|s| s.pointer("/state/running/startedAt")?.as_str().and_then(parse_time));
+            let statuses = pod
+                .pointer("/status/initContainerStatuses")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
+            let running = statuses.filter_map(|s| {
+                s.pointer("/state/running/startedAt")?
+                    .as_str()
+                    .and_then(parse_time)
+            });
             running.max().or_else(scheduled)
         }
-        Stage::Finish { .. } | Stage::Crash { .. } => at("/status/containerStatuses/0/state/running/startedAt"),
+        Stage::Finish { .. } | Stage::Crash { .. } => {
+            at("/status/containerStatuses/0/state/running/startedAt")
+        }
         Stage::Restart => at("/status/containerStatuses/0/lastState/terminated/finishedAt"),
         Stage::Stop => {
-            let grace = pod.metadata("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
-            pod.deletion_timestamp().and_then(parse_time).map(|until| after(until, -grace))
+            let grace = pod
+                .metadata("deletionGracePeriodSeconds")
+                .and_then(Value::as_i64)
+                .unwrap_or(0);
+            pod.deletion_timestamp()
+                .and_then(parse_time)
+                .map(|until| after(until, -grace))
         }
     }
 }
@@ -230,12 +329,18 @@ fn outcome(pod: &Object) -> Outcome {
         return Outcome::Fails;
     }
     let of_job = pod.owner_references().iter().any(|o| o.kind == "Job");
-    if command.is_empty() && !of_job { Outcome::Runs } else { Outcome::Succeeds(sleep_time(&command)) }
+    if command.is_empty() && !of_job {
+        Outcome::Runs
+    } else {
+        Outcome::Succeeds(sleep_time(&command))
+    }
 }
 
 /// `false`, or an `exit` with a code other than 0.
 fn fails(command: &str) -> bool {
-    let exits = command.match_indices("exit ").any(|(at, word)| matches!(command.as_bytes().get(at + word.len()), Some(b'1'..=b'9')));
+    let exits = command
+        .match_indices("exit ")
+        .any(|(at, word)| matches!(command.as_bytes().get(at + word.len()), Some(b'1'..=b'9')));
     exits || command == "false" || command.starts_with("false ")
 }
 
@@ -244,21 +349,33 @@ pub fn sleep_time(command: &str) -> Option<Duration> {
     command.match_indices("sleep ").find_map(|(at, word)| {
         let rest = &command[at + word.len()..];
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let unit = rest[digits..].bytes().next().filter(|u| b"smh".contains(u)).map_or(0, |_| 1);
-        if digits == 0 { None } else { duration(&rest[..digits + unit]) }
+        let unit = rest[digits..]
+            .bytes()
+            .next()
+            .filter(|u| b"smh".contains(u))
+            .map_or(0, |_| 1);
+        if digits == 0 {
+            None
+        } else {
+            duration(&rest[..digits + unit])
+        }
     })
 }
 
 /// Command and arguments of the first container, joined with spaces.
 pub fn command_line(pod: &Object) -> String {
-    let Some(first) = first_container(pod) else { return String::new() };
+    let Some(first) = first_container(pod) else {
+        return String::new();
+    };
     let mut all = words(first.get("command"));
     all.extend(words(first.get("args")));
     all.join(" ")
 }
 
 fn words(list: Option<&Value>) -> Vec<&str> {
-    list.and_then(Value::as_array).map(|l| l.iter().filter_map(Value::as_str).collect()).unwrap_or_default()
+    list.and_then(Value::as_array)
+        .map(|l| l.iter().filter_map(Value::as_str).collect())
+        .unwrap_or_default()
 }
 
 fn bad_image(image: &str) -> bool {
@@ -267,11 +384,18 @@ fn bad_image(image: &str) -> bool {
 
 /// Whether a readiness probe asks for a path that says it does not exist.
 pub fn probe_fails(pod: &Object) -> bool {
-    containers(pod).any(|c| c.pointer("/readinessProbe/httpGet/path").and_then(Value::as_str).is_some_and(|p| p.contains("does-not-exist")))
+    containers(pod).any(|c| {
+        c.pointer("/readinessProbe/httpGet/path")
+            .and_then(Value::as_str)
+            .is_some_and(|p| p.contains("does-not-exist"))
+    })
 }
 
 pub fn init_containers(pod: &Object) -> impl Iterator<Item = &Value> {
-    pod.pointer("/spec/initContainers").and_then(Value::as_array).into_iter().flatten()
+    pod.pointer("/spec/initContainers")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
 }
 
 /// Whether an init container goes on beside the others.
@@ -280,7 +404,10 @@ pub fn is_sidecar(container: &Value) -> bool {
 }
 
 pub fn containers(pod: &Object) -> impl Iterator<Item = &Value> {
-    pod.pointer("/spec/containers").and_then(Value::as_array).into_iter().flatten()
+    pod.pointer("/spec/containers")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
 }
 
 fn first_container(pod: &Object) -> Option<&Value> {
@@ -293,7 +420,11 @@ mod tests {
     use serde_json::json;
 
     fn pod(policy: &str, command: &[&str], owner: &str) -> Object {
-        let owners = if owner.is_empty() { json!([]) } else { json!([{"apiVersion": "x/v1", "kind": owner, "name": "o", "uid": "u"}]) };
+        let owners = if owner.is_empty() {
+            json!([])
+        } else {
+            json!([{"apiVersion": "x/v1", "kind": owner, "name": "o", "uid": "u"}])
+        };
         Object::from_value(json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "d", "ownerReferences": owners},
             "spec": {"restartPolicy": policy, "nodeName": "node-1", "containers": [{"name": "c", "image": "busybox", "command": command}]},
@@ -320,18 +451,54 @@ mod tests {
             ("Never", &[], "", runs),
             ("Never", &[], "Job", ok(700)),
         ] {
-            assert_eq!(stage(&pod(policy, command, owner), &SimOptions::default()), want, "{policy} {command:?} {owner}");
+            assert_eq!(
+                stage(&pod(policy, command, owner), &SimOptions::default()),
+                want,
+                "{policy} {command:?} {owner}"
+            );
         }
     }
 
     #[test]
     fn the_annotation_asks_for_more() {
         for (text, want) in [
-            ("slow=10s", Behaviour { slow: Some(Duration::from_secs(10)), ..Behaviour::default() }),
-            ("crash-loop", Behaviour { crash_loop: true, ..Behaviour::default() }),
-            ("never-ready, slow=500ms", Behaviour { never_ready: true, slow: Some(Duration::from_millis(500)), ..Behaviour::default() }),
-            ("fail-after=30s, exit=3", Behaviour { fail_after: Some(Duration::from_secs(30)), exit: Some(3), ..Behaviour::default() }),
-            ("oom,exit=999", Behaviour { oom: true, ..Behaviour::default() }),
+            (
+                "slow=10s",
+                Behaviour {
+                    slow: Some(Duration::from_secs(10)),
+                    ..Behaviour::default()
+                },
+            ),
+            (
+                "crash-loop",
+                Behaviour {
+                    crash_loop: true,
+                    ..Behaviour::default()
+                },
+            ),
+            (
+                "never-ready, slow=500ms",
+                Behaviour {
+                    never_ready: true,
+                    slow: Some(Duration::from_millis(500)),
+                    ..Behaviour::default()
+                },
+            ),
+            (
+                "fail-after=30s, exit=3",
+                Behaviour {
+                    fail_after: Some(Duration::from_secs(30)),
+                    exit: Some(3),
+                    ..Behaviour::default()
+                },
+            ),
+            (
+                "oom,exit=999",
+                Behaviour {
+                    oom: true,
+                    ..Behaviour::default()
+                },
+            ),
             ("slow=soon,what", Behaviour::default()),
         ] {
             let mut p = pod("Always", &[], "");

@@ -23,14 +23,20 @@ pub fn log(pod: &Object, container: &str, previous: bool, now: Timestamp) -> Res
     let found = self::container(pod, container)?;
     let name = text(found, "name");
     if pod.str_at("/spec/nodeName").is_empty() {
-        return Ok(Log { lines: Vec::new(), ended: pod.deletion_timestamp().is_some() });
+        return Ok(Log {
+            lines: Vec::new(),
+            ended: pod.deletion_timestamp().is_some(),
+        });
     }
     let status = status_of(pod, name);
     let at = |pointer: &str| status.and_then(|s| s.pointer(pointer));
     if previous {
         return match at("/lastState/terminated") {
             Some(ended) => Ok(of_run(pod, found, ended, now)),
-            None => Err(format!("previous terminated container {name:?} in pod {:?} not found", pod.name())),
+            None => Err(format!(
+                "previous terminated container {name:?} in pod {:?} not found",
+                pod.name()
+            )),
         };
     }
     if let Some(run) = at("/state/running").or(at("/state/terminated")) {
@@ -38,35 +44,64 @@ pub fn log(pod: &Object, container: &str, previous: bool, now: Timestamp) -> Res
     }
     // A container that waits to be restarted shows its last run.
     if let Some(ended) = at("/lastState/terminated") {
-        return Ok(Log { ended: false, ..of_run(pod, found, ended, now) });
+        return Ok(Log {
+            ended: false,
+            ..of_run(pod, found, ended, now)
+        });
     }
     let why = match at("/state/waiting/reason").and_then(Value::as_str) {
         Some("ErrImagePull" | "ImagePullBackOff") => "trying and failing to pull image",
         Some(reason) => reason,
         None => "ContainerCreating",
     };
-    Err(format!("container {name:?} in pod {:?} is waiting to start: {why}", pod.name()))
+    Err(format!(
+        "container {name:?} in pod {:?} is waiting to start: {why}",
+        pod.name()
+    ))
 }
 
 /// The container of a name, or the only one.
 pub fn container<'a>(pod: &'a Object, name: &str) -> Result<&'a Value, String> {
-    let of = |list: &str| pod.pointer("/spec").and_then(|s| s.get(list)).and_then(Value::as_array).into_iter().flatten();
+    let of = |list: &str| {
+        pod.pointer("/spec")
+            .and_then(|s| s.get(list))
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+    };
     if !name.is_empty() {
-        let mut all = of("containers").chain(of("initContainers")).chain(of("ephemeralContainers"));
-        return all.find(|c| text(c, "name") == name).ok_or_else(|| format!("container {name} is not valid for pod {}", pod.name()));
+        let mut all = of("containers")
+            .chain(of("initContainers"))
+            .chain(of("ephemeralContainers"));
+        return all
+            .find(|c| text(c, "name") == name)
+            .ok_or_else(|| format!("container {name} is not valid for pod {}", pod.name()));
     }
     let mut all = of("containers");
     if let (Some(only), None) = (all.next(), all.next()) {
         return Ok(only);
     }
-    let all = of("initContainers").chain(of("containers")).chain(of("ephemeralContainers"));
+    let all = of("initContainers")
+        .chain(of("containers"))
+        .chain(of("ephemeralContainers"));
     let names: Vec<&str> = all.map(|c| text(c, "name")).collect();
-    Err(format!("a container name must be specified for pod {}, choose one of: [{}]", pod.name(), names.join(" ")))
+    Err(format!(
+        "a container name must be specified for pod {}, choose one of: [{}]",
+        pod.name(),
+        names.join(" ")
+    ))
 }
 
 fn status_of<'a>(pod: &'a Object, name: &str) -> Option<&'a Value> {
-    let lists = ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"];
-    let all = lists.into_iter().filter_map(|l| pod.pointer("/status")?.get(l)?.as_array()).flatten();
+    let lists = [
+        "containerStatuses",
+        "initContainerStatuses",
+        "ephemeralContainerStatuses",
+    ];
+    let all = lists
+        .into_iter()
+        .filter_map(|l| pod.pointer("/status")?.get(l)?.as_array())
+        .flatten();
     all.into_iter().find(|s| text(s, "name") == name)
 }
 
@@ -74,23 +109,53 @@ fn status_of<'a>(pod: &'a Object, name: &str) -> Option<&'a Value> {
 fn of_run(pod: &Object, container: &Value, run: &Value, now: Timestamp) -> Log {
     let time = |field: &str| run.get(field).and_then(Value::as_str).and_then(parse_time);
     let (start, end) = (time("startedAt").unwrap_or(now), time("finishedAt"));
-    let list = |field: &str| container.get(field).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-    let command = list("command").chain(list("args")).collect::<Vec<_>>().join(" ");
+    let list = |field: &str| {
+        container
+            .get(field)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+    };
+    let command = list("command")
+        .chain(list("args"))
+        .collect::<Vec<_>>()
+        .join(" ");
     let until = end.unwrap_or(now);
     // A run ends after the first `sleep` of its command: what would have come later is said at its end.
     let mut lines = said(&command, start);
     lines.retain(|(at, _)| *at <= until || end.is_some());
     lines.iter_mut().for_each(|(at, _)| *at = (*at).min(until));
     if lines.is_empty() && !command.contains("echo ") {
-        let (name, image, node) = (text(container, "name"), text(container, "image"), pod.str_at("/spec/nodeName"));
-        let what = if command.is_empty() { "its image's command".to_owned() } else { format!("`{command}`") };
-        lines.push((start, format!("simulated container {name} of {image} on {node} runs {what}")));
+        let (name, image, node) = (
+            text(container, "name"),
+            text(container, "image"),
+            pod.str_at("/spec/nodeName"),
+        );
+        let what = if command.is_empty() {
+            "its image's command".to_owned()
+        } else {
+            format!("`{command}`")
+        };
+        lines.push((
+            start,
+            format!("simulated container {name} of {image} on {node} runs {what}"),
+        ));
     }
     let code = run.get("exitCode").and_then(Value::as_i64);
     if let (Some(code), Some(end)) = (code.filter(|c| *c != 0), end) {
-        lines.push((end, format!("simulated container {} ended with exit code {code}", text(container, "name"))));
+        lines.push((
+            end,
+            format!(
+                "simulated container {} ended with exit code {code}",
+                text(container, "name")
+            ),
+        ));
     }
-    Log { lines, ended: end.is_some() }
+    Log {
+        lines,
+        ended: end.is_some(),
+    }
 }
 
 /// What the `echo`s of a shell line print, and when.
@@ -101,8 +166,16 @@ fn said(command: &str, start: Timestamp) -> Vec<(Timestamp, String)> {
         if let Some(pause) = life::sleep_time(part) {
             time = time.saturating_add(pause).unwrap_or(Timestamp::MAX);
         }
-        let Some(at) = part.find("echo ").filter(|at| *at == 0 || part[..*at].ends_with(' ')) else { continue };
-        lines.push((time, part[at + 5..].trim().trim_matches(['"', '\'']).to_owned()));
+        let Some(at) = part
+            .find("echo ")
+            .filter(|at| *at == 0 || part[..*at].ends_with(' '))
+        else {
+            continue;
+        };
+        lines.push((
+            time,
+            part[at + 5..].trim().trim_matches(['"', '\'']).to_owned(),
+        ));
     }
     lines
 }
@@ -126,17 +199,33 @@ mod tests {
 
     fn text_at(pod: &Object, seconds: i64) -> Result<String, String> {
         let now = parse_time(START).expect("a time") + jiff::SignedDuration::from_secs(seconds);
-        log(pod, "", false, now).map(|l| l.lines.into_iter().map(|(_, t)| t).collect::<Vec<_>>().join("|"))
+        log(pod, "", false, now).map(|l| {
+            l.lines
+                .into_iter()
+                .map(|(_, t)| t)
+                .collect::<Vec<_>>()
+                .join("|")
+        })
     }
 
     #[test]
     fn a_container_prints_what_it_echoes_when_its_time_has_come() {
         let running = json!([{"name": "c", "state": {"running": {"startedAt": START}}}]);
-        let talks = pod(container(json!(["sh", "-c", "echo \"hello world\" && sleep 5; echo 'done'"])), running.clone());
+        let talks = pod(
+            container(json!([
+                "sh",
+                "-c",
+                "echo \"hello world\" && sleep 5; echo 'done'"
+            ])),
+            running.clone(),
+        );
         assert_eq!(text_at(&talks, 1).as_deref(), Ok("hello world"));
         assert_eq!(text_at(&talks, 5).as_deref(), Ok("hello world|done"));
         let silent = pod(container(json!(null)), running);
-        assert_eq!(text_at(&silent, 0).as_deref(), Ok("simulated container c of i on node-1 runs its image's command"));
+        assert_eq!(
+            text_at(&silent, 0).as_deref(),
+            Ok("simulated container c of i on node-1 runs its image's command")
+        );
         let ended = json!([{"name": "c", "state": {"terminated": {"startedAt": START, "finishedAt": START, "exitCode": 1}}}]);
         let failed = pod(container(json!(["false"])), ended);
         let want = "simulated container c of i on node-1 runs `false`|simulated container c ended with exit code 1";
@@ -145,19 +234,41 @@ mod tests {
 
     #[test]
     fn what_cannot_be_shown_is_said_as_a_real_server_says_it() {
-        let waiting = |reason: &str| json!([{"name": "c", "state": {"waiting": {"reason": reason}}}]);
+        let waiting =
+            |reason: &str| json!([{"name": "c", "state": {"waiting": {"reason": reason}}}]);
         for (statuses, want) in [
-            (json!([]), "container \"c\" in pod \"p\" is waiting to start: ContainerCreating"),
-            (waiting("PodInitializing"), "container \"c\" in pod \"p\" is waiting to start: PodInitializing"),
-            (waiting("ImagePullBackOff"), "container \"c\" in pod \"p\" is waiting to start: trying and failing to pull image"),
+            (
+                json!([]),
+                "container \"c\" in pod \"p\" is waiting to start: ContainerCreating",
+            ),
+            (
+                waiting("PodInitializing"),
+                "container \"c\" in pod \"p\" is waiting to start: PodInitializing",
+            ),
+            (
+                waiting("ImagePullBackOff"),
+                "container \"c\" in pod \"p\" is waiting to start: trying and failing to pull image",
+            ),
         ] {
-            assert_eq!(text_at(&pod(container(json!(null)), statuses), 0).expect_err("it waits"), want);
+            assert_eq!(
+                text_at(&pod(container(json!(null)), statuses), 0).expect_err("it waits"),
+                want
+            );
         }
         let now = parse_time(START).expect("a time");
         let one = pod(container(json!(null)), json!([]));
-        assert_eq!(log(&one, "x", false, now).expect_err("no such"), "container x is not valid for pod p");
-        assert_eq!(log(&one, "c", true, now).expect_err("no such"), "previous terminated container \"c\" in pod \"p\" not found");
-        let two = pod(json!({"containers": [{"name": "a"}, {"name": "b"}], "initContainers": [{"name": "i"}]}), json!([]));
+        assert_eq!(
+            log(&one, "x", false, now).expect_err("no such"),
+            "container x is not valid for pod p"
+        );
+        assert_eq!(
+            log(&one, "c", true, now).expect_err("no such"),
+            "previous terminated container \"c\" in pod \"p\" not found"
+        );
+        let two = pod(
+            json!({"containers": [{"name": "a"}, {"name": "b"}], "initContainers": [{"name": "i"}]}),
+            json!([]),
+        );
         let want = "a container name must be specified for pod p, choose one of: [i a b]";
         assert_eq!(log(&two, "", false, now).expect_err("which"), want);
     }

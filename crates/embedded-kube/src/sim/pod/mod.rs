@@ -68,7 +68,9 @@ pub fn reconcile(pod: &Object, world: &PodWorld<'_>) -> Plan {
             freed.set_finalizers(Vec::new());
             plan.update(freed, None);
         }
-        Stage::Stop => plan.delete_with(pod, Some(0), Propagation::Background, status::stopped(pod)),
+        Stage::Stop => {
+            plan.delete_with(pod, Some(0), Propagation::Background, status::stopped(pod))
+        }
     }
     plan
 }
@@ -77,11 +79,17 @@ fn bind(plan: &mut Plan, pod: &Object, world: &PodWorld<'_>) {
     match schedule(pod, world.nodes, world.storage) {
         Verdict::Wait => {}
         Verdict::Node(name) => {
-            let message = format!("Successfully assigned {}/{} to {name}", pod.namespace(), pod.name());
+            let message = format!(
+                "Successfully assigned {}/{} to {name}",
+                pod.namespace(),
+                pod.name()
+            );
             let mut bound = pod.clone();
             super::fields::set_spec(&mut bound, "nodeName", name.into());
             plan.update(bound, Some(Note::normal("Scheduled", message)));
         }
-        Verdict::Refused { reason, message } => status::unschedulable(plan, pod, reason, &message, world.now),
+        Verdict::Refused { reason, message } => {
+            status::unschedulable(plan, pod, reason, &message, world.now)
+        }
     }
 }

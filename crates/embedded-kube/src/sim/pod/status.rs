@@ -13,11 +13,17 @@ use tiphys_apimachinery::Object;
 /// Quality of service, by the containers' CPU and memory requests and limits.
 pub fn qos_class(spec: &Value) -> &'static str {
     let (mut any, mut all) = (false, true);
-    let lists = ["containers", "initContainers"].into_iter().filter_map(|l| spec.get(l)?.as_array());
+    let lists = ["containers", "initContainers"]
+        .into_iter()
+        .filter_map(|l| spec.get(l)?.as_array());
     for container in lists.flatten() {
         for resource in ["cpu", "memory"] {
-            let request = container.pointer("/resources/requests").and_then(|r| r.get(resource));
-            let limit = container.pointer("/resources/limits").and_then(|r| r.get(resource));
+            let request = container
+                .pointer("/resources/requests")
+                .and_then(|r| r.get(resource));
+            let limit = container
+                .pointer("/resources/limits")
+                .and_then(|r| r.get(resource));
             any |= request.is_some() || limit.is_some();
             all &= limit.is_some() && request.is_none_or(|r| Some(r) == limit);
         }
@@ -44,35 +50,64 @@ enum State<'a> {
 }
 
 fn status_map(pod: &Object) -> Map<String, Value> {
-    let mut status = pod.pointer("/status").and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut status = pod
+        .pointer("/status")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
     if pod.generation() > 0 {
         status.insert("observedGeneration".into(), pod.generation().into());
     }
     if !status.contains_key("qosClass") {
-        status.insert("qosClass".into(), qos_class(pod.pointer("/spec").unwrap_or(&Value::Null)).into());
+        status.insert(
+            "qosClass".into(),
+            qos_class(pod.pointer("/spec").unwrap_or(&Value::Null)).into(),
+        );
     }
     status
 }
 
-fn container_status(pod: &Object, container: &Value, old: Option<&Value>, state: &State<'_>, ready: bool, now: &str) -> Value {
+fn container_status(
+    pod: &Object,
+    container: &Value,
+    old: Option<&Value>,
+    state: &State<'_>,
+    ready: bool,
+    now: &str,
+) -> Value {
     let name = text(container, "name");
     let id = format!("sim://{}/{name}", pod.uid());
-    let started = old.and_then(|o| o.pointer("/state/running/startedAt")).and_then(Value::as_str).unwrap_or(now);
-    let mut restarts = old.and_then(|o| o.get("restartCount")).and_then(Value::as_i64).unwrap_or(0);
-    let mut last = old.and_then(|o| o.get("lastState")).cloned().unwrap_or_else(|| json!({}));
+    let started = old
+        .and_then(|o| o.pointer("/state/running/startedAt"))
+        .and_then(Value::as_str)
+        .unwrap_or(now);
+    let mut restarts = old
+        .and_then(|o| o.get("restartCount"))
+        .and_then(Value::as_i64)
+        .unwrap_or(0);
+    let mut last = old
+        .and_then(|o| o.get("lastState"))
+        .cloned()
+        .unwrap_or_else(|| json!({}));
     let new_state = match state {
         State::Running => {
-            let crashed = |o: &Value| o.pointer("/state/waiting/reason").is_some_and(|r| r == "CrashLoopBackOff");
+            let crashed = |o: &Value| {
+                o.pointer("/state/waiting/reason")
+                    .is_some_and(|r| r == "CrashLoopBackOff")
+            };
             if old.is_some_and(crashed) {
                 restarts += 1;
             }
             json!({"running": {"startedAt": now}})
         }
-        State::Waiting { reason, message, after } => {
+        State::Waiting {
+            reason,
+            message,
+            after,
+        } => {
             if let Some(code) = after {
                 let reason = end_reason(pod, *code);
-                last =
-                    json!({"terminated": {"exitCode": code, "reason": reason, "startedAt": started, "finishedAt": now, "containerID": id}});
+                last = json!({"terminated": {"exitCode": code, "reason": reason, "startedAt": started, "finishedAt": now, "containerID": id}});
             }
             let mut waiting = json!({"reason": reason});
             if !message.is_empty() {
@@ -106,7 +141,9 @@ fn end_reason(pod: &Object, code: i64) -> &'static str {
 }
 
 fn container_statuses(pod: &Object, state: &State<'_>, ready: bool, now: &str) -> Value {
-    let old = pod.pointer("/status/containerStatuses").and_then(Value::as_array);
+    let old = pod
+        .pointer("/status/containerStatuses")
+        .and_then(Value::as_array);
     let status = |c| {
         let before = old.and_then(|l| l.iter().find(|o| text(o, "name") == text(c, "name")));
         container_status(pod, c, before, state, ready, now)
@@ -116,21 +153,37 @@ fn container_statuses(pod: &Object, state: &State<'_>, ready: bool, now: &str) -
 
 /// The init containers when so many have ended; sidecars run beside those that follow them.
 fn init_statuses(pod: &Object, done: usize, now: &str) -> Option<Value> {
-    let old = pod.pointer("/status/initContainerStatuses").and_then(Value::as_array);
+    let old = pod
+        .pointer("/status/initContainerStatuses")
+        .and_then(Value::as_array);
     let mut turn = 0;
     let mut list = Vec::new();
     for container in life::init_containers(pod) {
-        let before = old.and_then(|l| l.iter().find(|o| text(o, "name") == text(container, "name")));
+        let before = old.and_then(|l| {
+            l.iter()
+                .find(|o| text(o, "name") == text(container, "name"))
+        });
         let sidecar = life::is_sidecar(container);
         let state = match turn.cmp(&done) {
             Ordering::Less if !sidecar => State::Ended { exit_code: 0 },
             Ordering::Less | Ordering::Equal => State::Running,
-            Ordering::Greater => State::Waiting { reason: "PodInitializing", message: String::new(), after: None },
+            Ordering::Greater => State::Waiting {
+                reason: "PodInitializing",
+                message: String::new(),
+                after: None,
+            },
         };
         let ready = sidecar || matches!(state, State::Ended { .. });
-        let unchanged = before.filter(|b| matches!(state, State::Ended { .. }) && b.pointer("/state/terminated").is_some());
-        let unchanged = unchanged.or(before.filter(|b| matches!(state, State::Running) && b.pointer("/state/running").is_some()));
-        list.push(unchanged.cloned().unwrap_or_else(|| container_status(pod, container, before, &state, ready, now)));
+        let unchanged = before.filter(|b| {
+            matches!(state, State::Ended { .. }) && b.pointer("/state/terminated").is_some()
+        });
+        let unchanged = unchanged.or(before
+            .filter(|b| matches!(state, State::Running) && b.pointer("/state/running").is_some()));
+        list.push(
+            unchanged
+                .cloned()
+                .unwrap_or_else(|| container_status(pod, container, before, &state, ready, now)),
+        );
         turn += usize::from(!sidecar);
     }
     (!list.is_empty()).then_some(Value::Array(list))
@@ -139,13 +192,34 @@ fn init_statuses(pod: &Object, done: usize, now: &str) -> Option<Value> {
 fn pod_conditions(pod: &Object, ready: bool, reason: &str, message: &str, now: Timestamp) -> Value {
     let mut list = conditions(pod);
     let initialized_reason = if reason == "PodCompleted" { reason } else { "" };
-    let mut set = |kind: &str, status, reason: &str, message: &str| set_condition(&mut list, Cond { kind, status, reason, message }, now);
-    set("PodReadyToStartContainers", !matches!(reason, "PodCompleted" | "PodFailed"), "", "");
+    let mut set = |kind: &str, status, reason: &str, message: &str| {
+        set_condition(
+            &mut list,
+            Cond {
+                kind,
+                status,
+                reason,
+                message,
+            },
+            now,
+        )
+    };
+    set(
+        "PodReadyToStartContainers",
+        !matches!(reason, "PodCompleted" | "PodFailed"),
+        "",
+        "",
+    );
     set("Initialized", true, initialized_reason, "");
     set("Ready", ready, reason, message);
     set("ContainersReady", ready, reason, message);
     set("PodScheduled", true, "", "");
-    for gate in pod.pointer("/spec/readinessGates").and_then(Value::as_array).into_iter().flatten() {
+    for gate in pod
+        .pointer("/spec/readinessGates")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
         set(text(gate, "conditionType"), true, "", "");
     }
     Value::Array(list)
@@ -158,20 +232,33 @@ fn unready_message(pod: &Object) -> String {
 
 fn container_notes(pod: &Object) -> Vec<Note> {
     let of_one = |c: &Value| {
-        let pulled = format!("Container image \"{}\" already present on machine and can be accessed by the pod", text(c, "image"));
-        [Note::normal("Pulled", pulled), Note::normal("Created", "Container created"), Note::normal("Started", "Container started")]
+        let pulled = format!(
+            "Container image \"{}\" already present on machine and can be accessed by the pod",
+            text(c, "image")
+        );
+        [
+            Note::normal("Pulled", pulled),
+            Note::normal("Created", "Container created"),
+            Note::normal("Started", "Container started"),
+        ]
     };
     life::containers(pod).flat_map(of_one).collect()
 }
 
 fn addresses(status: &mut Map<String, Value>, pod: &Object, world: &PodWorld<'_>) {
-    let node = world.nodes.iter().find(|n| n.node.name() == pod.str_at("/spec/nodeName"));
+    let node = world
+        .nodes
+        .iter()
+        .find(|n| n.node.name() == pod.str_at("/spec/nodeName"));
     let host = node.map_or("", |n| n.address());
     if !host.is_empty() {
         status.insert("hostIP".into(), host.into());
         status.insert("hostIPs".into(), json!([{"ip": host}]));
     }
-    let on_host = pod.pointer("/spec/hostNetwork").and_then(Value::as_bool).unwrap_or(false);
+    let on_host = pod
+        .pointer("/spec/hostNetwork")
+        .and_then(Value::as_bool)
+        .unwrap_or(false);
     let ip = if on_host { host } else { world.free_ip };
     if !status.contains_key("podIP") && !ip.is_empty() {
         status.insert("podIP".into(), ip.into());
@@ -182,18 +269,44 @@ fn addresses(status: &mut Map<String, Value>, pod: &Object, world: &PodWorld<'_>
 /// An init container runs, the one before has ended.
 pub fn initialize(plan: &mut Plan, pod: &Object, done: usize, world: &PodWorld<'_>) {
     let now = rfc3339(world.now);
-    let waiting = State::Waiting { reason: "PodInitializing", message: String::new(), after: None };
-    let left: Vec<&str> = life::init_containers(pod).filter(|c| !life::is_sidecar(c)).skip(done).map(|c| text(c, "name")).collect();
-    let mut conditions: Vec<Value> =
-        pod_conditions(pod, false, "ContainersNotReady", &unready_message(pod), world.now).as_array().cloned().unwrap_or_default();
+    let waiting = State::Waiting {
+        reason: "PodInitializing",
+        message: String::new(),
+        after: None,
+    };
+    let left: Vec<&str> = life::init_containers(pod)
+        .filter(|c| !life::is_sidecar(c))
+        .skip(done)
+        .map(|c| text(c, "name"))
+        .collect();
+    let mut conditions: Vec<Value> = pod_conditions(
+        pod,
+        false,
+        "ContainersNotReady",
+        &unready_message(pod),
+        world.now,
+    )
+    .as_array()
+    .cloned()
+    .unwrap_or_default();
     let message = format!("containers with incomplete status: [{}]", left.join(" "));
-    let initialized = Cond { kind: "Initialized", status: false, reason: "ContainersNotInitialized", message: &message };
+    let initialized = Cond {
+        kind: "Initialized",
+        status: false,
+        reason: "ContainersNotInitialized",
+        message: &message,
+    };
     set_condition(&mut conditions, initialized, world.now);
     let mut status = status_map(pod);
     status.insert("phase".into(), "Pending".into());
-    status.entry("startTime").or_insert_with(|| now.clone().into());
+    status
+        .entry("startTime")
+        .or_insert_with(|| now.clone().into());
     status.insert("conditions".into(), Value::Array(conditions));
-    status.insert("containerStatuses".into(), container_statuses(pod, &waiting, false, &now));
+    status.insert(
+        "containerStatuses".into(),
+        container_statuses(pod, &waiting, false, &now),
+    );
     if let Some(list) = init_statuses(pod, done, &now) {
         status.insert("initContainerStatuses".into(), list);
     }
@@ -212,12 +325,24 @@ pub fn start(plan: &mut Plan, pod: &Object, world: &PodWorld<'_>) {
     let now = rfc3339(world.now);
     let ready = becomes_ready(pod);
     let message = unready_message(pod);
-    let (reason, message) = if ready { ("", "") } else { ("ContainersNotReady", message.as_str()) };
+    let (reason, message) = if ready {
+        ("", "")
+    } else {
+        ("ContainersNotReady", message.as_str())
+    };
     let mut status = status_map(pod);
     status.insert("phase".into(), "Running".into());
-    status.entry("startTime").or_insert_with(|| now.clone().into());
-    status.insert("conditions".into(), pod_conditions(pod, ready, reason, message, world.now));
-    status.insert("containerStatuses".into(), container_statuses(pod, &State::Running, ready, &now));
+    status
+        .entry("startTime")
+        .or_insert_with(|| now.clone().into());
+    status.insert(
+        "conditions".into(),
+        pod_conditions(pod, ready, reason, message, world.now),
+    );
+    status.insert(
+        "containerStatuses".into(),
+        container_statuses(pod, &State::Running, ready, &now),
+    );
     if let Some(list) = init_statuses(pod, usize::MAX, &now) {
         status.insert("initContainerStatuses".into(), list);
     }
@@ -231,51 +356,119 @@ pub fn start(plan: &mut Plan, pod: &Object, world: &PodWorld<'_>) {
 /// The image name cannot be parsed, or the image cannot be had: the containers wait, the pod stays Pending.
 pub fn bad_image(plan: &mut Plan, pod: &Object, world: &PodWorld<'_>) {
     let now = rfc3339(world.now);
-    let image = life::containers(pod).next().map_or("", |c| text(c, "image"));
+    let image = life::containers(pod)
+        .next()
+        .map_or("", |c| text(c, "image"));
     let pulls = life::behaviour(pod).image_pull_error;
     let (reason, message) = match pulls {
-        true => ("ImagePullBackOff", format!("Back-off pulling image {image:?}: ErrImagePull: no such image, by annotation")),
+        true => (
+            "ImagePullBackOff",
+            format!("Back-off pulling image {image:?}: ErrImagePull: no such image, by annotation"),
+        ),
         false => ("InvalidImageName", "couldn't parse image name".to_owned()),
     };
-    let waiting = State::Waiting { reason, message, after: None };
+    let waiting = State::Waiting {
+        reason,
+        message,
+        after: None,
+    };
     let mut status = status_map(pod);
     status.insert("phase".into(), "Pending".into());
     status.insert("startTime".into(), now.clone().into());
-    status.insert("conditions".into(), pod_conditions(pod, false, "ContainersNotReady", &unready_message(pod), world.now));
-    status.insert("containerStatuses".into(), container_statuses(pod, &waiting, false, &now));
+    status.insert(
+        "conditions".into(),
+        pod_conditions(
+            pod,
+            false,
+            "ContainersNotReady",
+            &unready_message(pod),
+            world.now,
+        ),
+    );
+    status.insert(
+        "containerStatuses".into(),
+        container_statuses(pod, &waiting, false, &now),
+    );
     addresses(&mut status, pod, world);
     let failed = |c: &Value| match (pulls, text(c, "image")) {
-        (true, image) => Note::warning("Failed", format!("Failed to pull image {image:?}: no such image, by annotation")),
-        (false, image) => Note::warning("InspectFailed", format!("Failed to inspect image {image:?}: couldn't parse image name")),
+        (true, image) => Note::warning(
+            "Failed",
+            format!("Failed to pull image {image:?}: no such image, by annotation"),
+        ),
+        (false, image) => Note::warning(
+            "InspectFailed",
+            format!("Failed to inspect image {image:?}: couldn't parse image name"),
+        ),
     };
-    let last = if pulls { "Error: ErrImagePull" } else { "Error: InvalidImageName" };
-    let notes = life::containers(pod).map(failed).chain([Note::warning("Failed", last)]).collect();
+    let last = if pulls {
+        "Error: ErrImagePull"
+    } else {
+        "Error: InvalidImageName"
+    };
+    let notes = life::containers(pod)
+        .map(failed)
+        .chain([Note::warning("Failed", last)])
+        .collect();
     plan.status(pod, Value::Object(status), notes);
 }
 
 /// The containers end for good.
 pub fn finish(plan: &mut Plan, pod: &Object, exit_code: i64, world: &PodWorld<'_>) {
     let now = rfc3339(world.now);
-    let (phase, reason) = if exit_code == 0 { ("Succeeded", "PodCompleted") } else { ("Failed", "PodFailed") };
+    let (phase, reason) = if exit_code == 0 {
+        ("Succeeded", "PodCompleted")
+    } else {
+        ("Failed", "PodFailed")
+    };
     let mut status = status_map(pod);
     status.insert("phase".into(), phase.into());
-    status.insert("conditions".into(), pod_conditions(pod, false, reason, "", world.now));
-    status.insert("containerStatuses".into(), container_statuses(pod, &State::Ended { exit_code }, false, &now));
+    status.insert(
+        "conditions".into(),
+        pod_conditions(pod, false, reason, "", world.now),
+    );
+    status.insert(
+        "containerStatuses".into(),
+        container_statuses(pod, &State::Ended { exit_code }, false, &now),
+    );
     plan.status(pod, Value::Object(status), Vec::new());
 }
 
 /// The containers end with an error and will be started again.
 pub fn crash(plan: &mut Plan, pod: &Object, exit_code: i64, world: &PodWorld<'_>) {
-    let restarts = pod.i64_at("/status/containerStatuses/0/restartCount").unwrap_or(0);
+    let restarts = pod
+        .i64_at("/status/containerStatuses/0/restartCount")
+        .unwrap_or(0);
     let names: Vec<&str> = life::containers(pod).map(|c| text(c, "name")).collect();
     let first = names.first().copied().unwrap_or("");
     let place = format!("{}_{}({})", pod.name(), pod.namespace(), pod.uid());
-    let message = format!("back-off {}s restarting failed container={first} pod={place}", life::back_off(restarts).as_secs());
-    let waiting = State::Waiting { reason: "CrashLoopBackOff", message, after: Some(exit_code) };
+    let message = format!(
+        "back-off {}s restarting failed container={first} pod={place}",
+        life::back_off(restarts).as_secs()
+    );
+    let waiting = State::Waiting {
+        reason: "CrashLoopBackOff",
+        message,
+        after: Some(exit_code),
+    };
     let mut status = status_map(pod);
-    status.insert("conditions".into(), pod_conditions(pod, false, "ContainersNotReady", &unready_message(pod), world.now));
-    status.insert("containerStatuses".into(), container_statuses(pod, &waiting, false, &rfc3339(world.now)));
-    let note = Note::warning("BackOff", format!("Back-off restarting failed container {first} in pod {place}"));
+    status.insert(
+        "conditions".into(),
+        pod_conditions(
+            pod,
+            false,
+            "ContainersNotReady",
+            &unready_message(pod),
+            world.now,
+        ),
+    );
+    status.insert(
+        "containerStatuses".into(),
+        container_statuses(pod, &waiting, false, &rfc3339(world.now)),
+    );
+    let note = Note::warning(
+        "BackOff",
+        format!("Back-off restarting failed container {first} in pod {place}"),
+    );
     plan.status(pod, Value::Object(status), vec![note]);
 }
 
@@ -284,25 +477,49 @@ pub fn restart(plan: &mut Plan, pod: &Object, world: &PodWorld<'_>) {
     let ready = becomes_ready(pod);
     let mut status = status_map(pod);
     if ready {
-        status.insert("conditions".into(), pod_conditions(pod, true, "", "", world.now));
+        status.insert(
+            "conditions".into(),
+            pod_conditions(pod, true, "", "", world.now),
+        );
     }
-    status.insert("containerStatuses".into(), container_statuses(pod, &State::Running, ready, &rfc3339(world.now)));
+    status.insert(
+        "containerStatuses".into(),
+        container_statuses(pod, &State::Running, ready, &rfc3339(world.now)),
+    );
     plan.status(pod, Value::Object(status), container_notes(pod));
 }
 
 /// No node can take the pod now.
 pub fn unschedulable(plan: &mut Plan, pod: &Object, reason: &str, message: &str, now: Timestamp) {
     let mut list = conditions(pod);
-    set_condition(&mut list, Cond { kind: "PodScheduled", status: false, reason, message }, now);
+    set_condition(
+        &mut list,
+        Cond {
+            kind: "PodScheduled",
+            status: false,
+            reason,
+            message,
+        },
+        now,
+    );
     let mut status = status_map(pod);
     status.insert("phase".into(), "Pending".into());
     status.insert("conditions".into(), Value::Array(list));
-    let notes = if reason == "Unschedulable" { vec![Note::warning("FailedScheduling", message)] } else { Vec::new() };
+    let notes = if reason == "Unschedulable" {
+        vec![Note::warning("FailedScheduling", message)]
+    } else {
+        Vec::new()
+    };
     plan.status(pod, Value::Object(status), notes);
 }
 
 /// What is said of a pod whose containers are stopped.
 pub fn stopped(pod: &Object) -> Option<Note> {
-    let first = life::containers(pod).next().filter(|_| life::phase(pod) == "Running")?;
-    Some(Note::normal("Killing", format!("Stopping container {}", text(first, "name"))))
+    let first = life::containers(pod)
+        .next()
+        .filter(|_| life::phase(pod) == "Running")?;
+    Some(Note::normal(
+        "Killing",
+        format!("Stopping container {}", text(first, "name")),
+    ))
 }

@@ -42,15 +42,24 @@ impl ChangeFeed for FakeFeed {
 }
 
 fn id(object: &Object) -> Id {
-    (Kind::of(object).expect("a simulated kind"), object.namespace().to_owned(), object.name().to_owned())
+    (
+        Kind::of(object).expect("a simulated kind"),
+        object.namespace().to_owned(),
+        object.name().to_owned(),
+    )
 }
 
 impl Inner {
     fn put(&mut self, mut object: Object) -> Arc<Object> {
         self.version += 1;
         self.writes += 1;
-        object.metadata_mut().insert("resourceVersion".into(), self.version.to_string().into());
-        if object.deletion_timestamp().is_some() && object.finalizers().is_empty() && grace(&object) == 0 {
+        object
+            .metadata_mut()
+            .insert("resourceVersion".into(), self.version.to_string().into());
+        if object.deletion_timestamp().is_some()
+            && object.finalizers().is_empty()
+            && grace(&object) == 0
+        {
             return self.drop(&id(&object));
         }
         let object = Arc::new(object);
@@ -73,12 +82,22 @@ impl Inner {
 
     fn delete(&mut self, object: &Object, grace_seconds: Option<i64>) {
         let mut marked = object.clone();
-        let running =
-            object.kind() == "Pod" && !object.str_at("/spec/nodeName").is_empty() && !super::super::workload::pods::is_ended(object);
-        let grace = if running { grace_seconds.unwrap_or(30) } else { 0 };
+        let running = object.kind() == "Pod"
+            && !object.str_at("/spec/nodeName").is_empty()
+            && !super::super::workload::pods::is_ended(object);
+        let grace = if running {
+            grace_seconds.unwrap_or(30)
+        } else {
+            0
+        };
         let now = rfc3339(self.now);
-        marked.metadata_mut().entry("deletionTimestamp").or_insert_with(|| now.into());
-        marked.metadata_mut().insert("deletionGracePeriodSeconds".into(), grace.into());
+        marked
+            .metadata_mut()
+            .entry("deletionTimestamp")
+            .or_insert_with(|| now.into());
+        marked
+            .metadata_mut()
+            .insert("deletionGracePeriodSeconds".into(), grace.into());
         if marked != *object {
             self.put(marked);
         }
@@ -86,13 +105,18 @@ impl Inner {
 
     fn tell(&mut self, change: Change) {
         for feed in &self.feeds {
-            feed.lock().expect("no panics hold it").push_back(change.clone());
+            feed.lock()
+                .expect("no panics hold it")
+                .push_back(change.clone());
         }
     }
 }
 
 fn grace(object: &Object) -> i64 {
-    object.metadata("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0)
+    object
+        .metadata("deletionGracePeriodSeconds")
+        .and_then(Value::as_i64)
+        .unwrap_or(0)
 }
 
 impl FakeStore {
@@ -124,9 +148,16 @@ impl FakeStore {
 
     /// The object as it is, if `object` carries its version.
     fn current(inner: &Inner, object: &Object) -> Result<Arc<Object>, StoreError> {
-        let current = inner.objects.get(&id(object)).cloned().ok_or_else(|| StoreError::NotFound(object.name().to_owned()))?;
+        let current = inner
+            .objects
+            .get(&id(object))
+            .cloned()
+            .ok_or_else(|| StoreError::NotFound(object.name().to_owned()))?;
         if current.resource_version() != object.resource_version() {
-            return Err(StoreError::Conflict(format!("{} has been modified", object.name())));
+            return Err(StoreError::Conflict(format!(
+                "{} has been modified",
+                object.name()
+            )));
         }
         Ok(current)
     }
@@ -135,17 +166,34 @@ impl FakeStore {
 impl SimStore for FakeStore {
     type Feed = FakeFeed;
 
-    fn get(&self, kind: Kind, namespace: &str, name: &str) -> Result<Option<Arc<Object>>, StoreError> {
-        Ok(self.lock().objects.get(&(kind, namespace.to_owned(), name.to_owned())).cloned())
+    fn get(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<Object>>, StoreError> {
+        Ok(self
+            .lock()
+            .objects
+            .get(&(kind, namespace.to_owned(), name.to_owned()))
+            .cloned())
     }
 
     fn list(&self, kind: Kind) -> Result<Vec<Arc<Object>>, StoreError> {
-        Ok(self.lock().objects.values().filter(|o| Kind::of(o) == Some(kind)).cloned().collect())
+        Ok(self
+            .lock()
+            .objects
+            .values()
+            .filter(|o| Kind::of(o) == Some(kind))
+            .cloned()
+            .collect())
     }
 
     fn count(&self, group: &str, resource: &str, namespace: &str) -> usize {
-        let is_one =
-            |o: &&Arc<Object>| Kind::of(o).is_some_and(|k| (k.names().0, k.names().3) == (group, resource)) && o.namespace() == namespace;
+        let is_one = |o: &&Arc<Object>| {
+            Kind::of(o).is_some_and(|k| (k.names().0, k.names().3) == (group, resource))
+                && o.namespace() == namespace
+        };
         self.lock().objects.values().filter(is_one).count()
     }
 
@@ -184,7 +232,9 @@ impl SimStore for FakeStore {
         }
         if object.0.get("spec") != current.0.get("spec") {
             let generation = current.generation() + 1;
-            object.metadata_mut().insert("generation".into(), generation.into());
+            object
+                .metadata_mut()
+                .insert("generation".into(), generation.into());
         }
         Ok(inner.put(object))
     }
@@ -193,17 +243,35 @@ impl SimStore for FakeStore {
         let mut inner = self.lock();
         let current = Self::current(&inner, &object)?;
         let mut new = Object::clone(&current);
-        new.0.insert("status".into(), object.0.get("status").cloned().unwrap_or(Value::Null));
+        new.0.insert(
+            "status".into(),
+            object.0.get("status").cloned().unwrap_or(Value::Null),
+        );
         if let Some(annotations) = object.metadata("annotations") {
-            new.metadata_mut().insert("annotations".into(), annotations.clone());
+            new.metadata_mut()
+                .insert("annotations".into(), annotations.clone());
         }
-        Ok(if new == *current { current } else { inner.put(new) })
+        Ok(if new == *current {
+            current
+        } else {
+            inner.put(new)
+        })
     }
 
-    fn delete(&self, kind: Kind, namespace: &str, name: &str, request: DeleteRequest) -> Result<Option<Arc<Object>>, StoreError> {
+    fn delete(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+        request: DeleteRequest,
+    ) -> Result<Option<Arc<Object>>, StoreError> {
         let mut inner = self.lock();
         let id = (kind, namespace.to_owned(), name.to_owned());
-        let current = inner.objects.get(&id).cloned().ok_or_else(|| StoreError::NotFound(name.to_owned()))?;
+        let current = inner
+            .objects
+            .get(&id)
+            .cloned()
+            .ok_or_else(|| StoreError::NotFound(name.to_owned()))?;
         if request.uid.is_some_and(|u| u != current.uid()) {
             return Err(StoreError::Conflict(name.to_owned()));
         }

@@ -28,7 +28,13 @@ struct Cluster {
 impl Cluster {
     fn new() -> Self {
         let store = FakeStore::new("2026-03-01T10:00:00Z".parse().expect("a time"));
-        let mut engine = Engine::new(store.clone(), SimOptions { heartbeat: Duration::ZERO, ..SimOptions::default() });
+        let mut engine = Engine::new(
+            store.clone(),
+            SimOptions {
+                heartbeat: Duration::ZERO,
+                ..SimOptions::default()
+            },
+        );
         engine.start(store.now());
         let mut cluster = Self { engine, store };
         cluster.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "d"}}));
@@ -54,8 +60,14 @@ impl Cluster {
     }
 
     fn delete(&mut self, kind: Kind, name: &str) {
-        let request = DeleteRequest { uid: None, grace_seconds: None, propagation: Propagation::Background };
-        self.store.delete(kind, "d", name, request).expect("it exists");
+        let request = DeleteRequest {
+            uid: None,
+            grace_seconds: None,
+            propagation: Propagation::Background,
+        };
+        self.store
+            .delete(kind, "d", name, request)
+            .expect("it exists");
     }
 
     /// Everything that happens without time passing.
@@ -80,12 +92,17 @@ impl Cluster {
     }
 
     fn find(&self, kind: Kind, name: &str) -> Option<Arc<Object>> {
-        let namespace = if matches!(kind, Kind::Node | Kind::PersistentVolume | Kind::Namespace) { "" } else { "d" };
+        let namespace = if matches!(kind, Kind::Node | Kind::PersistentVolume | Kind::Namespace) {
+            ""
+        } else {
+            "d"
+        };
         self.store.get(kind, namespace, name).expect("readable")
     }
 
     fn get(&self, kind: Kind, name: &str) -> Arc<Object> {
-        self.find(kind, name).unwrap_or_else(|| panic!("{} {name} is missing", kind.name()))
+        self.find(kind, name)
+            .unwrap_or_else(|| panic!("{} {name} is missing", kind.name()))
     }
 
     fn all(&self, kind: Kind) -> Vec<Arc<Object>> {
@@ -98,7 +115,10 @@ impl Cluster {
     fn condition(&self, kind: Kind, name: &str, condition: &str) -> (String, String) {
         let object = self.get(kind, name);
         let found = fields::condition(&object, condition).unwrap_or(&Value::Null);
-        (fields::text(found, "status").to_owned(), fields::text(found, "reason").to_owned())
+        (
+            fields::text(found, "status").to_owned(),
+            fields::text(found, "reason").to_owned(),
+        )
     }
 
     /// The reasons of the events about an object, in the order they were written.
@@ -106,12 +126,18 @@ impl Cluster {
         let about = |e: &&Arc<Object>| e.str_at("/involvedObject/name") == name;
         let mut list = self.store.list(Kind::Event).expect("readable");
         list.sort_by_key(|e| e.resource_version().parse::<u64>().unwrap_or(0));
-        list.iter().filter(about).map(|e| e.str_at("/reason").to_owned()).collect()
+        list.iter()
+            .filter(about)
+            .map(|e| e.str_at("/reason").to_owned())
+            .collect()
     }
 }
 
 fn counts(object: &Object, names: &[&str]) -> Vec<i64> {
-    names.iter().map(|n| fields::status_i64(object, n)).collect()
+    names
+        .iter()
+        .map(|n| fields::status_i64(object, n))
+        .collect()
 }
 
 fn template(image: &str) -> Value {
@@ -138,12 +164,26 @@ fn a_cluster_starts_with_ready_nodes_and_rests() {
     }
     assert!(cluster.find(Kind::ServiceAccount, "default").is_some());
     assert!(cluster.find(Kind::ConfigMap, "kube-root-ca.crt").is_some());
-    assert_eq!(cluster.engine.next_wake(), None, "an idle cluster waits for nothing");
+    assert_eq!(
+        cluster.engine.next_wake(),
+        None,
+        "an idle cluster waits for nothing"
+    );
     let writes = cluster.store.writes();
     for i in 0..100 {
-        cluster.apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("c{i}")}}));
+        cluster.apply(
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("c{i}")}}),
+        );
     }
     cluster.pass(3600.0);
-    assert_eq!(cluster.store.writes(), writes + 100, "ConfigMaps cause no work");
-    assert_eq!(cluster.engine.known(), 8, "and are not kept: two nodes with leases, a class, a namespace and its two objects are known");
+    assert_eq!(
+        cluster.store.writes(),
+        writes + 100,
+        "ConfigMaps cause no work"
+    );
+    assert_eq!(
+        cluster.engine.known(),
+        8,
+        "and are not kept: two nodes with leases, a class, a namespace and its two objects are known"
+    );
 }

@@ -23,11 +23,21 @@ impl Server {
     fn new() -> Self {
         let clock = VirtualClock::starting_at("2026-03-01T10:00:00Z".parse().expect("a time"));
         let shown = clock.clone();
-        let registry = Registry::open(Arc::new(Memory), Arc::new(move || shown.now())).expect("memory opens");
-        let mut engine =
-            Engine::new(RegistryStore::new(registry.clone()), SimOptions { heartbeat: Duration::ZERO, ..SimOptions::default() });
+        let registry =
+            Registry::open(Arc::new(Memory), Arc::new(move || shown.now())).expect("memory opens");
+        let mut engine = Engine::new(
+            RegistryStore::new(registry.clone()),
+            SimOptions {
+                heartbeat: Duration::ZERO,
+                ..SimOptions::default()
+            },
+        );
         engine.start(clock.now());
-        let mut server = Self { clock, store: RegistryStore::new(registry), engine };
+        let mut server = Self {
+            clock,
+            store: RegistryStore::new(registry),
+            engine,
+        };
         server.create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "d"}}));
         server
     }
@@ -56,11 +66,19 @@ impl Server {
     }
 
     fn get(&self, kind: Kind, name: &str) -> Arc<Object> {
-        self.store.get(kind, "d", name).expect("readable").unwrap_or_else(|| panic!("{} {name} is missing", kind.name()))
+        self.store
+            .get(kind, "d", name)
+            .expect("readable")
+            .unwrap_or_else(|| panic!("{} {name} is missing", kind.name()))
     }
 
     fn count(&self, kind: Kind) -> usize {
-        self.store.list(kind).expect("readable").iter().filter(|o| o.namespace() == "d").count()
+        self.store
+            .list(kind)
+            .expect("readable")
+            .iter()
+            .filter(|o| o.namespace() == "d")
+            .count()
     }
 }
 
@@ -68,7 +86,11 @@ impl Server {
 fn everything_becomes_ready_on_the_registry() {
     let mut server = Server::new();
     for kind in Kind::ALL {
-        assert!(server.store.list(*kind).is_ok(), "{} is not served under its names", kind.name());
+        assert!(
+            server.store.list(*kind).is_ok(),
+            "{} is not served under its names",
+            kind.name()
+        );
     }
     for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
         let mut value = workload(kind, 2, json!({}));
@@ -77,7 +99,10 @@ fn everything_becomes_ready_on_the_registry() {
         value["spec"]["selector"]["matchLabels"] = json!({"app": name});
         value["spec"]["template"]["metadata"]["labels"] = json!({"app": name});
         if kind == "DaemonSet" {
-            value["spec"].as_object_mut().expect("a map").remove("replicas");
+            value["spec"]
+                .as_object_mut()
+                .expect("a map")
+                .remove("replicas");
         }
         if kind == "StatefulSet" {
             value["spec"]["serviceName"] = "deployment".into();
@@ -94,22 +119,61 @@ fn everything_becomes_ready_on_the_registry() {
     }));
     server.pass(10);
     let deployment = server.get(Kind::Deployment, "deployment");
-    let names = ["observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas"];
-    assert_eq!(counts(&deployment, &names), [deployment.generation(), 2, 2, 2, 2]);
+    let names = [
+        "observedGeneration",
+        "replicas",
+        "updatedReplicas",
+        "readyReplicas",
+        "availableReplicas",
+    ];
+    assert_eq!(
+        counts(&deployment, &names),
+        [deployment.generation(), 2, 2, 2, 2]
+    );
     assert!(fields::condition_is_true(&deployment, "Available"));
     let set = server.get(Kind::StatefulSet, "statefulset");
-    assert_eq!(counts(&set, &["observedGeneration", "readyReplicas", "updatedReplicas"]), [set.generation(), 2, 2]);
+    assert_eq!(
+        counts(
+            &set,
+            &["observedGeneration", "readyReplicas", "updatedReplicas"]
+        ),
+        [set.generation(), 2, 2]
+    );
     let daemons = server.get(Kind::DaemonSet, "daemonset");
-    assert_eq!(counts(&daemons, &["numberReady", "updatedNumberScheduled", "numberAvailable"]), [2, 2, 2]);
-    assert!(fields::condition_is_true(&server.get(Kind::Job, "job"), "Complete"));
-    assert_eq!(server.get(Kind::Service, "deployment").str_at("/status/loadBalancer/ingress/0/ip"), "203.0.113.1");
+    assert_eq!(
+        counts(
+            &daemons,
+            &["numberReady", "updatedNumberScheduled", "numberAvailable"]
+        ),
+        [2, 2, 2]
+    );
+    assert!(fields::condition_is_true(
+        &server.get(Kind::Job, "job"),
+        "Complete"
+    ));
+    assert_eq!(
+        server
+            .get(Kind::Service, "deployment")
+            .str_at("/status/loadBalancer/ingress/0/ip"),
+        "203.0.113.1"
+    );
     let endpoints = server.get(Kind::Endpoints, "deployment");
-    assert_eq!(endpoints.pointer("/subsets/0/addresses").and_then(Value::as_array).map(Vec::len), Some(2));
+    assert_eq!(
+        endpoints
+            .pointer("/subsets/0/addresses")
+            .and_then(Value::as_array)
+            .map(Vec::len),
+        Some(2)
+    );
     assert_eq!(server.count(Kind::Pod), 7);
     assert!(server.count(Kind::Event) > 20);
     let writes = server.store.revision();
     server.pass(3600);
-    assert_eq!(server.store.revision(), writes, "at rest nothing is written");
+    assert_eq!(
+        server.store.revision(),
+        writes,
+        "at rest nothing is written"
+    );
 }
 
 #[test]
@@ -118,9 +182,19 @@ fn a_pod_of_the_registry_stops_gracefully() {
     server.create(workload("ReplicaSet", 1, json!({})));
     server.pass(2);
     let pods = server.store.list(Kind::Pod).expect("readable");
-    let request = DeleteRequest { uid: Some(pods[0].uid().to_owned()), grace_seconds: None, propagation: Propagation::Background };
-    let left = server.store.delete(Kind::Pod, "d", pods[0].name(), request).expect("it exists");
-    assert!(left.is_some_and(|p| p.deletion_timestamp().is_some()), "a running pod is given time");
+    let request = DeleteRequest {
+        uid: Some(pods[0].uid().to_owned()),
+        grace_seconds: None,
+        propagation: Propagation::Background,
+    };
+    let left = server
+        .store
+        .delete(Kind::Pod, "d", pods[0].name(), request)
+        .expect("it exists");
+    assert!(
+        left.is_some_and(|p| p.deletion_timestamp().is_some()),
+        "a running pod is given time"
+    );
     server.pass(2);
     let now = server.store.list(Kind::Pod).expect("readable");
     assert_eq!(now.len(), 1);
@@ -132,7 +206,8 @@ fn a_pod_of_the_registry_stops_gracefully() {
 async fn the_task_waits_for_changes_and_for_the_clock_and_stops_when_told() {
     let clock = VirtualClock::starting_at("2026-03-01T10:00:00Z".parse().expect("a time"));
     let shown = clock.clone();
-    let registry = Registry::open(Arc::new(Memory), Arc::new(move || shown.now())).expect("memory opens");
+    let registry =
+        Registry::open(Arc::new(Memory), Arc::new(move || shown.now())).expect("memory opens");
     let stop = tokio_util::sync::CancellationToken::new();
     let task = tokio::spawn(super::super::run(
         RegistryStore::new(registry.clone()),
@@ -146,15 +221,33 @@ async fn the_task_waits_for_changes_and_for_the_clock_and_stops_when_told() {
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "d"},
         "spec": {"containers": [{"name": "c", "image": "nginx:1"}]},
     });
-    for value in [json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "d"}}), pod] {
-        store.create(Object::from_value(value).expect("a map")).expect("valid");
+    for value in [
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "d"}}),
+        pod,
+    ] {
+        store
+            .create(Object::from_value(value).expect("a map"))
+            .expect("valid");
     }
-    let phase = || store.get(Kind::Pod, "d", "p").expect("readable").map(|p| p.str_at("/status/phase").to_owned());
-    let bound = || store.get(Kind::Pod, "d", "p").expect("readable").is_some_and(|p| !p.str_at("/spec/nodeName").is_empty());
+    let phase = || {
+        store
+            .get(Kind::Pod, "d", "p")
+            .expect("readable")
+            .map(|p| p.str_at("/status/phase").to_owned())
+    };
+    let bound = || {
+        store
+            .get(Kind::Pod, "d", "p")
+            .expect("readable")
+            .is_some_and(|p| !p.str_at("/spec/nodeName").is_empty())
+    };
     for _ in 0..1000 {
         tokio::task::yield_now().await;
     }
-    assert!(bound() && phase().as_deref() != Some("Running"), "the clock stands still");
+    assert!(
+        bound() && phase().as_deref() != Some("Running"),
+        "the clock stands still"
+    );
     clock.advance(Duration::from_secs(1));
     for _ in 0..1000 {
         tokio::task::yield_now().await;
@@ -177,7 +270,8 @@ fn the_work_is_proportional_to_what_is_deployed() {
             value["spec"]["selector"]["matchLabels"] = json!({"app": name});
             value["spec"]["template"]["metadata"]["labels"] = json!({"app": name});
             server.create(value);
-            let spec = json!({"selector": {"app": name}, "ports": [{"port": 80, "targetPort": "http"}]});
+            let spec =
+                json!({"selector": {"app": name}, "ports": [{"port": 80, "targetPort": "http"}]});
             server.create(json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}));
         }
         server.pass(5);
@@ -185,5 +279,8 @@ fn the_work_is_proportional_to_what_is_deployed() {
     };
     let few = writes(&mut server, 0, 5);
     assert!(few <= 5 * 26, "{few} writes for 5 Deployments and Services");
-    assert!(writes(&mut server, 5, 10) <= few, "the next ones cost no more than the first");
+    assert!(
+        writes(&mut server, 5, 10) <= few,
+        "the next ones cost no more than the first"
+    );
 }

@@ -10,26 +10,45 @@ use tiphys_apimachinery::Object;
 
 /// Whether an object's labels satisfy a `LabelSelector`. An empty or absent selector matches nothing: no controller may select all.
 pub fn selects(selector: Option<&Value>, object: &Object) -> bool {
-    let Some(selector) = selector else { return false };
+    let Some(selector) = selector else {
+        return false;
+    };
     let exact = selector.get("matchLabels").and_then(Value::as_object);
     let expressions = selector.get("matchExpressions").and_then(Value::as_array);
     if exact.is_none_or(|m| m.is_empty()) && expressions.is_none_or(Vec::is_empty) {
         return false;
     }
-    exact.into_iter().flatten().all(|(key, value)| object.label(key) == value.as_str())
-        && expressions.into_iter().flatten().all(|e| expression_holds(e, object))
+    exact
+        .into_iter()
+        .flatten()
+        .all(|(key, value)| object.label(key) == value.as_str())
+        && expressions
+            .into_iter()
+            .flatten()
+            .all(|e| expression_holds(e, object))
 }
 
 /// Whether an object's labels satisfy a plain map, as a Service's selector is. An empty one matches nothing.
 pub fn selects_map(selector: Option<&Value>, object: &Object) -> bool {
-    let Some(map) = selector.and_then(Value::as_object).filter(|m| !m.is_empty()) else { return false };
-    map.iter().all(|(key, value)| object.label(key) == value.as_str())
+    let Some(map) = selector
+        .and_then(Value::as_object)
+        .filter(|m| !m.is_empty())
+    else {
+        return false;
+    };
+    map.iter()
+        .all(|(key, value)| object.label(key) == value.as_str())
 }
 
 fn expression_holds(expression: &Value, object: &Object) -> bool {
     let word = |field: &str| expression.get(field).and_then(Value::as_str).unwrap_or("");
     let value = object.label(word("key"));
-    let listed = || expression.get("values").and_then(Value::as_array).is_some_and(|l| l.iter().any(|v| v.as_str() == value));
+    let listed = || {
+        expression
+            .get("values")
+            .and_then(Value::as_array)
+            .is_some_and(|l| l.iter().any(|v| v.as_str() == value))
+    };
     match word("operator") {
         "In" => value.is_some() && listed(),
         "NotIn" => value.is_none() || !listed(),
@@ -42,11 +61,20 @@ fn expression_holds(expression: &Value, object: &Object) -> bool {
 /// Whether a controller's selector takes an object; that of a ReplicationController is a plain map.
 pub fn takes(owner: &Object, object: &Object) -> bool {
     let selector = owner.pointer("/spec/selector");
-    if owner.kind() == "ReplicationController" { selects_map(selector, object) } else { selects(selector, object) }
+    if owner.kind() == "ReplicationController" {
+        selects_map(selector, object)
+    } else {
+        selects(selector, object)
+    }
 }
 
 /// The members of `owner`, after planning the adoption of orphans and the release of those that no longer match.
-pub fn claim(plan: &mut Plan, owner: &Object, owned: Vec<Arc<Object>>, orphans: Vec<Arc<Object>>) -> Vec<Arc<Object>> {
+pub fn claim(
+    plan: &mut Plan,
+    owner: &Object,
+    owned: Vec<Arc<Object>>,
+    orphans: Vec<Arc<Object>>,
+) -> Vec<Arc<Object>> {
     let deleting = owner.deletion_timestamp().is_some();
     let mut members = Vec::with_capacity(owned.len());
     for object in owned {
@@ -67,7 +95,10 @@ pub fn claim(plan: &mut Plan, owner: &Object, owned: Vec<Arc<Object>>, orphans: 
 
 fn adopted(object: &Object, owner: &Object) -> Object {
     let mut object = object.clone();
-    let list = object.metadata_mut().entry("ownerReferences").or_insert_with(|| json!([]));
+    let list = object
+        .metadata_mut()
+        .entry("ownerReferences")
+        .or_insert_with(|| json!([]));
     if let Some(list) = list.as_array_mut() {
         list.push(owner_reference(owner));
     }

@@ -1,7 +1,10 @@
 //! Making pods from templates, and judging the pods there are.
 
 use super::super::{
-    fields::{after, condition, condition_is_true, owned_object, owner_reference, parse_time, set_metadata_map, text},
+    fields::{
+        after, condition, condition_is_true, owned_object, owner_reference, parse_time,
+        set_metadata_map, text,
+    },
     kind::Kind,
     pod::qos_class,
 };
@@ -15,18 +18,27 @@ pub fn from_template(owner: &Object, template: &Value, name: &str) -> Object {
     let mut pod = owned_object(Kind::Pod, owner, name);
     if name.ends_with('-') {
         pod.metadata_mut().remove("name");
-        pod.metadata_mut().insert("generateName".into(), name.into());
+        pod.metadata_mut()
+            .insert("generateName".into(), name.into());
     }
     let metadata = template.get("metadata").unwrap_or(&Value::Null);
     for field in ["labels", "annotations"] {
         set_metadata_map(&mut pod, field, metadata.get(field));
     }
     if let Some(list) = metadata.get("finalizers").and_then(Value::as_array) {
-        pod.set_finalizers(list.iter().filter_map(|f| f.as_str().map(str::to_owned)).collect());
+        pod.set_finalizers(
+            list.iter()
+                .filter_map(|f| f.as_str().map(str::to_owned))
+                .collect(),
+        );
     }
-    pod.metadata_mut().insert("ownerReferences".into(), json!([owner_reference(owner)]));
+    pod.metadata_mut()
+        .insert("ownerReferences".into(), json!([owner_reference(owner)]));
     let spec = template.get("spec").cloned().unwrap_or_else(|| json!({}));
-    pod.0.insert("status".into(), json!({"phase": "Pending", "qosClass": qos_class(&spec)}));
+    pod.0.insert(
+        "status".into(),
+        json!({"phase": "Pending", "qosClass": qos_class(&spec)}),
+    );
     pod.0.insert("spec".into(), spec);
     pod
 }
@@ -68,10 +80,16 @@ pub struct Counts {
 }
 
 /// Counts ready and available pods.
-pub fn count<'a>(pods: impl Iterator<Item = &'a Arc<Object>>, min_ready: i64, now: Timestamp) -> Counts {
+pub fn count<'a>(
+    pods: impl Iterator<Item = &'a Arc<Object>>,
+    min_ready: i64,
+    now: Timestamp,
+) -> Counts {
     let mut counts = Counts::default();
     for pod in pods {
-        let Some(at) = available_at(pod, min_ready) else { continue };
+        let Some(at) = available_at(pod, min_ready) else {
+            continue;
+        };
         counts.ready += 1;
         if min_ready == 0 || at <= now {
             counts.available += 1;
@@ -89,9 +107,23 @@ pub fn sort_for_deletion(pods: &mut [Arc<Object>]) {
         "Unknown" => 1,
         _ => 0,
     };
-    let cost = |p: &Object| p.annotation("controller.kubernetes.io/pod-deletion-cost").and_then(|c| c.parse::<i64>().ok()).unwrap_or(0);
+    let cost = |p: &Object| {
+        p.annotation("controller.kubernetes.io/pod-deletion-cost")
+            .and_then(|c| c.parse::<i64>().ok())
+            .unwrap_or(0)
+    };
     pods.sort_by(|a, b| {
-        let rank = |p: &Object| (!p.str_at("/spec/nodeName").is_empty(), phase_rank(p), is_ready(p), cost(p));
-        rank(a).cmp(&rank(b)).then_with(|| b.creation_timestamp().cmp(a.creation_timestamp())).then_with(|| b.name().cmp(a.name()))
+        let rank = |p: &Object| {
+            (
+                !p.str_at("/spec/nodeName").is_empty(),
+                phase_rank(p),
+                is_ready(p),
+                cost(p),
+            )
+        };
+        rank(a)
+            .cmp(&rank(b))
+            .then_with(|| b.creation_timestamp().cmp(a.creation_timestamp()))
+            .then_with(|| b.name().cmp(a.name()))
     });
 }

@@ -24,13 +24,19 @@ pub struct Revisions {
 impl Revisions {
     /// A revision by its name.
     pub fn named(&self, name: &str) -> Option<&Arc<Object>> {
-        self.old.iter().chain([&self.update]).find(|r| r.name() == name)
+        self.old
+            .iter()
+            .chain([&self.update])
+            .find(|r| r.name() == name)
     }
 }
 
 /// The revision's pod template.
 pub fn template(revision: &Object) -> Value {
-    let mut template = revision.pointer("/data/spec/template").cloned().unwrap_or(Value::Null);
+    let mut template = revision
+        .pointer("/data/spec/template")
+        .cloned()
+        .unwrap_or(Value::Null);
     if let Value::Object(map) = &mut template {
         map.remove("$patch");
     }
@@ -38,15 +44,27 @@ pub fn template(revision: &Object) -> Value {
 }
 
 fn number(revision: &Object) -> i64 {
-    revision.0.get("revision").and_then(Value::as_i64).unwrap_or(0)
+    revision
+        .0
+        .get("revision")
+        .and_then(Value::as_i64)
+        .unwrap_or(0)
 }
 
 /// Finds the revision of the present template, planning its creation or renumbering, and the deletion of those beyond the limit.
 /// `in_use` are revisions that pods still have.
-pub fn sync(plan: &mut Plan, owner: &Object, all: &[Arc<Object>], in_use: &dyn Fn(&str) -> bool) -> Revisions {
+pub fn sync(
+    plan: &mut Plan,
+    owner: &Object,
+    all: &[Arc<Object>],
+    in_use: &dyn Fn(&str) -> bool,
+) -> Revisions {
     let mut old = all.to_vec();
     old.sort_by(|a, b| (number(a), a.name()).cmp(&(number(b), b.name())));
-    let wanted = owner.pointer("/spec/template").cloned().unwrap_or(Value::Null);
+    let wanted = owner
+        .pointer("/spec/template")
+        .cloned()
+        .unwrap_or(Value::Null);
     let last = old.last().map_or(0, |r| number(r));
     let deleting = owner.deletion_timestamp().is_some();
     let update = match old.iter().position(|r| same_meaning(&template(r), &wanted)) {
@@ -79,9 +97,20 @@ pub fn sync(plan: &mut Plan, owner: &Object, all: &[Arc<Object>], in_use: &dyn F
 
 fn new_revision(owner: &Object, wanted: &Value, number: i64) -> Object {
     let hash = short_hash(wanted, 0);
-    let mut revision = owned_object(Kind::ControllerRevision, owner, &format!("{}-{hash}", owner.name()));
+    let mut revision = owned_object(
+        Kind::ControllerRevision,
+        owner,
+        &format!("{}-{hash}", owner.name()),
+    );
     set_metadata_map(&mut revision, "labels", wanted.pointer("/metadata/labels"));
-    revision.set_label(if owner.kind() == "StatefulSet" { HASH_LABEL } else { REVISION_LABEL }, &hash);
+    revision.set_label(
+        if owner.kind() == "StatefulSet" {
+            HASH_LABEL
+        } else {
+            REVISION_LABEL
+        },
+        &hash,
+    );
     for (key, value) in owner.annotations() {
         if key != "kubectl.kubernetes.io/last-applied-configuration" {
             revision.set_annotation(&key, &value);
@@ -89,7 +118,9 @@ fn new_revision(owner: &Object, wanted: &Value, number: i64) -> Object {
     }
     let mut template = wanted.clone();
     template["$patch"] = "replace".into();
-    revision.0.insert("data".into(), json!({"spec": {"template": template}}));
+    revision
+        .0
+        .insert("data".into(), json!({"spec": {"template": template}}));
     revision.0.insert("revision".into(), number.into());
     revision
 }

@@ -39,14 +39,20 @@ impl<'a> Spec<'a> {
             replicas: spec_i64(set, "replicas", 1).max(0),
             start: set.i64_at("/spec/ordinals/start").unwrap_or(0),
             parallel: set.str_at("/spec/podManagementPolicy") == "Parallel",
-            partition: set.i64_at("/spec/updateStrategy/rollingUpdate/partition").unwrap_or(0),
+            partition: set
+                .i64_at("/spec/updateStrategy/rollingUpdate/partition")
+                .unwrap_or(0),
             on_delete: set.str_at("/spec/updateStrategy/type") == "OnDelete",
             min_ready: spec_i64(set, "minReadySeconds", 0),
         }
     }
 
     fn ordinal(&self, pod: &Object) -> Option<i64> {
-        pod.name().strip_prefix(self.set.name())?.strip_prefix('-')?.parse().ok()
+        pod.name()
+            .strip_prefix(self.set.name())?
+            .strip_prefix('-')?
+            .parse()
+            .ok()
     }
 }
 
@@ -55,10 +61,20 @@ pub fn reconcile(set: &Object, members: &Members<'_>, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     let spec = Spec::read(set);
     let current = set.str_at("/status/currentRevision").to_owned();
-    let in_use = |name: &str| name == current || members.pods.iter().any(|p| p.label(REVISION_LABEL) == Some(name));
+    let in_use = |name: &str| {
+        name == current
+            || members
+                .pods
+                .iter()
+                .any(|p| p.label(REVISION_LABEL) == Some(name))
+    };
     let revisions = revision::sync(&mut plan, set, members.revisions, &in_use);
     if set.deletion_timestamp().is_none() {
-        let by_ordinal: BTreeMap<i64, &Arc<Object>> = members.pods.iter().filter_map(|p| Some((spec.ordinal(p)?, p))).collect();
+        let by_ordinal: BTreeMap<i64, &Arc<Object>> = members
+            .pods
+            .iter()
+            .filter_map(|p| Some((spec.ordinal(p)?, p)))
+            .collect();
         for (ordinal, pod) in &by_ordinal {
             own_claims(&mut plan, &spec, *ordinal, pod, members);
         }
@@ -70,8 +86,14 @@ pub fn reconcile(set: &Object, members: &Members<'_>, now: Timestamp) -> Plan {
 
 /// Who owns a pod's claims: the set when they are deleted with it, a pod beyond its size when they are deleted with that.
 fn own_claims(plan: &mut Plan, spec: &Spec<'_>, ordinal: i64, pod: &Object, members: &Members<'_>) {
-    let policy =
-        |field: &str| text(spec.set.pointer("/spec/persistentVolumeClaimRetentionPolicy").unwrap_or(&Value::Null), field) == "Delete";
+    let policy = |field: &str| {
+        text(
+            spec.set
+                .pointer("/spec/persistentVolumeClaimRetentionPolicy")
+                .unwrap_or(&Value::Null),
+            field,
+        ) == "Delete"
+    };
     let (deleted, scaled) = (policy("whenDeleted"), policy("whenScaled"));
     let condemned = !(spec.start..spec.start + spec.replicas).contains(&ordinal);
     let owner = match (scaled && condemned, deleted) {
@@ -79,15 +101,28 @@ fn own_claims(plan: &mut Plan, spec: &Spec<'_>, ordinal: i64, pod: &Object, memb
         (false, true) => Some(spec.set),
         (false, false) => None,
     };
-    let templates = spec.set.pointer("/spec/volumeClaimTemplates").and_then(Value::as_array).into_iter().flatten();
+    let templates = spec
+        .set
+        .pointer("/spec/volumeClaimTemplates")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     for short in templates.filter_map(|t| t.pointer("/metadata/name")?.as_str()) {
-        let Some(claim) = (members.claim)(&format!("{short}-{}", pod.name())) else { continue };
+        let Some(claim) = (members.claim)(&format!("{short}-{}", pod.name())) else {
+            continue;
+        };
         let ours = |uid: &str| uid == spec.set.uid() || uid == pod.uid();
         let mut wanted = Object::clone(&claim);
-        let mut list = claim.metadata("ownerReferences").and_then(Value::as_array).cloned().unwrap_or_default();
+        let mut list = claim
+            .metadata("ownerReferences")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
         list.retain(|o| !ours(text(o, "uid")));
         list.extend(owner.map(owner_reference));
-        wanted.metadata_mut().insert("ownerReferences".into(), list.into());
+        wanted
+            .metadata_mut()
+            .insert("ownerReferences".into(), list.into());
         if !super::super::fields::same_object(&wanted, &claim) {
             plan.update(wanted, None);
         }
@@ -126,7 +161,11 @@ fn manage(
             return;
         }
     }
-    for (_, pod) in pods_by.iter().rev().filter(|(ordinal, _)| !range.contains(ordinal)) {
+    for (_, pod) in pods_by
+        .iter()
+        .rev()
+        .filter(|(ordinal, _)| !range.contains(ordinal))
+    {
         if pod.deletion_timestamp().is_none() {
             delete(plan, spec, pod);
         }
@@ -137,9 +176,16 @@ fn manage(
     if spec.on_delete {
         return;
     }
-    for ordinal in range.rev().take_while(|o| *o >= spec.start + spec.partition) {
-        let Some(pod) = pods_by.get(&ordinal) else { return };
-        if pod.label(REVISION_LABEL) != Some(revisions.update.name()) && pod.deletion_timestamp().is_none() {
+    for ordinal in range
+        .rev()
+        .take_while(|o| *o >= spec.start + spec.partition)
+    {
+        let Some(pod) = pods_by.get(&ordinal) else {
+            return;
+        };
+        if pod.label(REVISION_LABEL) != Some(revisions.update.name())
+            && pod.deletion_timestamp().is_none()
+        {
             delete(plan, spec, pod);
             return;
         }
@@ -150,11 +196,21 @@ fn manage(
 }
 
 fn delete(plan: &mut Plan, spec: &Spec<'_>, pod: &Object) {
-    let message = format!("Delete Pod {} in StatefulSet {} successful", pod.name(), spec.set.name());
+    let message = format!(
+        "Delete Pod {} in StatefulSet {} successful",
+        pod.name(),
+        spec.set.name()
+    );
     plan.delete(pod, Some(Note::normal("SuccessfulDelete", message)));
 }
 
-fn create(plan: &mut Plan, spec: &Spec<'_>, ordinal: i64, revisions: &Revisions, members: &Members<'_>) {
+fn create(
+    plan: &mut Plan,
+    spec: &Spec<'_>,
+    ordinal: i64,
+    revisions: &Revisions,
+    members: &Members<'_>,
+) {
     let set = spec.set;
     let name = format!("{}-{ordinal}", set.name());
     // Below the partition a pod comes back as it was.
@@ -162,7 +218,8 @@ fn create(plan: &mut Plan, spec: &Spec<'_>, ordinal: i64, revisions: &Revisions,
     let keeps = !spec.on_delete && ordinal < spec.start + spec.partition;
     let revision = current.filter(|_| keeps).unwrap_or(&revisions.update);
     let mut pod = pods::from_template(set, &revision::template(revision), &name);
-    pod.metadata_mut().insert("generateName".into(), pods::name_prefix(set.name()).into());
+    pod.metadata_mut()
+        .insert("generateName".into(), pods::name_prefix(set.name()).into());
     pod.set_label(REVISION_LABEL, revision.name());
     pod.set_label("statefulset.kubernetes.io/pod-name", &name);
     pod.set_label("apps.kubernetes.io/pod-index", &ordinal.to_string());
@@ -172,14 +229,25 @@ fn create(plan: &mut Plan, spec: &Spec<'_>, ordinal: i64, revisions: &Revisions,
     if !service.is_empty() {
         body.insert("subdomain".into(), service.into());
     }
-    let claims = set.pointer("/spec/volumeClaimTemplates").and_then(Value::as_array);
+    let claims = set
+        .pointer("/spec/volumeClaimTemplates")
+        .and_then(Value::as_array);
     for claim in claims.into_iter().flatten() {
-        let short = claim.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("");
+        let short = claim
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .unwrap_or("");
         let claim_name = format!("{short}-{name}");
         mount(body, short, &claim_name);
         if (members.claim)(&claim_name).is_none() {
-            let message = format!("Create Claim {claim_name} Pod {name} in StatefulSet {} success", set.name());
-            plan.create(new_claim(set, claim, &claim_name), Some(Note::normal("SuccessfulCreate", message)));
+            let message = format!(
+                "Create Claim {claim_name} Pod {name} in StatefulSet {} success",
+                set.name()
+            );
+            plan.create(
+                new_claim(set, claim, &claim_name),
+                Some(Note::normal("SuccessfulCreate", message)),
+            );
         }
     }
     let message = format!("Create Pod {name} in StatefulSet {} successful", set.name());
@@ -197,23 +265,54 @@ fn mount(body: &mut Map<String, Value>, volume: &str, claim: &str) {
 fn new_claim(set: &Object, template: &Value, name: &str) -> Object {
     let mut claim = Object::skeleton(&Kind::PersistentVolumeClaim.gvk(), set.namespace(), name);
     set_metadata_map(&mut claim, "labels", template.pointer("/metadata/labels"));
-    set_metadata_map(&mut claim, "annotations", template.pointer("/metadata/annotations"));
-    for (key, value) in set.pointer("/spec/selector/matchLabels").and_then(Value::as_object).into_iter().flatten() {
+    set_metadata_map(
+        &mut claim,
+        "annotations",
+        template.pointer("/metadata/annotations"),
+    );
+    for (key, value) in set
+        .pointer("/spec/selector/matchLabels")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
         claim.set_label(key, value.as_str().unwrap_or(""));
     }
-    claim.0.insert("spec".into(), template.get("spec").cloned().unwrap_or_else(|| json!({})));
+    claim.0.insert(
+        "spec".into(),
+        template.get("spec").cloned().unwrap_or_else(|| json!({})),
+    );
     claim
 }
 
-fn status(plan: &mut Plan, spec: &Spec<'_>, all: &[Arc<Object>], revisions: &Revisions, current: &str, now: Timestamp) {
+fn status(
+    plan: &mut Plan,
+    spec: &Spec<'_>,
+    all: &[Arc<Object>],
+    revisions: &Revisions,
+    current: &str,
+    now: Timestamp,
+) {
     let update = revisions.update.name();
-    let mut current = if current.is_empty() || revisions.named(current).is_none() { update } else { current };
+    let mut current = if current.is_empty() || revisions.named(current).is_none() {
+        update
+    } else {
+        current
+    };
     let counts = pods::count(all.iter(), spec.min_ready, now);
-    let of = |name: &str| all.iter().filter(|p| p.deletion_timestamp().is_none() && p.label(REVISION_LABEL) == Some(name)).count();
+    let of = |name: &str| {
+        all.iter()
+            .filter(|p| p.deletion_timestamp().is_none() && p.label(REVISION_LABEL) == Some(name))
+            .count()
+    };
     let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
     let updated = number(of(update));
     let replicas = number(all.len());
-    if !spec.on_delete && updated == spec.replicas && counts.ready == replicas && replicas == spec.replicas {
+    if !spec.on_delete
+        && updated == spec.replicas
+        && counts.ready == replicas
+        && replicas == spec.replicas
+    {
         current = update;
     }
     let mut status = Map::new();

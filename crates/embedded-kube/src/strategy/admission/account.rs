@@ -21,7 +21,10 @@ pub fn admit(registry: &Registry, resource: &Resource, pod: &mut Object) -> Resu
     if pod.annotation(MIRROR).is_some() {
         return mirror(resource, pod);
     }
-    let name = Some(pod.str_at("/spec/serviceAccountName")).filter(|n| !n.is_empty()).unwrap_or(DEFAULT).to_owned();
+    let name = Some(pod.str_at("/spec/serviceAccountName"))
+        .filter(|n| !n.is_empty())
+        .unwrap_or(DEFAULT)
+        .to_owned();
     let namespace = pod.namespace().to_owned();
     let Some(account) = find(registry, &namespace, &name) else {
         let odd = path_segment(&name);
@@ -35,37 +38,72 @@ pub fn admit(registry: &Registry, resource: &Resource, pod: &mut Object) -> Resu
     let fields = spec(pod);
     fields.insert("serviceAccountName".into(), name.as_str().into());
     fields.insert("serviceAccount".into(), name.into());
-    let wanted = [fields.get("automountServiceAccountToken"), account.0.get("automountServiceAccountToken")];
-    if wanted.into_iter().flatten().find_map(Value::as_bool).unwrap_or(true) {
+    let wanted = [
+        fields.get("automountServiceAccountToken"),
+        account.0.get("automountServiceAccountToken"),
+    ];
+    if wanted
+        .into_iter()
+        .flatten()
+        .find_map(Value::as_bool)
+        .unwrap_or(true)
+    {
         mount_token(fields);
     }
-    let pulls = account.0.get("imagePullSecrets").and_then(Value::as_array).filter(|list| !list.is_empty());
+    let pulls = account
+        .0
+        .get("imagePullSecrets")
+        .and_then(Value::as_array)
+        .filter(|list| !list.is_empty());
     if let (true, Some(list)) = (is_empty(fields, "imagePullSecrets"), pulls) {
         let names: Vec<Value> = list.iter().map(|s| json!({"name": s["name"]})).collect();
         fields.insert("imagePullSecrets".into(), names.into());
     }
-    match enforces(&account).then(|| foreign_secret(&account, pod)).flatten() {
+    match enforces(&account)
+        .then(|| foreign_secret(&account, pod))
+        .flatten()
+    {
         Some(why) => Err(forbidden(resource, pod, &why)),
         None => Ok(()),
     }
 }
 
 fn enforces(account: &Object) -> bool {
-    account.annotation(ENFORCED).is_some_and(|text| matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"))
+    account
+        .annotation(ENFORCED)
+        .is_some_and(|text| matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"))
 }
 
 /// Refuses debug containers with secrets that the account does not list. The real server does not say that it is forbidden.
 pub fn check(request: &Request<'_>, objects: Objects<'_>) -> Result<(), Status> {
-    let debugged = request.resource.table == "/pods" && request.subresource == "ephemeralcontainers";
-    let Some(pod) = objects.new.filter(|_| debugged && request.operation == Operation::Update) else { return Ok(()) };
-    let account = find(request.registry, pod.namespace(), pod.str_at("/spec/serviceAccountName"));
+    let debugged =
+        request.resource.table == "/pods" && request.subresource == "ephemeralcontainers";
+    let Some(pod) = objects
+        .new
+        .filter(|_| debugged && request.operation == Operation::Update)
+    else {
+        return Ok(());
+    };
+    let account = find(
+        request.registry,
+        pod.namespace(),
+        pod.str_at("/spec/serviceAccountName"),
+    );
     let account = account.filter(|account| enforces(account));
-    let foreign = account.and_then(|account| secret_of_container(&account, pod, ("ephemeralContainers", "ephemeral container")));
+    let foreign = account.and_then(|account| {
+        secret_of_container(
+            &account,
+            pod,
+            ("ephemeralContainers", "ephemeral container"),
+        )
+    });
     foreign.map_or(Ok(()), |why| Err(Status::new(500, "", why)))
 }
 
 fn is_empty(map: &Map<String, Value>, key: &str) -> bool {
-    map.get(key).and_then(Value::as_array).is_none_or(Vec::is_empty)
+    map.get(key)
+        .and_then(Value::as_array)
+        .is_none_or(Vec::is_empty)
 }
 
 /// A controller gives each namespace an account a moment after the namespace is made; the API server waits for it.
@@ -78,7 +116,12 @@ fn find(registry: &Registry, namespace: &str, name: &str) -> Option<Arc<Object>>
         return None;
     }
     let account = Object::skeleton(&Gvk::new("", "v1", "ServiceAccount"), namespace, name);
-    match registry.create(&gvr, namespace, account, &WriteOptions::manager("kube-controller-manager")) {
+    match registry.create(
+        &gvr,
+        namespace,
+        account,
+        &WriteOptions::manager("kube-controller-manager"),
+    ) {
         Ok(written) => Some(written.object),
         Err(_) => registry.get(&gvr, namespace, name).ok(),
     }
@@ -86,15 +129,28 @@ fn find(registry: &Registry, namespace: &str, name: &str) -> Option<Arc<Object>>
 
 /// A mirror pod stands for one that a kubelet runs by itself: it has no account.
 fn mirror(resource: &Resource, pod: &Object) -> Result<(), Status> {
-    let volumes = pod.pointer("/spec/volumes").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let volumes = pod
+        .pointer("/spec/volumes")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let tokens = |v: &Value| {
         let sources = v.pointer("/projected/sources").and_then(Value::as_array);
-        sources.into_iter().flatten().any(|s| s["serviceAccountToken"].is_object())
+        sources
+            .into_iter()
+            .flatten()
+            .any(|s| s["serviceAccountToken"].is_object())
     };
     let problem = match () {
-        () if !pod.str_at("/spec/serviceAccountName").is_empty() => "a mirror pod may not reference service accounts",
-        () if pod.0.get("spec").is_some_and(names_secret) => "a mirror pod may not reference secrets",
-        () if volumes.iter().any(tokens) => "a mirror pod may not use ServiceAccountToken volume projections",
+        () if !pod.str_at("/spec/serviceAccountName").is_empty() => {
+            "a mirror pod may not reference service accounts"
+        }
+        () if pod.0.get("spec").is_some_and(names_secret) => {
+            "a mirror pod may not reference secrets"
+        }
+        () if volumes.iter().any(tokens) => {
+            "a mirror pod may not use ServiceAccountToken volume projections"
+        }
         () => return Ok(()),
     };
     Err(forbidden(resource, pod, problem))
@@ -103,14 +159,22 @@ fn mirror(resource: &Resource, pod: &Object) -> Result<(), Status> {
 /// The volume through which containers reach the API.
 fn mount_token(fields: &mut Map<String, Value>) {
     let volumes = fields.get("volumes").and_then(Value::as_array);
-    let present = volumes.into_iter().flatten().filter_map(|v| v["name"].as_str()).find(|name| name.starts_with(TOKEN_VOLUME));
+    let present = volumes
+        .into_iter()
+        .flatten()
+        .filter_map(|v| v["name"].as_str())
+        .find(|name| name.starts_with(TOKEN_VOLUME));
     let present = present.map(str::to_owned);
-    let name = present.clone().unwrap_or_else(|| format!("{TOKEN_VOLUME}{}", crate::registry::meta::random_suffix()));
+    let name = present
+        .clone()
+        .unwrap_or_else(|| format!("{TOKEN_VOLUME}{}", crate::registry::meta::random_suffix()));
     let mut mounted = false;
     for list in ["initContainers", "containers"] {
         for container in containers(fields, list) {
             let mounts = container.entry("volumeMounts").or_insert_with(|| json!([]));
-            let Some(mounts) = mounts.as_array_mut() else { continue };
+            let Some(mounts) = mounts.as_array_mut() else {
+                continue;
+            };
             if !mounts.iter().any(|m| m["mountPath"] == TOKEN_PATH) {
                 mounts.push(json!({"name": name, "mountPath": TOKEN_PATH, "readOnly": true}));
                 mounted = true;
@@ -125,20 +189,34 @@ fn mount_token(fields: &mut Map<String, Value>) {
             {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
             {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": field}]}},
         ]);
-        volumes.push(json!({"name": name, "projected": {"defaultMode": 0o644, "sources": sources}}));
+        volumes
+            .push(json!({"name": name, "projected": {"defaultMode": 0o644, "sources": sources}}));
     }
 }
 
 fn list<'v>(value: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value> {
-    value.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
+    value
+        .pointer(pointer)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
 }
 
 fn lists(account: &Object, field: &str, name: &Value) -> bool {
-    account.0.get(field).and_then(Value::as_array).into_iter().flatten().any(|entry| entry["name"] == *name)
+    account
+        .0
+        .get(field)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .any(|entry| entry["name"] == *name)
 }
 
 fn not_listed(account: &Object, what: &str) -> String {
-    format!("{what} is not allowed because service account {} does not reference that secret", account.name())
+    format!(
+        "{what} is not allowed because service account {} does not reference that secret",
+        account.name()
+    )
 }
 
 /// The first secret that the account does not list.
@@ -147,35 +225,57 @@ fn foreign_secret(account: &Object, pod: &Object) -> Option<String> {
     for volume in list(spec, "/volumes") {
         let name = &volume["secret"]["secretName"];
         if !name.is_null() && !lists(account, "secrets", name) {
-            return Some(not_listed(account, &format!("volume with secret.secretName={name}")));
+            return Some(not_listed(
+                account,
+                &format!("volume with secret.secretName={name}"),
+            ));
         }
     }
-    let kinds = [("initContainers", "init container"), ("containers", "container")];
-    if let Some(why) = kinds.into_iter().find_map(|kind| secret_of_container(account, pod, kind)) {
+    let kinds = [
+        ("initContainers", "init container"),
+        ("containers", "container"),
+    ];
+    if let Some(why) = kinds
+        .into_iter()
+        .find_map(|kind| secret_of_container(account, pod, kind))
+    {
         return Some(why);
     }
-    let (i, secret) =
-        list(spec, "/imagePullSecrets").enumerate().find(|(_, secret)| !lists(account, "imagePullSecrets", &secret["name"]))?;
+    let (i, secret) = list(spec, "/imagePullSecrets")
+        .enumerate()
+        .find(|(_, secret)| !lists(account, "imagePullSecrets", &secret["name"]))?;
     let (name, account) = (&secret["name"], account.name());
-    let rest = format!("is not allowed because service account {account} does not reference that imagePullSecret");
+    let rest = format!(
+        "is not allowed because service account {account} does not reference that imagePullSecret"
+    );
     Some(format!("imagePullSecrets[{i}].name={name} {rest}"))
 }
 
 /// The same of the containers of a list, and what they are called.
-fn secret_of_container(account: &Object, pod: &Object, (field, word): (&str, &str)) -> Option<String> {
+fn secret_of_container(
+    account: &Object,
+    pod: &Object,
+    (field, word): (&str, &str),
+) -> Option<String> {
     for container in list(pod.0.get("spec")?, &format!("/{field}")) {
         let of = container["name"].as_str().unwrap_or("");
         for variable in list(container, "/env") {
             let name = &variable["valueFrom"]["secretKeyRef"]["name"];
             if !name.is_null() && !lists(account, "secrets", name) {
                 let own = variable["name"].as_str().unwrap_or("");
-                return Some(not_listed(account, &format!("{word} {of} with envVar {own} referencing secret.secretName={name}")));
+                return Some(not_listed(
+                    account,
+                    &format!("{word} {of} with envVar {own} referencing secret.secretName={name}"),
+                ));
             }
         }
         for source in list(container, "/envFrom") {
             let name = &source["secretRef"]["name"];
             if !name.is_null() && !lists(account, "secrets", name) {
-                return Some(not_listed(account, &format!("{word} {of} with envFrom referencing secret.secretName={name}")));
+                return Some(not_listed(
+                    account,
+                    &format!("{word} {of} with envFrom referencing secret.secretName={name}"),
+                ));
             }
         }
     }
@@ -197,17 +297,30 @@ fn names_secret(spec: &Value) -> bool {
         ("storageos", "/secretRef/name"),
         ("csi", "/nodePublishSecretRef/name"),
     ];
-    let named = |value: &Value, pointer: &str| value.pointer(pointer).and_then(Value::as_str).is_some_and(|name| !name.is_empty());
+    let named = |value: &Value, pointer: &str| {
+        value
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .is_some_and(|name| !name.is_empty())
+    };
     let of_container = |container: &Value| {
         list(container, "/envFrom").any(|source| named(source, "/secretRef/name"))
-            || list(container, "/env").any(|variable| named(variable, "/valueFrom/secretKeyRef/name"))
+            || list(container, "/env")
+                .any(|variable| named(variable, "/valueFrom/secretKeyRef/name"))
     };
-    let of_volume = |volume: &Value| match SOURCES.into_iter().find(|(source, _)| volume[*source].is_object()) {
-        Some(("projected", _)) => list(volume, "/projected/sources").any(|source| named(source, "/secret/name")),
+    let of_volume = |volume: &Value| match SOURCES
+        .into_iter()
+        .find(|(source, _)| volume[*source].is_object())
+    {
+        Some(("projected", _)) => {
+            list(volume, "/projected/sources").any(|source| named(source, "/secret/name"))
+        }
         Some((source, pointer)) => named(&volume[source], pointer),
         None => false,
     };
     list(spec, "/imagePullSecrets").any(|secret| named(secret, "/name"))
-        || ["/initContainers", "/containers", "/ephemeralContainers"].iter().any(|all| list(spec, all).any(of_container))
+        || ["/initContainers", "/containers", "/ephemeralContainers"]
+            .iter()
+            .any(|all| list(spec, all).any(of_container))
         || list(spec, "/volumes").any(of_volume)
 }

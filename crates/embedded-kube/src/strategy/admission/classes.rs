@@ -30,7 +30,10 @@ const KINDS: [Classes; 2] = [
         older: "volume.beta.kubernetes.io/storage-class",
         group: "storage.k8s.io",
         plural: "storageclasses",
-        marks: &["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"],
+        marks: &[
+            "storageclass.kubernetes.io/is-default-class",
+            "storageclass.beta.kubernetes.io/is-default-class",
+        ],
     },
     Classes {
         table: "networking.k8s.io/ingresses",
@@ -49,15 +52,28 @@ impl Classes {
     }
 
     fn named<'o>(&self, object: &'o Object) -> Option<&'o str> {
-        let field = || object.pointer(&format!("/spec/{}", self.field)).and_then(Value::as_str);
+        let field = || {
+            object
+                .pointer(&format!("/spec/{}", self.field))
+                .and_then(Value::as_str)
+        };
         object.annotation(self.older).or_else(field)
     }
 
     /// The default class; of several, the newest.
     fn default(&self, registry: &Registry) -> Option<Arc<Object>> {
         let classes = registry.list(&self.gvr(), None).ok()?;
-        let marked = classes.into_iter().filter(|class| self.marks.iter().any(|mark| class.annotation(mark) == Some("true")));
-        marked.min_by_key(|class| (Reverse(class.str_at("/metadata/creationTimestamp").to_owned()), class.name().to_owned()))
+        let marked = classes.into_iter().filter(|class| {
+            self.marks
+                .iter()
+                .any(|mark| class.annotation(mark) == Some("true"))
+        });
+        marked.min_by_key(|class| {
+            (
+                Reverse(class.str_at("/metadata/creationTimestamp").to_owned()),
+                class.name().to_owned(),
+            )
+        })
     }
 }
 
@@ -68,7 +84,9 @@ pub fn of_claim(claim: &Object) -> Option<&str> {
 
 /// Gives a new object the default class.
 pub fn admit(registry: &Registry, table: &str, object: &mut Object) {
-    let kind = KINDS.iter().find(|kind| kind.table == table && kind.named(object).is_none());
+    let kind = KINDS
+        .iter()
+        .find(|kind| kind.table == table && kind.named(object).is_none());
     if let Some((kind, class)) = kind.and_then(|kind| Some((kind, kind.default(registry)?))) {
         spec(object).insert(kind.field.into(), class.name().into());
     }
@@ -77,8 +95,15 @@ pub fn admit(registry: &Registry, table: &str, object: &mut Object) {
 /// Refuses that a claim grows where it cannot.
 pub fn check(request: &Request<'_>, objects: Objects<'_>) -> Result<(), Status> {
     let is_claim = request.resource.table == CLAIMS.table && request.subresource.is_empty();
-    let (true, Some(new), Some(old)) = (is_claim, objects.new, objects.old) else { return Ok(()) };
-    let size = |claim: &Object| claim.str_at("/spec/resources/requests/storage").parse().unwrap_or(Quantity::ZERO);
+    let (true, Some(new), Some(old)) = (is_claim, objects.new, objects.old) else {
+        return Ok(());
+    };
+    let size = |claim: &Object| {
+        claim
+            .str_at("/spec/resources/requests/storage")
+            .parse()
+            .unwrap_or(Quantity::ZERO)
+    };
     if size(new) <= size(old) {
         return Ok(());
     }
@@ -93,6 +118,10 @@ pub fn check(request: &Request<'_>, objects: Objects<'_>) -> Result<(), Status> 
 }
 
 fn expands(registry: &Registry, new: &Object, old: &Object) -> bool {
-    let Some(name) = of_claim(new).filter(|name| of_claim(old) == Some(name)) else { return false };
-    registry.get(&CLAIMS.gvr(), "", name).is_ok_and(|class| class.0.get("allowVolumeExpansion") == Some(&Value::Bool(true)))
+    let Some(name) = of_claim(new).filter(|name| of_claim(old) == Some(name)) else {
+        return false;
+    };
+    registry
+        .get(&CLAIMS.gvr(), "", name)
+        .is_ok_and(|class| class.0.get("allowVolumeExpansion") == Some(&Value::Bool(true)))
 }

@@ -37,25 +37,47 @@ impl Hooks {
 
     pub fn read(registry: &Registry) -> Self {
         let list = |resource: &str| -> Vec<Arc<Object>> {
-            registry.read().list(&format!("{GROUP}/{resource}"), None).iter().map(|stored| stored.object()).collect()
+            registry
+                .read()
+                .list(&format!("{GROUP}/{resource}"), None)
+                .iter()
+                .map(|stored| stored.object())
+                .collect()
         };
         let bound = |policies: &str, bindings: &str| {
             let bindings = list(bindings);
             let mut all = Vec::new();
             for policy in list(policies) {
-                let of = |b: &&Arc<Object>| b.pointer("/spec/policyName").and_then(Value::as_str) == Some(policy.name());
+                let of = |b: &&Arc<Object>| {
+                    b.pointer("/spec/policyName").and_then(Value::as_str) == Some(policy.name())
+                };
                 let bindings: Vec<Arc<Object>> = bindings.iter().filter(of).cloned().collect();
                 if !bindings.is_empty() {
-                    all.push(Bound { policy: Policy::compile(&policy), bindings });
+                    all.push(Bound {
+                        policy: Policy::compile(&policy),
+                        bindings,
+                    });
                 }
             }
             all
         };
         Self {
-            validating: bound("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
-            validating_webhooks: list("validatingwebhookconfigurations").iter().flat_map(|c| Hook::of(c)).collect(),
-            mutating_webhooks: list("mutatingwebhookconfigurations").iter().flat_map(|c| Hook::of(c)).collect(),
-            mutating: bound("mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
+            validating: bound(
+                "validatingadmissionpolicies",
+                "validatingadmissionpolicybindings",
+            ),
+            validating_webhooks: list("validatingwebhookconfigurations")
+                .iter()
+                .flat_map(|c| Hook::of(c))
+                .collect(),
+            mutating_webhooks: list("mutatingwebhookconfigurations")
+                .iter()
+                .flat_map(|c| Hook::of(c))
+                .collect(),
+            mutating: bound(
+                "mutatingadmissionpolicies",
+                "mutatingadmissionpolicybindings",
+            ),
         }
     }
 }

@@ -15,12 +15,19 @@ use tiphys_apimachinery::{Gvr, Object};
 const SET_BY: &str = "kubernetes.io/limit-ranger";
 
 fn ranges(registry: &Registry, namespace: &str) -> Vec<Arc<Object>> {
-    registry.list(&Gvr::new("", "v1", "limitranges"), Some(namespace)).unwrap_or_default()
+    registry
+        .list(&Gvr::new("", "v1", "limitranges"), Some(namespace))
+        .unwrap_or_default()
 }
 
 /// The entries of a range for a type.
 fn entries<'a>(range: &'a Object, of: &'a str) -> impl Iterator<Item = &'a Value> {
-    range.pointer("/spec/limits").and_then(Value::as_array).into_iter().flatten().filter(move |limit| limit["type"] == of)
+    range
+        .pointer("/spec/limits")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter(move |limit| limit["type"] == of)
 }
 
 /// Gives containers what the ranges have as default.
@@ -29,23 +36,42 @@ pub fn fill_in(registry: &Registry, pod: &mut Object) {
         let mut defaults: [BTreeMap<String, Value>; 2] = Default::default();
         for entry in entries(&range, "Container") {
             for (to, field) in defaults.iter_mut().zip(["default", "defaultRequest"]) {
-                to.extend(entry[field].as_object().into_iter().flatten().map(|(name, amount)| (name.clone(), amount.clone())));
+                to.extend(
+                    entry[field]
+                        .as_object()
+                        .into_iter()
+                        .flatten()
+                        .map(|(name, amount)| (name.clone(), amount.clone())),
+                );
             }
         }
         let mut notes = Vec::new();
-        for (list, word) in [("containers", "container"), ("initContainers", "init container")] {
+        for (list, word) in [
+            ("containers", "container"),
+            ("initContainers", "init container"),
+        ] {
             for container in containers(spec(pod), list) {
-                let name = container.get("name").and_then(Value::as_str).unwrap_or("").to_owned();
+                let name = container
+                    .get("name")
+                    .and_then(Value::as_str)
+                    .unwrap_or("")
+                    .to_owned();
                 let resources = map_entry(container, "resources");
                 let mut set = |kind: &str, defaults: &BTreeMap<String, Value>| -> Vec<String> {
-                    let missing = defaults.iter().filter(|(name, _)| resources.get(kind).is_none_or(|r| r.get(name.as_str()).is_none()));
-                    let missing: Vec<(String, Value)> = missing.map(|(n, a)| (n.clone(), a.clone())).collect();
+                    let missing = defaults.iter().filter(|(name, _)| {
+                        resources
+                            .get(kind)
+                            .is_none_or(|r| r.get(name.as_str()).is_none())
+                    });
+                    let missing: Vec<(String, Value)> =
+                        missing.map(|(n, a)| (n.clone(), a.clone())).collect();
                     if !missing.is_empty() {
                         map_entry(resources, kind).extend(missing.iter().cloned());
                     }
                     missing.into_iter().map(|(name, _)| name).collect()
                 };
-                let (limits, requests) = (set("limits", &defaults[0]), set("requests", &defaults[1]));
+                let (limits, requests) =
+                    (set("limits", &defaults[0]), set("requests", &defaults[1]));
                 for (kind, names) in [("request", requests), ("limit", limits)] {
                     if !names.is_empty() {
                         notes.push(format!("{} {kind} for {word} {name}", names.join(", ")));
@@ -54,7 +80,10 @@ pub fn fill_in(registry: &Registry, pod: &mut Object) {
             }
         }
         if !notes.is_empty() {
-            pod.set_annotation(SET_BY, &format!("LimitRanger plugin set: {}", notes.join("; ")));
+            pod.set_annotation(
+                SET_BY,
+                &format!("LimitRanger plugin set: {}", notes.join("; ")),
+            );
         }
     }
 }
@@ -74,7 +103,11 @@ pub fn check(registry: &Registry, resource: &Resource, object: &Object) -> Resul
             }
         }
         if !problems.is_empty() {
-            let text = if problems.len() == 1 { problems.remove(0) } else { format!("[{}]", problems.join(", ")) };
+            let text = if problems.len() == 1 {
+                problems.remove(0)
+            } else {
+                format!("[{}]", problems.join(", "))
+            };
             return Err(forbidden(resource, object, &text));
         }
     }
@@ -85,24 +118,47 @@ fn of_a_pod(range: &Object, pod: &Object) -> Vec<String> {
     let mut problems = Vec::new();
     for entry in entries(range, "Container") {
         for list in ["/spec/containers", "/spec/initContainers"] {
-            for container in pod.pointer(list).and_then(Value::as_array).into_iter().flatten() {
+            for container in pod
+                .pointer(list)
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+            {
                 let resources = &container["resources"];
-                problems.extend(judge("Container", entry, &amounts(&resources["requests"]), &amounts(&resources["limits"])));
+                problems.extend(judge(
+                    "Container",
+                    entry,
+                    &amounts(&resources["requests"]),
+                    &amounts(&resources["limits"]),
+                ));
             }
         }
     }
     for entry in entries(range, "Pod") {
-        problems.extend(judge("Pod", entry, &of_pod(pod, "requests"), &of_pod(pod, "limits")));
+        problems.extend(judge(
+            "Pod",
+            entry,
+            &of_pod(pod, "requests"),
+            &of_pod(pod, "limits"),
+        ));
     }
     problems
 }
 
 fn of_a_claim(range: &Object, claim: &Object) -> Vec<String> {
     const KIND: &str = "PersistentVolumeClaim";
-    let requests = amounts(claim.pointer("/spec/resources/requests").unwrap_or(&Value::Null));
+    let requests = amounts(
+        claim
+            .pointer("/spec/resources/requests")
+            .unwrap_or(&Value::Null),
+    );
     let mut problems = Vec::new();
     for entry in entries(range, KIND) {
-        problems.extend(amounts(&entry["min"]).iter().filter_map(|(name, min)| least(KIND, name, min, &requests, &Amounts::new())));
+        problems.extend(
+            amounts(&entry["min"])
+                .iter()
+                .filter_map(|(name, min)| least(KIND, name, min, &requests, &Amounts::new())),
+        );
         for (name, max) in amounts(&entry["max"]) {
             let what = format!("maximum {name} usage per {KIND} is {max}");
             problems.extend(match requests.get(&name) {
@@ -117,14 +173,32 @@ fn of_a_claim(range: &Object, claim: &Object) -> Vec<String> {
 
 fn judge(of: &str, entry: &Value, requests: &Amounts, limits: &Amounts) -> Vec<String> {
     let mut problems = Vec::new();
-    problems.extend(amounts(&entry["min"]).iter().filter_map(|(name, min)| least(of, name, min, requests, limits)));
-    problems.extend(amounts(&entry["max"]).iter().filter_map(|(name, max)| most(of, name, max, requests, limits)));
+    problems.extend(
+        amounts(&entry["min"])
+            .iter()
+            .filter_map(|(name, min)| least(of, name, min, requests, limits)),
+    );
+    problems.extend(
+        amounts(&entry["max"])
+            .iter()
+            .filter_map(|(name, max)| most(of, name, max, requests, limits)),
+    );
     let ratios = amounts(&entry["maxLimitRequestRatio"]);
-    problems.extend(ratios.iter().filter_map(|(name, max)| ratio(of, name, max, requests.get(name), limits.get(name))));
+    problems.extend(
+        ratios
+            .iter()
+            .filter_map(|(name, max)| ratio(of, name, max, requests.get(name), limits.get(name))),
+    );
     problems
 }
 
-fn least(of: &str, name: &str, min: &Quantity, requests: &Amounts, limits: &Amounts) -> Option<String> {
+fn least(
+    of: &str,
+    name: &str,
+    min: &Quantity,
+    requests: &Amounts,
+    limits: &Amounts,
+) -> Option<String> {
     let what = format!("minimum {name} usage per {of} is {min}");
     match (requests.get(name), limits.get(name)) {
         (None, _) => Some(format!("{what}.  No request is specified")),
@@ -134,7 +208,13 @@ fn least(of: &str, name: &str, min: &Quantity, requests: &Amounts, limits: &Amou
     }
 }
 
-fn most(of: &str, name: &str, max: &Quantity, requests: &Amounts, limits: &Amounts) -> Option<String> {
+fn most(
+    of: &str,
+    name: &str,
+    max: &Quantity,
+    requests: &Amounts,
+    limits: &Amounts,
+) -> Option<String> {
     let what = format!("maximum {name} usage per {of} is {max}");
     match (requests.get(name), limits.get(name)) {
         (_, None) => Some(format!("{what}.  No limit is specified")),
@@ -144,15 +224,24 @@ fn most(of: &str, name: &str, max: &Quantity, requests: &Amounts, limits: &Amoun
     }
 }
 
-fn ratio(of: &str, name: &str, max: &Quantity, request: Option<&Quantity>, limit: Option<&Quantity>) -> Option<String> {
+fn ratio(
+    of: &str,
+    name: &str,
+    max: &Quantity,
+    request: Option<&Quantity>,
+    limit: Option<&Quantity>,
+) -> Option<String> {
     let what = format!("{name} max limit to request ratio per {of} is {max}");
     let given = |q: Option<&Quantity>| q.map(Quantity::as_f64).filter(|n| *n != 0.0);
     match (given(request), given(limit)) {
-        (None, _) => Some(format!("{what}, but no request is specified or request is 0")),
+        (None, _) => Some(format!(
+            "{what}, but no request is specified or request is 0"
+        )),
         (_, None) => Some(format!("{what}, but no limit is specified or limit is 0")),
-        (Some(request), Some(limit)) if limit / request > max.as_f64() => {
-            Some(format!("{what}, but provided ratio is {:.6}", limit / request))
-        }
+        (Some(request), Some(limit)) if limit / request > max.as_f64() => Some(format!(
+            "{what}, but provided ratio is {:.6}",
+            limit / request
+        )),
         _ => None,
     }
 }

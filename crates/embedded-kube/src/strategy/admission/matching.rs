@@ -15,7 +15,12 @@ fn list<'v>(value: &'v Value, field: &str) -> &'v [Value] {
 }
 
 /// The resource as the rules name it; nothing when the request is not meant. `rules` may be the field of policies or of webhooks.
-pub fn matches(request: &Request<'_>, objects: Objects<'_>, criteria: &Value, rules: &str) -> Result<Option<Arc<Resource>>, String> {
+pub fn matches(
+    request: &Request<'_>,
+    objects: Objects<'_>,
+    criteria: &Value,
+    rules: &str,
+) -> Result<Option<Arc<Resource>>, String> {
     let namespace = in_namespaces(request, objects, &criteria["namespaceSelector"]);
     if namespace == Ok(false) {
         return Ok(None);
@@ -48,7 +53,9 @@ fn named(request: &Request<'_>, rules: &[Value], equivalent: bool) -> Option<Arc
             let names = list(rule, "resourceNames");
             names.is_empty() || names.iter().any(|name| name == request.name)
         };
-        rules.iter().any(|rule| allows(request, rule, resource) && names(rule))
+        rules
+            .iter()
+            .any(|rule| allows(request, rule, resource) && names(rule))
     };
     if fits(request.resource) {
         return Some(request.resource.clone());
@@ -57,12 +64,19 @@ fn named(request: &Request<'_>, rules: &[Value], equivalent: bool) -> Option<Arc
         return None;
     }
     let catalog = request.registry.catalog();
-    let others = catalog.order.iter().filter(|r| r.table == request.resource.table && r.gvr() != request.resource.gvr());
+    let others = catalog
+        .order
+        .iter()
+        .filter(|r| r.table == request.resource.table && r.gvr() != request.resource.gvr());
     others.into_iter().find(|other| fits(other)).cloned()
 }
 
 fn allows(request: &Request<'_>, rule: &Value, resource: &Resource) -> bool {
-    let any = |field: &str, wanted: &str| list(rule, field).iter().any(|one| one == "*" || one == wanted);
+    let any = |field: &str, wanted: &str| {
+        list(rule, field)
+            .iter()
+            .any(|one| one == "*" || one == wanted)
+    };
     let inside = !request.namespace.is_empty() && !request.is_namespace();
     let scope = match rule["scope"].as_str() {
         Some("Namespaced") => inside,
@@ -70,10 +84,14 @@ fn allows(request: &Request<'_>, rule: &Value, resource: &Resource) -> bool {
         _ => true,
     };
     let resources = || {
-        list(rule, "resources").iter().filter_map(Value::as_str).any(|text| {
-            let (of, part) = text.split_once('/').unwrap_or((text, ""));
-            (of == "*" || of == resource.resource) && (part == "*" || part == request.subresource)
-        })
+        list(rule, "resources")
+            .iter()
+            .filter_map(Value::as_str)
+            .any(|text| {
+                let (of, part) = text.split_once('/').unwrap_or((text, ""));
+                (of == "*" || of == resource.resource)
+                    && (part == "*" || part == request.subresource)
+            })
     };
     scope
         && any("operations", request.operation.word())
@@ -83,10 +101,18 @@ fn allows(request: &Request<'_>, rule: &Value, resource: &Resource) -> bool {
 }
 
 fn selector(value: &Value) -> Result<LabelSelector, String> {
-    if value.is_null() { Ok(LabelSelector::everything()) } else { LabelSelector::from_json(value).map_err(|e| e.to_string()) }
+    if value.is_null() {
+        Ok(LabelSelector::everything())
+    } else {
+        LabelSelector::from_json(value).map_err(|e| e.to_string())
+    }
 }
 
-fn in_namespaces(request: &Request<'_>, objects: Objects<'_>, value: &Value) -> Result<bool, String> {
+fn in_namespaces(
+    request: &Request<'_>,
+    objects: Objects<'_>,
+    value: &Value,
+) -> Result<bool, String> {
     if request.namespace.is_empty() && !request.is_namespace() {
         return Ok(true);
     }
@@ -94,12 +120,20 @@ fn in_namespaces(request: &Request<'_>, objects: Objects<'_>, value: &Value) -> 
     if selector.is_everything() {
         return Ok(true);
     }
-    let own = request.is_namespace() && request.subresource.is_empty() && request.operation != Operation::Delete;
+    let own = request.is_namespace()
+        && request.subresource.is_empty()
+        && request.operation != Operation::Delete;
     let labels: BTreeMap<String, String> = match objects.new.filter(|_| own) {
         Some(new) => new.labels(),
         None => {
-            let found = request.registry.read().get("/namespaces", "", request.namespace).map(|stored| stored.object());
-            found.ok_or_else(|| format!("namespaces \"{}\" not found", request.namespace))?.labels()
+            let found = request
+                .registry
+                .read()
+                .get("/namespaces", "", request.namespace)
+                .map(|stored| stored.object());
+            found
+                .ok_or_else(|| format!("namespaces \"{}\" not found", request.namespace))?
+                .labels()
         }
     };
     Ok(selector.matches(&labels))

@@ -17,7 +17,9 @@ fn classes() -> Gvr {
 /// The class that holds for pods without one: of several, the lowest.
 fn default_class(registry: &Registry) -> Option<Arc<Object>> {
     let classes = registry.list(&classes(), None).ok()?;
-    let marked = classes.into_iter().filter(|c| c.0.get("globalDefault") == Some(&Value::Bool(true)));
+    let marked = classes
+        .into_iter()
+        .filter(|c| c.0.get("globalDefault") == Some(&Value::Bool(true)));
     marked.min_by_key(|c| c.i64_at("/value").unwrap_or(0))
 }
 
@@ -32,7 +34,10 @@ pub fn admit(registry: &Registry, resource: &Resource, pod: &mut Object) -> Resu
         Some(found.map_err(|_| forbidden(resource, pod, &why))?)
     };
     let value = class.as_ref().and_then(|c| c.i64_at("/value")).unwrap_or(0);
-    let policy = class.as_ref().map_or(LOWER, |c| c.str_at("/preemptionPolicy")).to_owned();
+    let policy = class
+        .as_ref()
+        .map_or(LOWER, |c| c.str_at("/preemptionPolicy"))
+        .to_owned();
     if let Some(given) = pod.i64_at("/spec/priority").filter(|given| *given != value) {
         let why = format!(
             "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {value} from \
@@ -40,8 +45,10 @@ pub fn admit(registry: &Registry, resource: &Resource, pod: &mut Object) -> Resu
         );
         return Err(forbidden(resource, pod, &why));
     }
-    if let Some(given) =
-        pod.pointer("/spec/preemptionPolicy").and_then(Value::as_str).filter(|given| !policy.is_empty() && *given != policy)
+    if let Some(given) = pod
+        .pointer("/spec/preemptionPolicy")
+        .and_then(Value::as_str)
+        .filter(|given| !policy.is_empty() && *given != policy)
     {
         let why = format!(
             "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission controller computed \
@@ -73,13 +80,22 @@ pub fn keep(old: &Object, pod: &mut Object) {
 
 /// Refuses a second default class.
 pub fn check(request: &Request<'_>, objects: Objects<'_>) -> Result<(), Status> {
-    let Some(new) = objects.new.filter(|_| request.resource.table == "scheduling.k8s.io/priorityclasses") else { return Ok(()) };
+    let Some(new) = objects
+        .new
+        .filter(|_| request.resource.table == "scheduling.k8s.io/priorityclasses")
+    else {
+        return Ok(());
+    };
     if new.0.get("globalDefault") != Some(&Value::Bool(true)) {
         return Ok(());
     }
-    let other = default_class(request.registry).filter(|class| objects.old.is_none() || class.name() != new.name());
+    let other = default_class(request.registry)
+        .filter(|class| objects.old.is_none() || class.name() != new.name());
     other.map_or(Ok(()), |class| {
-        let why = format!("PriorityClass {} is already marked as default. Only one default can exist", class.name());
+        let why = format!(
+            "PriorityClass {} is already marked as default. Only one default can exist",
+            class.name()
+        );
         Err(refusal(request, objects, &why))
     })
 }

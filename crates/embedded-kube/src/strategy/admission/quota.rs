@@ -17,7 +17,14 @@ use tiphys_apimachinery::{Gvr, Object};
 /// How often counting is tried again when somebody else changes the same quota.
 const ATTEMPTS: usize = 20;
 /// What a quota can demand of every container.
-const DEMANDED: [&str; 6] = ["cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory"];
+const DEMANDED: [&str; 6] = [
+    "cpu",
+    "limits.cpu",
+    "limits.memory",
+    "memory",
+    "requests.cpu",
+    "requests.memory",
+];
 
 fn gvr() -> Gvr {
     Gvr::new("", "v1", "resourcequotas")
@@ -25,17 +32,34 @@ fn gvr() -> Gvr {
 
 /// The scopes of a quota, as selectors.
 fn scopes(quota: &Object) -> Vec<Value> {
-    let plain = quota.pointer("/spec/scopes").and_then(Value::as_array).into_iter().flatten();
-    let selectors = quota.pointer("/spec/scopeSelector/matchExpressions").and_then(Value::as_array).into_iter().flatten();
-    plain.map(|name| json!({"scopeName": name, "operator": "Exists"})).chain(selectors.cloned()).collect()
+    let plain = quota
+        .pointer("/spec/scopes")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let selectors = quota
+        .pointer("/spec/scopeSelector/matchExpressions")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    plain
+        .map(|name| json!({"scopeName": name, "operator": "Exists"}))
+        .chain(selectors.cloned())
+        .collect()
 }
 
 fn covers(quota: &Object, resource: &Resource, object: &Object) -> bool {
-    scopes(quota).iter().all(|scope| in_scope(resource, object, scope))
+    scopes(quota)
+        .iter()
+        .all(|scope| in_scope(resource, object, scope))
 }
 
 fn hard(quota: &Object, part: &str) -> Amounts {
-    amounts(quota.pointer(&format!("/{part}/hard")).unwrap_or(&Value::Null))
+    amounts(
+        quota
+            .pointer(&format!("/{part}/hard"))
+            .unwrap_or(&Value::Null),
+    )
 }
 
 /// What the object adds to what is used; nothing for updates that only take less.
@@ -73,14 +97,24 @@ pub fn charge(request: &Request<'_>, object: &Object, old: Option<&Object>) -> R
             continue;
         }
         let counted = old.filter(|old| covers(&quota, resource, old));
-        let delta: Amounts = added(resource, object, counted).into_iter().filter(|(name, _)| limits.contains_key(name)).collect();
+        let delta: Amounts = added(resource, object, counted)
+            .into_iter()
+            .filter(|(name, _)| limits.contains_key(name))
+            .collect();
         if resource.table == "/pods"
             && let Some(missing) = not_said(&limits, object)
         {
-            return Err(forbidden(resource, object, &format!("failed quota: {}: must specify {missing}", quota.name())));
+            return Err(forbidden(
+                resource,
+                object,
+                &format!("failed quota: {}: must specify {missing}", quota.name()),
+            ));
         }
         if let Some(bounded) = not_counted(resource, &quota, &limits, &of(resource, object)) {
-            let why = format!("status unknown for quota: {}, resources: {bounded}", quota.name());
+            let why = format!(
+                "status unknown for quota: {}, resources: {bounded}",
+                quota.name()
+            );
             return Err(forbidden(resource, object, &why));
         }
         due.extend((!delta.is_empty()).then_some((quota, delta)));
@@ -89,59 +123,114 @@ pub fn charge(request: &Request<'_>, object: &Object, old: Option<&Object>) -> R
     for (quota, delta) in &due {
         fits(request, object, quota, delta)?;
     }
-    due.into_iter().filter(|_| !request.dry_run).try_for_each(|due| take(request, object, due))
+    due.into_iter()
+        .filter(|_| !request.dry_run)
+        .try_for_each(|due| take(request, object, due))
 }
 
 /// All that the quota bounds of such objects, if nobody has counted some of it so far.
-fn not_counted(resource: &Resource, quota: &Object, limits: &Amounts, uses: &Amounts) -> Option<String> {
+fn not_counted(
+    resource: &Resource,
+    quota: &Object,
+    limits: &Amounts,
+    uses: &Amounts,
+) -> Option<String> {
     let used = amounts(quota.pointer("/status/used").unwrap_or(&Value::Null));
     let concerns = |name: &&String| uses.contains_key(*name) || is_of_kind(resource, name);
     let bounded: Vec<&str> = limits.keys().filter(concerns).map(String::as_str).collect();
-    bounded.iter().any(|name| !used.contains_key(*name)).then(|| bounded.join(","))
+    bounded
+        .iter()
+        .any(|name| !used.contains_key(*name))
+        .then(|| bounded.join(","))
 }
 
 /// Requests and limits that the quota counts and a container does not have.
 fn not_said(limits: &Amounts, pod: &Object) -> Option<String> {
-    let demanded: Vec<&str> = DEMANDED.into_iter().filter(|name| limits.contains_key(*name)).collect();
+    let demanded: Vec<&str> = DEMANDED
+        .into_iter()
+        .filter(|name| limits.contains_key(*name))
+        .collect();
     let own = pod.pointer("/spec/resources").and_then(Value::as_object);
-    if demanded.is_empty() || own.is_some_and(|r| r.contains_key("requests") || r.contains_key("limits")) {
+    if demanded.is_empty()
+        || own.is_some_and(|r| r.contains_key("requests") || r.contains_key("limits"))
+    {
         return None;
     }
     let mut missing: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for list in ["/spec/containers", "/spec/initContainers"] {
-        for container in pod.pointer(list).and_then(Value::as_array).into_iter().flatten() {
-            let said = compute(&amounts(&container["resources"]["requests"]), &amounts(&container["resources"]["limits"]));
+        for container in pod
+            .pointer(list)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            let said = compute(
+                &amounts(&container["resources"]["requests"]),
+                &amounts(&container["resources"]["limits"]),
+            );
             for name in demanded.iter().filter(|name| !said.contains_key(**name)) {
-                missing.entry(name).or_default().insert(container["name"].as_str().unwrap_or("").to_owned());
+                missing
+                    .entry(name)
+                    .or_default()
+                    .insert(container["name"].as_str().unwrap_or("").to_owned());
             }
         }
     }
     let list = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(",");
-    let parts: Vec<String> = missing.into_iter().map(|(name, containers)| format!("{name} for: {}", list(containers))).collect();
+    let parts: Vec<String> = missing
+        .into_iter()
+        .map(|(name, containers)| format!("{name} for: {}", list(containers)))
+        .collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 fn print(all: &Amounts, names: &[&String]) -> String {
-    let held = names.iter().map(|name| (name, all.get(*name).copied().unwrap_or(Quantity::ZERO)));
-    held.map(|(name, amount)| format!("{name}={amount}")).collect::<Vec<_>>().join(",")
+    let held = names
+        .iter()
+        .map(|name| (name, all.get(*name).copied().unwrap_or(Quantity::ZERO)));
+    held.map(|(name, amount)| format!("{name}={amount}"))
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 /// What is used of a quota with this, unless that is too much. What a status tells of is taken already.
-fn fits(request: &Request<'_>, object: &Object, quota: &Object, delta: &Amounts) -> Result<Amounts, Status> {
-    let (limits, used) = (hard(quota, "status"), amounts(quota.pointer("/status/used").unwrap_or(&Value::Null)));
+fn fits(
+    request: &Request<'_>,
+    object: &Object,
+    quota: &Object,
+    delta: &Amounts,
+) -> Result<Amounts, Status> {
+    let (limits, used) = (
+        hard(quota, "status"),
+        amounts(quota.pointer("/status/used").unwrap_or(&Value::Null)),
+    );
     let mut next = used.clone();
     add(&mut next, delta);
-    let exceeded: Vec<&String> = delta.keys().filter(|name| next.get(*name) > limits.get(*name)).collect();
+    let exceeded: Vec<&String> = delta
+        .keys()
+        .filter(|name| next.get(*name) > limits.get(*name))
+        .collect();
     if exceeded.is_empty() || request.subresource == "status" {
         return Ok(next);
     }
-    let (requested, used, limited) = (print(delta, &exceeded), print(&used, &exceeded), print(&limits, &exceeded));
-    let why = format!("exceeded quota: {}, requested: {requested}, used: {used}, limited: {limited}", quota.name());
+    let (requested, used, limited) = (
+        print(delta, &exceeded),
+        print(&used, &exceeded),
+        print(&limits, &exceeded),
+    );
+    let why = format!(
+        "exceeded quota: {}, requested: {requested}, used: {used}, limited: {limited}",
+        quota.name()
+    );
     Err(forbidden(request.resource, object, &why))
 }
 
 /// Adds to a quota's status, or refuses.
-fn take(request: &Request<'_>, object: &Object, (mut quota, delta): (Arc<Object>, Amounts)) -> Result<(), Status> {
+fn take(
+    request: &Request<'_>,
+    object: &Object,
+    (mut quota, delta): (Arc<Object>, Amounts),
+) -> Result<(), Status> {
     let registry = request.registry;
     for _ in 0..ATTEMPTS {
         let next = fits(request, object, &quota, &delta)?;
@@ -163,9 +252,17 @@ fn take(request: &Request<'_>, object: &Object, (mut quota, delta): (Arc<Object>
 }
 
 /// Whether the status could be written; not when the quota has changed.
-fn set_used(registry: &Registry, quota: &Object, limits: &Amounts, used: &Amounts) -> Result<bool, Status> {
-    let print =
-        |all: &Amounts| -> Map<String, Value> { all.iter().map(|(name, amount)| (name.clone(), amount.to_string().into())).collect() };
+fn set_used(
+    registry: &Registry,
+    quota: &Object,
+    limits: &Amounts,
+    used: &Amounts,
+) -> Result<bool, Status> {
+    let print = |all: &Amounts| -> Map<String, Value> {
+        all.iter()
+            .map(|(name, amount)| (name.clone(), amount.to_string().into()))
+            .collect()
+    };
     let mut next = quota.clone();
     let status = map_entry(&mut next.0, "status");
     status.insert("hard".into(), print(limits).into());

@@ -89,14 +89,32 @@ impl<'a> Request<'a> {
         (dry_run, sender): (bool, &'a Sender),
     ) -> Self {
         // A namespace is in itself.
-        let namespace = if resource.is("", "namespaces") { name } else { namespace };
+        let namespace = if resource.is("", "namespaces") {
+            name
+        } else {
+            namespace
+        };
         let kind = resource.gvk();
-        Self { registry, resource, subresource: "", kind, operation, namespace, name, dry_run, sender, judge: OnceLock::new() }
+        Self {
+            registry,
+            resource,
+            subresource: "",
+            kind,
+            operation,
+            namespace,
+            name,
+            dry_run,
+            sender,
+            judge: OnceLock::new(),
+        }
     }
 
     /// The same for a subresource, which speaks a kind of its own or that of the resource.
     pub fn of(mut self, subresource: &'a str) -> Self {
-        let spoken = self.resource.subresource(subresource).filter(|s| !s.kind.is_empty());
+        let spoken = self
+            .resource
+            .subresource(subresource)
+            .filter(|s| !s.kind.is_empty());
         if let Some(spoken) = spoken.filter(|_| !subresource.is_empty()) {
             self.kind = Gvk::new(&spoken.group, &spoken.version, &spoken.kind);
         }
@@ -113,7 +131,10 @@ impl<'a> Request<'a> {
         if self.namespace.is_empty() || self.is_namespace() {
             return None;
         }
-        self.registry.read().get("/namespaces", "", self.namespace).map(|stored| stored.object())
+        self.registry
+            .read()
+            .get("/namespaces", "", self.namespace)
+            .map(|stored| stored.object())
     }
 
     /// Who answers what the user, or a service account, may do. The roles are read once.
@@ -125,7 +146,9 @@ impl<'a> Request<'a> {
                 let policy = policy.get_or_init(|| Policy::read(&registry, &Policy::default()));
                 let asked = attributes(question);
                 match account {
-                    Some((namespace, name)) => policy.authorize(&UserInfo::account(namespace, name), &asked),
+                    Some((namespace, name)) => {
+                        policy.authorize(&UserInfo::account(namespace, name), &asked)
+                    }
                     None => policy.authorize(&user, &asked),
                 }
             })
@@ -155,20 +178,33 @@ impl<'a> Request<'a> {
     }
 
     /// Both objects, new and old, in that version.
-    pub fn convert_all(&self, objects: Objects<'_>, to: &Arc<Resource>) -> Result<[Option<Object>; 2], Status> {
-        let [new, old] = [objects.new, objects.old].map(|o| o.map(|o| self.convert(o, to)).transpose());
+    pub fn convert_all(
+        &self,
+        objects: Objects<'_>,
+        to: &Arc<Resource>,
+    ) -> Result<[Option<Object>; 2], Status> {
+        let [new, old] =
+            [objects.new, objects.old].map(|o| o.map(|o| self.convert(o, to)).transpose());
         Ok([new?, old?])
     }
 
     /// The kind of the objects when the request is seen as one of this resource.
     pub fn kind_as(&self, to: &Resource) -> Gvk {
-        if self.kind == self.resource.gvk() { to.gvk() } else { self.kind.clone() }
+        if self.kind == self.resource.gvk() {
+            to.gvk()
+        } else {
+            self.kind.clone()
+        }
     }
 
     /// What the objects are then.
     pub fn typed_as(&self, to: &Arc<Resource>) -> Arc<Resource> {
         let kind = self.kind_as(to);
-        if kind == to.gvk() { to.clone() } else { Arc::new(to.speaking(&kind)) }
+        if kind == to.gvk() {
+            to.clone()
+        } else {
+            Arc::new(to.speaking(&kind))
+        }
     }
 
     /// The object, seen as one of a matched resource, in the version of the request's.
@@ -182,7 +218,8 @@ impl<'a> Request<'a> {
     /// As `AdmissionRequest` without uid and objects. `matched` is the resource that a rule named.
     pub fn to_json(&self, matched: &Resource) -> Map<String, Value> {
         let kind = |k: &Gvk| json!({"group": k.group, "version": k.version, "kind": k.kind});
-        let resource = |r: &Resource| json!({"group": r.group, "version": r.version, "resource": r.resource});
+        let resource =
+            |r: &Resource| json!({"group": r.group, "version": r.version, "resource": r.resource});
         let mut user = self.sender.user.to_json();
         if let Some(user) = user.as_object_mut() {
             user.retain(|_, value| !value.is_null());
@@ -217,6 +254,23 @@ impl<'a> Request<'a> {
 }
 
 fn attributes(question: &Question) -> Attributes {
-    let Question { verb, group, resource, subresource, namespace, name, path } = question.clone();
-    Attributes { is_resource: path.is_empty(), verb, group, resource, subresource, name, namespace, path }
+    let Question {
+        verb,
+        group,
+        resource,
+        subresource,
+        namespace,
+        name,
+        path,
+    } = question.clone();
+    Attributes {
+        is_resource: path.is_empty(),
+        verb,
+        group,
+        resource,
+        subresource,
+        name,
+        namespace,
+        path,
+    }
 }

@@ -4,15 +4,23 @@ use super::spec;
 use serde_json::{Value, json};
 use tiphys_apimachinery::Object;
 
-const KEYS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+const KEYS: [&str; 2] = [
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+];
 
 /// Adds the tolerations that are missing.
 pub fn admit(pod: &mut Object) {
     let slot = spec(pod).entry("tolerations").or_insert_with(|| json!([]));
-    let Some(list) = slot.as_array_mut() else { return };
+    let Some(list) = slot.as_array_mut() else {
+        return;
+    };
     let covered = |list: &[Value], key: &str| {
         list.iter().any(|t| {
-            let (of, effect) = (t["key"].as_str().unwrap_or(""), t["effect"].as_str().unwrap_or(""));
+            let (of, effect) = (
+                t["key"].as_str().unwrap_or(""),
+                t["effect"].as_str().unwrap_or(""),
+            );
             (of == key || of.is_empty()) && matches!(effect, "NoExecute" | "")
         })
     };

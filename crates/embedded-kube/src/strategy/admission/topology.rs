@@ -3,7 +3,10 @@
 use crate::registry::Registry;
 use tiphys_apimachinery::{Gvr, Object};
 
-const LABELS: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
+const LABELS: [&str; 2] = [
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+];
 
 /// Labels a pod or a Binding, which names its node at a place.
 pub fn admit(registry: &Registry, object: &mut Object, at: &str) {

@@ -9,8 +9,15 @@ use tiphys_apimachinery::Object;
 use tiphys_apimachinery::quantity::Quantity;
 
 /// Kinds that quotas name without `count/`.
-const NAMED: [&str; 7] =
-    ["configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "resourcequotas", "secrets", "services"];
+const NAMED: [&str; 7] = [
+    "configmaps",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    "resourcequotas",
+    "secrets",
+    "services",
+];
 
 /// What stands between a storage class and what is counted of its claims.
 const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
@@ -21,16 +28,30 @@ fn number(n: usize) -> Quantity {
 
 /// A map of amounts.
 pub fn amounts(value: &Value) -> Amounts {
-    let parsed = |(name, amount): (&String, &Value)| Some((name.clone(), amount.as_str()?.parse().ok()?));
-    value.as_object().into_iter().flatten().filter_map(parsed).collect()
+    let parsed =
+        |(name, amount): (&String, &Value)| Some((name.clone(), amount.as_str()?.parse().ok()?));
+    value
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(parsed)
+        .collect()
 }
 
 /// Requests or limits of a pod: those of its containers, or its own where it says them.
 pub fn of_pod(pod: &Object, kind: &str) -> Amounts {
-    let Some(spec) = pod.pointer("/spec") else { return Amounts::new() };
+    let Some(spec) = pod.pointer("/spec") else {
+        return Amounts::new();
+    };
     let mut sum = aggregate(spec, kind);
-    let own = amounts(spec.pointer(&format!("/resources/{kind}")).unwrap_or(&Value::Null));
-    sum.extend(own.into_iter().filter(|(name, _)| matches!(name.as_str(), "cpu" | "memory")));
+    let own = amounts(
+        spec.pointer(&format!("/resources/{kind}"))
+            .unwrap_or(&Value::Null),
+    );
+    sum.extend(
+        own.into_iter()
+            .filter(|(name, _)| matches!(name.as_str(), "cpu" | "memory")),
+    );
     sum
 }
 
@@ -38,7 +59,11 @@ pub fn of_pod(pod: &Object, kind: &str) -> Amounts {
 pub fn needs(pod: &Object, kind: &str) -> Amounts {
     let mut sum = of_pod(pod, kind);
     let part = |pointer: &str| amounts(pod.pointer(pointer).unwrap_or(&Value::Null));
-    sum.extend(part(&format!("/spec/resources/{kind}")).into_iter().filter(|(name, _)| name.starts_with("hugepages-")));
+    sum.extend(
+        part(&format!("/spec/resources/{kind}"))
+            .into_iter()
+            .filter(|(name, _)| name.starts_with("hugepages-")),
+    );
     let mut overhead = part("/spec/overhead");
     if kind == "limits" {
         overhead.retain(|name, _| sum.get(name).is_some_and(|limit| !limit.is_zero()));
@@ -49,20 +74,30 @@ pub fn needs(pod: &Object, kind: &str) -> Amounts {
 
 /// Whether a pod ends by itself.
 pub fn is_terminating(pod: &Object) -> bool {
-    pod.i64_at("/spec/activeDeadlineSeconds").is_some_and(|n| n >= 0)
+    pod.i64_at("/spec/activeDeadlineSeconds")
+        .is_some_and(|n| n >= 0)
 }
 
 /// What an object of a kind uses.
 pub fn of(resource: &Resource, object: &Object) -> Amounts {
-    let count = if resource.group.is_empty() { resource.resource.clone() } else { format!("{}.{}", resource.resource, resource.group) };
+    let count = if resource.group.is_empty() {
+        resource.resource.clone()
+    } else {
+        format!("{}.{}", resource.resource, resource.group)
+    };
     let mut used = Amounts::from([(format!("count/{count}"), number(1))]);
     if resource.group.is_empty() && NAMED.contains(&resource.resource.as_str()) {
         used.insert(resource.resource.clone(), number(1));
     }
     match resource.table.as_str() {
         // Pods that have ended use nothing but their place in the store.
-        "/pods" if matches!(object.str_at("/status/phase"), "Succeeded" | "Failed") => drop(used.remove("pods")),
-        "/pods" => used.extend(compute(&needs(object, "requests"), &needs(object, "limits"))),
+        "/pods" if matches!(object.str_at("/status/phase"), "Succeeded" | "Failed") => {
+            drop(used.remove("pods"))
+        }
+        "/pods" => used.extend(compute(
+            &needs(object, "requests"),
+            &needs(object, "limits"),
+        )),
         "/services" => used.extend(service(object)),
         "/persistentvolumeclaims" => used.extend(claim(object)),
         _ => {}
@@ -74,7 +109,9 @@ pub fn of(resource: &Resource, object: &Object) -> Amounts {
 pub fn compute(requests: &Amounts, limits: &Amounts) -> Amounts {
     let mut used = Amounts::new();
     for (name, amount) in requests {
-        if matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-") {
+        if matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage")
+            || name.starts_with("hugepages-")
+        {
             used.insert(name.clone(), *amount);
             used.insert(format!("requests.{name}"), *amount);
         } else if name.contains('/') {
@@ -104,23 +141,42 @@ fn is_of_claims(name: &str) -> bool {
 }
 
 fn is_of_pods(name: &str) -> bool {
-    let plain = name.strip_prefix("requests.").or_else(|| name.strip_prefix("limits.")).unwrap_or(name);
+    let plain = name
+        .strip_prefix("requests.")
+        .or_else(|| name.strip_prefix("limits."))
+        .unwrap_or(name);
     let huge = !name.starts_with("limits.") && plain.starts_with("hugepages-");
     let extended = name.starts_with("requests.") && plain.contains('/');
     matches!(plain, "cpu" | "memory" | "ephemeral-storage") || name == "pods" || huge || extended
 }
 
 fn service(object: &Object) -> Amounts {
-    let ports = object.pointer("/spec/ports").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let ports = object
+        .pointer("/spec/ports")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let (nodes, balancers) = match object.str_at("/spec/type") {
         "NodePort" => (ports.len(), 0),
-        "LoadBalancer" if object.pointer("/spec/allocateLoadBalancerNodePorts") == Some(&Value::Bool(false)) => {
-            (ports.iter().filter(|p| p["nodePort"].as_i64().unwrap_or(0) != 0).count(), 1)
+        "LoadBalancer"
+            if object.pointer("/spec/allocateLoadBalancerNodePorts")
+                == Some(&Value::Bool(false)) =>
+        {
+            (
+                ports
+                    .iter()
+                    .filter(|p| p["nodePort"].as_i64().unwrap_or(0) != 0)
+                    .count(),
+                1,
+            )
         }
         "LoadBalancer" => (ports.len(), 1),
         _ => (0, 0),
     };
-    Amounts::from([("services.nodeports".into(), number(nodes)), ("services.loadbalancers".into(), number(balancers))])
+    Amounts::from([
+        ("services.nodeports".into(), number(nodes)),
+        ("services.loadbalancers".into(), number(balancers)),
+    ])
 }
 
 fn claim(object: &Object) -> Amounts {
@@ -133,7 +189,11 @@ fn claim(object: &Object) -> Amounts {
     let size = |path: &str| object.str_at(path).parse::<Quantity>().ok();
     // More may be taken already than is wanted by now.
     let asked = size("/spec/resources/requests/storage");
-    if let Some(size) = asked.map(|asked| size("/status/allocatedResources/storage").filter(|more| *more > asked).unwrap_or(asked)) {
+    if let Some(size) = asked.map(|asked| {
+        size("/status/allocatedResources/storage")
+            .filter(|more| *more > asked)
+            .unwrap_or(asked)
+    }) {
         let size = size.in_units();
         used.insert("requests.storage".into(), size);
         if !class.is_empty() {
@@ -148,7 +208,9 @@ pub fn in_scope(resource: &Resource, object: &Object, scope: &Value) -> bool {
     let name = scope["scopeName"].as_str().unwrap_or("");
     match resource.table.as_str() {
         "/pods" => pod_in_scope(object, name, scope),
-        "/persistentvolumeclaims" if name == "VolumeAttributesClass" => selects(scope, &attribute_classes(object)),
+        "/persistentvolumeclaims" if name == "VolumeAttributesClass" => {
+            selects(scope, &attribute_classes(object))
+        }
         _ => false,
     }
 }
@@ -160,12 +222,22 @@ fn attribute_classes(claim: &Object) -> Vec<&str> {
         "/status/currentVolumeAttributesClassName",
         "/status/modifyVolumeStatus/targetVolumeAttributesClassName",
     ];
-    NAMED.iter().map(|path| claim.str_at(path)).filter(|name| !name.is_empty()).collect()
+    NAMED
+        .iter()
+        .map(|path| claim.str_at(path))
+        .filter(|name| !name.is_empty())
+        .collect()
 }
 
 /// Whether a scope means one of the names, or an object without any.
 fn selects(scope: &Value, names: &[&str]) -> bool {
-    let listed = |name: &str| scope["values"].as_array().into_iter().flatten().any(|value| value == name);
+    let listed = |name: &str| {
+        scope["values"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|value| value == name)
+    };
     match scope["operator"].as_str().unwrap_or("") {
         "Exists" => !names.is_empty(),
         "DoesNotExist" => names.is_empty(),
@@ -176,7 +248,10 @@ fn selects(scope: &Value, names: &[&str]) -> bool {
 
 fn pod_in_scope(object: &Object, name: &str, scope: &Value) -> bool {
     let best_effort = || crate::strategy::defaults::quality_of_service(object) == "BestEffort";
-    let classes: Vec<&str> = Some(object.str_at("/spec/priorityClassName")).into_iter().filter(|class| !class.is_empty()).collect();
+    let classes: Vec<&str> = Some(object.str_at("/spec/priorityClassName"))
+        .into_iter()
+        .filter(|class| !class.is_empty())
+        .collect();
     match name {
         "Terminating" => is_terminating(object),
         "NotTerminating" => !is_terminating(object),
@@ -189,10 +264,19 @@ fn pod_in_scope(object: &Object, name: &str, scope: &Value) -> bool {
 }
 
 fn crosses_namespaces(pod: &Object) -> bool {
-    let crosses = |term: &Value| term["namespaces"].as_array().is_some_and(|l| !l.is_empty()) || term["namespaceSelector"].is_object();
+    let crosses = |term: &Value| {
+        term["namespaces"].as_array().is_some_and(|l| !l.is_empty())
+            || term["namespaceSelector"].is_object()
+    };
     ["podAffinity", "podAntiAffinity"].iter().any(|kind| {
-        let terms = |list: &str| pod.pointer(&format!("/spec/affinity/{kind}/{list}")).and_then(Value::as_array).into_iter().flatten();
+        let terms = |list: &str| {
+            pod.pointer(&format!("/spec/affinity/{kind}/{list}"))
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+        };
         terms("requiredDuringSchedulingIgnoredDuringExecution").any(crosses)
-            || terms("preferredDuringSchedulingIgnoredDuringExecution").any(|t| crosses(&t["podAffinityTerm"]))
+            || terms("preferredDuringSchedulingIgnoredDuringExecution")
+                .any(|t| crosses(&t["podAffinityTerm"]))
     })
 }

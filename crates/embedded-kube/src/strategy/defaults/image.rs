@@ -20,17 +20,29 @@ static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
 
 /// `Always` or `IfNotPresent`.
 pub fn pull_policy(image: &str) -> &'static str {
-    let is_id = image.len() == 64 && image.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    let is_id = image.len() == 64
+        && image
+            .bytes()
+            .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
     if is_id {
         return "IfNotPresent";
     }
-    let names_host = |first: &str| first.contains(['.', ':']) || first == "localhost" || first.to_lowercase() != first;
+    let names_host = |first: &str| {
+        first.contains(['.', ':']) || first == "localhost" || first.to_lowercase() != first
+    };
     let full = match image.split_once('/') {
         Some((first, _)) if names_host(first) => image.to_owned(),
         _ => format!("docker.io/{image}"),
     };
-    let Some(found) = REFERENCE.captures(&full) else { return "IfNotPresent" };
-    let path = full.split_once('/').map_or("", |(_, rest)| rest).split(['@', ':']).next().unwrap_or("");
+    let Some(found) = REFERENCE.captures(&full) else {
+        return "IfNotPresent";
+    };
+    let path = full
+        .split_once('/')
+        .map_or("", |(_, rest)| rest)
+        .split(['@', ':'])
+        .next()
+        .unwrap_or("");
     if path.len() > MAX_PATH {
         return "IfNotPresent";
     }
@@ -48,10 +60,27 @@ mod tests {
     #[test]
     fn only_latest_is_pulled_every_time() {
         let digest = format!("a@sha256:{}", "0".repeat(64));
-        for always in ["nginx", "a/b/c", "nginx:latest", "REG.io/x", "localhost:5000/x", "docker.io/library/nginx:latest"] {
+        for always in [
+            "nginx",
+            "a/b/c",
+            "nginx:latest",
+            "REG.io/x",
+            "localhost:5000/x",
+            "docker.io/library/nginx:latest",
+        ] {
             assert_eq!(pull_policy(always), "Always", "{always}");
         }
-        for once in ["nginx:1", "Nginx", &digest, "a//b", "host:port/x", "x_y/z:v1", "-bad", "", &"a".repeat(64)] {
+        for once in [
+            "nginx:1",
+            "Nginx",
+            &digest,
+            "a//b",
+            "host:port/x",
+            "x_y/z:v1",
+            "-bad",
+            "",
+            &"a".repeat(64),
+        ] {
             assert_eq!(pull_policy(once), "IfNotPresent", "{once}");
         }
     }

@@ -20,8 +20,15 @@ fn map_at<'a>(map: &'a mut Map<String, Value>, key: &str) -> Option<&'a mut Map<
 }
 
 /// The maps in the list under `key`.
-fn each<'a>(map: &'a mut Map<String, Value>, key: &str) -> impl Iterator<Item = &'a mut Map<String, Value>> {
-    map.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
+fn each<'a>(
+    map: &'a mut Map<String, Value>,
+    key: &str,
+) -> impl Iterator<Item = &'a mut Map<String, Value>> {
+    map.get_mut(key)
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object_mut)
 }
 
 fn set(map: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
@@ -46,7 +53,9 @@ fn set_text(map: &mut Map<String, Value>, key: &str, value: &str) {
 
 /// Like [`set`], also over a list or map without anything in it.
 fn set_content(map: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
-    let nothing = |v: &Value| v.as_array().is_some_and(Vec::is_empty) || v.as_object().is_some_and(Map::is_empty);
+    let nothing = |v: &Value| {
+        v.as_array().is_some_and(Vec::is_empty) || v.as_object().is_some_and(Map::is_empty)
+    };
     if map.get(key).is_some_and(nothing) {
         map.remove(key);
     }
@@ -109,7 +118,11 @@ pub fn apply(table: &str, object: &mut Object) {
             let spec = spec(object);
             set(spec, "minReplicas", 1);
             let target = json!({"type": "Utilization", "averageUtilization": 80});
-            set_content(spec, "metrics", json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]));
+            set_content(
+                spec,
+                "metrics",
+                json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]),
+            );
             if let Some(behavior) = map_at(spec, "behavior") {
                 scaling_rules(behavior);
             }
@@ -120,28 +133,41 @@ pub fn apply(table: &str, object: &mut Object) {
             }
         }
         "networking.k8s.io/networkpolicies" => network_policy(spec(object)),
-        "rbac.authorization.k8s.io/rolebindings" | "rbac.authorization.k8s.io/clusterrolebindings" => binding(object),
-        "scheduling.k8s.io/priorityclasses" => set(&mut object.0, "preemptionPolicy", "PreemptLowerPriority"),
-        "/limitranges" => each(spec(object), "limits").filter(|l| is(l, "type", "Container")).for_each(limit),
+        "rbac.authorization.k8s.io/rolebindings"
+        | "rbac.authorization.k8s.io/clusterrolebindings" => binding(object),
+        "scheduling.k8s.io/priorityclasses" => {
+            set(&mut object.0, "preemptionPolicy", "PreemptLowerPriority")
+        }
+        "/limitranges" => each(spec(object), "limits")
+            .filter(|l| is(l, "type", "Container"))
+            .for_each(limit),
         "storage.k8s.io/csidrivers" => csi_driver(spec(object)),
         "storage.k8s.io/storageclasses" => {
             set(&mut object.0, "reclaimPolicy", "Delete");
             set(&mut object.0, "volumeBindingMode", "Immediate");
         }
-        "admissionregistration.k8s.io/validatingadmissionpolicies" | "admissionregistration.k8s.io/mutatingadmissionpolicies" => {
+        "admissionregistration.k8s.io/validatingadmissionpolicies"
+        | "admissionregistration.k8s.io/mutatingadmissionpolicies" => {
             let spec = spec(object);
             set(spec, "failurePolicy", "Fail");
-            map_at(spec, "matchConstraints").into_iter().for_each(match_resources);
+            map_at(spec, "matchConstraints")
+                .into_iter()
+                .for_each(match_resources);
         }
         "admissionregistration.k8s.io/validatingadmissionpolicybindings"
         | "admissionregistration.k8s.io/mutatingadmissionpolicybindings" => {
-            map_at(spec(object), "matchResources").into_iter().for_each(match_resources);
+            map_at(spec(object), "matchResources")
+                .into_iter()
+                .for_each(match_resources);
         }
         "resource.k8s.io/resourceclaims" => {
             device_requests(spec(object));
-            let devices =
-                map_at(&mut object.0, "status").and_then(|status| map_at(status, "allocation")).and_then(|a| map_at(a, "devices"));
-            devices.into_iter().for_each(|devices| each(devices, "results").for_each(tolerations));
+            let devices = map_at(&mut object.0, "status")
+                .and_then(|status| map_at(status, "allocation"))
+                .and_then(|a| map_at(a, "devices"));
+            devices
+                .into_iter()
+                .for_each(|devices| each(devices, "results").for_each(tolerations));
         }
         "resource.k8s.io/resourceclaimtemplates" => {
             if let Some(inner) = map_at(spec(object), "spec") {
@@ -151,7 +177,12 @@ pub fn apply(table: &str, object: &mut Object) {
         "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations" => priority_level(spec(object)),
         "flowcontrol.apiserver.k8s.io/flowschemas" => {
             let spec = spec(object);
-            if spec.get("matchingPrecedence").and_then(Value::as_i64).unwrap_or(0) == 0 {
+            if spec
+                .get("matchingPrecedence")
+                .and_then(Value::as_i64)
+                .unwrap_or(0)
+                == 0
+            {
                 spec.insert("matchingPrecedence".into(), 1000.into());
             }
         }
@@ -189,7 +220,10 @@ fn spec(object: &mut Object) -> &mut Map<String, Value> {
 /// All that a node has is there to be used.
 fn allocatable(node: &mut Object) {
     if let Some(Value::Object(status)) = node.0.get_mut("status")
-        && let Some(capacity) = status.get("capacity").filter(|amounts| amounts.is_object()).cloned()
+        && let Some(capacity) = status
+            .get("capacity")
+            .filter(|amounts| amounts.is_object())
+            .cloned()
     {
         let slot = status.entry("allocatable").or_insert(Value::Null);
         if slot.is_null() {
@@ -200,8 +234,14 @@ fn allocatable(node: &mut Object) {
 
 /// The default request is the default limit, which is the maximum.
 fn limit(limit: &mut Map<String, Value>) {
-    for (from, to) in [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")] {
-        let Some(Value::Object(amounts)) = limit.get(from).cloned() else { continue };
+    for (from, to) in [
+        ("max", "default"),
+        ("default", "defaultRequest"),
+        ("min", "defaultRequest"),
+    ] {
+        let Some(Value::Object(amounts)) = limit.get(from).cloned() else {
+            continue;
+        };
         let target = map_entry(limit, to);
         for (name, amount) in amounts {
             target.entry(name).or_insert(amount);
@@ -212,21 +252,32 @@ fn limit(limit: &mut Map<String, Value>) {
 fn service(spec: &mut Map<String, Value>) {
     set_text(spec, "sessionAffinity", "None");
     set_text(spec, "type", "ClusterIP");
-    let timeout = spec.get("sessionAffinityConfig").and_then(|c| c.pointer("/clientIP/timeoutSeconds")).is_some_and(Value::is_number);
+    let timeout = spec
+        .get("sessionAffinityConfig")
+        .and_then(|c| c.pointer("/clientIP/timeoutSeconds"))
+        .is_some_and(Value::is_number);
     if is(spec, "sessionAffinity", "None") {
         spec.remove("sessionAffinityConfig");
     } else if is(spec, "sessionAffinity", "ClientIP") && !timeout {
-        spec.insert("sessionAffinityConfig".into(), json!({"clientIP": {"timeoutSeconds": 10_800}}));
+        spec.insert(
+            "sessionAffinityConfig".into(),
+            json!({"clientIP": {"timeoutSeconds": 10_800}}),
+        );
     }
     for port in each(spec, "ports") {
         set_text(port, "protocol", "TCP");
-        let missing = matches!(port.get("targetPort"), None | Some(Value::Null)) || port["targetPort"] == 0 || port["targetPort"] == "";
+        let missing = matches!(port.get("targetPort"), None | Some(Value::Null))
+            || port["targetPort"] == 0
+            || port["targetPort"] == "";
         if let (true, Some(number)) = (missing, port.get("port").cloned()) {
             port.insert("targetPort".into(), number);
         }
     }
     let external = is(spec, "type", "NodePort") || is(spec, "type", "LoadBalancer");
-    let has_ips = spec.get("externalIPs").and_then(Value::as_array).is_some_and(|l| !l.is_empty());
+    let has_ips = spec
+        .get("externalIPs")
+        .and_then(Value::as_array)
+        .is_some_and(|l| !l.is_empty());
     if external || (has_ips && is(spec, "type", "ClusterIP")) {
         set_text(spec, "externalTrafficPolicy", "Cluster");
     }
@@ -243,8 +294,13 @@ fn service_status(object: &mut Object) {
     if object.str_at("/spec/type") != "LoadBalancer" {
         return;
     }
-    let Some(balancer) = map_at(&mut object.0, "status").and_then(|s| map_at(s, "loadBalancer")) else { return };
-    each(balancer, "ingress").filter(|i| i.get("ip").is_some_and(|ip| ip != "")).for_each(|i| set(i, "ipMode", "VIP"));
+    let Some(balancer) = map_at(&mut object.0, "status").and_then(|s| map_at(s, "loadBalancer"))
+    else {
+        return;
+    };
+    each(balancer, "ingress")
+        .filter(|i| i.get("ip").is_some_and(|ip| ip != ""))
+        .for_each(|i| set(i, "ipMode", "VIP"));
 }
 
 /// `stringData` is write-only: it lands in `data`.
@@ -255,18 +311,28 @@ fn secret(object: &mut Object) {
         let data = map_entry(&mut object.0, "data");
         for (key, value) in plain {
             let text = value.as_str().unwrap_or("");
-            data.insert(key, base64::engine::general_purpose::STANDARD.encode(text).into());
+            data.insert(
+                key,
+                base64::engine::general_purpose::STANDARD
+                    .encode(text)
+                    .into(),
+            );
         }
     }
 }
 
 /// Rules of an autoscaler that has any: what they do not say.
 fn scaling_rules(behavior: &mut Map<String, Value>) {
-    let policy = |kind: &str, value: i64| json!({"type": kind, "value": value, "periodSeconds": 15});
+    let policy =
+        |kind: &str, value: i64| json!({"type": kind, "value": value, "periodSeconds": 15});
     let up = map_entry(behavior, "scaleUp");
     set(up, "stabilizationWindowSeconds", 0);
     set(up, "selectPolicy", "Max");
-    set(up, "policies", json!([policy("Pods", 4), policy("Percent", 100)]));
+    set(
+        up,
+        "policies",
+        json!([policy("Pods", 4), policy("Percent", 100)]),
+    );
     let down = map_entry(behavior, "scaleDown");
     set(down, "selectPolicy", "Max");
     set(down, "policies", json!([policy("Percent", 100)]));
@@ -274,7 +340,12 @@ fn scaling_rules(behavior: &mut Map<String, Value>) {
 
 fn csi_driver(spec: &mut Map<String, Value>) {
     set(spec, "attachRequired", true);
-    for field in ["podInfoOnMount", "requiresRepublish", "seLinuxMount", "storageCapacity"] {
+    for field in [
+        "podInfoOnMount",
+        "requiresRepublish",
+        "seLinuxMount",
+        "storageCapacity",
+    ] {
         set(spec, field, false);
     }
     set(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
@@ -287,8 +358,19 @@ fn network_policy(spec: &mut Map<String, Value>) {
             each(rule, "ports").for_each(|port| set(port, "protocol", "TCP"));
         }
     }
-    let has_egress = spec.get("egress").and_then(Value::as_array).is_some_and(|l| !l.is_empty());
-    set_content(spec, "policyTypes", if has_egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) });
+    let has_egress = spec
+        .get("egress")
+        .and_then(Value::as_array)
+        .is_some_and(|l| !l.is_empty());
+    set_content(
+        spec,
+        "policyTypes",
+        if has_egress {
+            json!(["Ingress", "Egress"])
+        } else {
+            json!(["Ingress"])
+        },
+    );
 }
 
 fn binding(object: &mut Object) {
@@ -309,7 +391,9 @@ fn pod_networks(spec: &mut Map<String, Value>) {
     match (first, spec.get("podCIDR").filter(|n| *n != "").cloned()) {
         (Some(first), None) => drop(spec.insert("podCIDR".into(), first)),
         // Older clients know only the one network.
-        (first, Some(network)) if first.as_ref() != Some(&network) => drop(spec.insert("podCIDRs".into(), json!([network]))),
+        (first, Some(network)) if first.as_ref() != Some(&network) => {
+            drop(spec.insert("podCIDRs".into(), json!([network])))
+        }
         _ => {}
     }
 }
@@ -333,7 +417,9 @@ fn device_requests(spec: &mut Map<String, Value>) {
         }
         tolerations(request);
     }
-    let Some(devices) = map_at(spec, "devices") else { return };
+    let Some(devices) = map_at(spec, "devices") else {
+        return;
+    };
     for request in each(devices, "requests") {
         map_at(request, "exactly").into_iter().for_each(wanted);
         each(request, "firstAvailable").for_each(wanted);
@@ -349,7 +435,8 @@ fn priority_level(spec: &mut Map<String, Value>) {
         if let Some(part) = map_at(spec, kind) {
             set(part, "nominalConcurrencyShares", shares);
             set(part, "lendablePercent", 0);
-            if let Some(queuing) = map_at(part, "limitResponse").and_then(|r| map_at(r, "queuing")) {
+            if let Some(queuing) = map_at(part, "limitResponse").and_then(|r| map_at(r, "queuing"))
+            {
                 for (field, value) in [("queues", 64), ("handSize", 8), ("queueLengthLimit", 50)] {
                     if queuing.get(field).and_then(Value::as_i64).unwrap_or(0) == 0 {
                         queuing.insert(field.into(), value.into());
@@ -359,7 +446,10 @@ fn priority_level(spec: &mut Map<String, Value>) {
         }
     }
     if is(spec, "type", "Exempt") && !spec.contains_key("exempt") {
-        spec.insert("exempt".into(), json!({"nominalConcurrencyShares": 0, "lendablePercent": 0}));
+        spec.insert(
+            "exempt".into(),
+            json!({"nominalConcurrencyShares": 0, "lendablePercent": 0}),
+        );
     }
 }
 

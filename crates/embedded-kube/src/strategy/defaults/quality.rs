@@ -18,26 +18,51 @@ pub fn quality_of_service(pod: &Object) -> &'static str {
         Some(own) => {
             count(own, "requests", &mut requests);
             let limited = count(own, "limits", &mut limits);
-            guaranteed = own["limits"].as_object().is_none_or(serde_json::Map::is_empty) || limited == COMPUTE.len();
+            guaranteed = own["limits"]
+                .as_object()
+                .is_none_or(serde_json::Map::is_empty)
+                || limited == COMPUTE.len();
         }
         None => {
             let lists = ["/spec/containers", "/spec/initContainers"];
-            for container in lists.iter().filter_map(|list| pod.pointer(list)?.as_array()).flatten() {
+            for container in lists
+                .iter()
+                .filter_map(|list| pod.pointer(list)?.as_array())
+                .flatten()
+            {
                 count(&container["resources"], "requests", &mut requests);
-                guaranteed &= count(&container["resources"], "limits", &mut limits) == COMPUTE.len();
+                guaranteed &=
+                    count(&container["resources"], "limits", &mut limits) == COMPUTE.len();
             }
         }
     }
     if requests.is_empty() && limits.is_empty() {
         return "BestEffort";
     }
-    if guaranteed && requests == limits { "Guaranteed" } else { "Burstable" }
+    if guaranteed && requests == limits {
+        "Guaranteed"
+    } else {
+        "Burstable"
+    }
 }
 
 /// Adds the amounts that are more than nothing; how many there were.
 fn count(resources: &Value, kind: &str, to: &mut Amounts) -> usize {
-    let amount = |name: &&'static str| Some((*name, resources[kind].get(*name)?.as_str()?.parse::<Quantity>().ok()?));
-    let some: Vec<(&str, Quantity)> = COMPUTE.iter().filter_map(amount).filter(|(_, q)| q.as_f64() > 0.0).collect();
+    let amount = |name: &&'static str| {
+        Some((
+            *name,
+            resources[kind]
+                .get(*name)?
+                .as_str()?
+                .parse::<Quantity>()
+                .ok()?,
+        ))
+    };
+    let some: Vec<(&str, Quantity)> = COMPUTE
+        .iter()
+        .filter_map(amount)
+        .filter(|(_, q)| q.as_f64() > 0.0)
+        .collect();
     for (name, quantity) in &some {
         let sum = to.get(name).map_or(*quantity, |held| held.plus(quantity));
         to.insert(name, sum);
@@ -59,15 +84,42 @@ mod tests {
         let both = |cpu: &str, memory: &str| json!({"cpu": cpu, "memory": memory});
         let of = |resources: Value| json!({"containers": [{"resources": resources}]});
         assert_eq!(class(of(json!({}))), "BestEffort");
-        assert_eq!(class(of(json!({"requests": both("0", "0"), "limits": {"example.com/x": "1"}}))), "BestEffort");
-        assert_eq!(class(of(json!({"requests": both("1", "1Gi"), "limits": both("1000m", "1Gi")}))), "Guaranteed");
-        assert_eq!(class(of(json!({"requests": both("1", "1Gi"), "limits": both("2", "1Gi")}))), "Burstable");
-        assert_eq!(class(of(json!({"requests": both("1", "1Gi"), "limits": {"cpu": "1"}}))), "Burstable");
-        let halves = |a: Value, b: Value| json!({"containers": [{"resources": a}, {"resources": b}]});
+        assert_eq!(
+            class(of(
+                json!({"requests": both("0", "0"), "limits": {"example.com/x": "1"}})
+            )),
+            "BestEffort"
+        );
+        assert_eq!(
+            class(of(
+                json!({"requests": both("1", "1Gi"), "limits": both("1000m", "1Gi")})
+            )),
+            "Guaranteed"
+        );
+        assert_eq!(
+            class(of(
+                json!({"requests": both("1", "1Gi"), "limits": both("2", "1Gi")})
+            )),
+            "Burstable"
+        );
+        assert_eq!(
+            class(of(
+                json!({"requests": both("1", "1Gi"), "limits": {"cpu": "1"}})
+            )),
+            "Burstable"
+        );
+        let halves =
+            |a: Value, b: Value| json!({"containers": [{"resources": a}, {"resources": b}]});
         let whole = json!({"requests": both("1", "1Gi"), "limits": both("1", "1Gi")});
         assert_eq!(class(halves(whole.clone(), whole.clone())), "Guaranteed");
         assert_eq!(class(halves(whole.clone(), json!({}))), "Burstable");
-        assert_eq!(class(json!({"containers": [{}], "resources": whole})), "Guaranteed");
-        assert_eq!(class(json!({"containers": [{"resources": whole}], "resources": {}})), "BestEffort");
+        assert_eq!(
+            class(json!({"containers": [{}], "resources": whole})),
+            "Guaranteed"
+        );
+        assert_eq!(
+            class(json!({"containers": [{"resources": whole}], "resources": {}})),
+            "BestEffort"
+        );
     }
 }

@@ -18,10 +18,16 @@ pub fn source(of: &mut Map<String, Value>) {
         set(host, "type", "");
     }
     for (source, field, text) in TEXTS {
-        map_at(of, source).into_iter().for_each(|source| set_text(source, field, text));
+        map_at(of, source)
+            .into_iter()
+            .for_each(|source| set_text(source, field, text));
     }
     if let Some(disk) = map_at(of, "azureDisk") {
-        for (field, text) in [("cachingMode", "ReadWrite"), ("fsType", "ext4"), ("kind", "Shared")] {
+        for (field, text) in [
+            ("cachingMode", "ReadWrite"),
+            ("fsType", "ext4"),
+            ("kind", "Shared"),
+        ] {
             set(disk, field, text);
         }
         set(disk, "readOnly", false);

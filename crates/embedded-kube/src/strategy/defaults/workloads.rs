@@ -20,13 +20,19 @@ fn rolling(spec: &mut Fields, key: &str, fields: &[(&str, Value)]) {
     set_text(strategy, "type", "RollingUpdate");
     if is(strategy, "type", "RollingUpdate") {
         let rolling = map_entry(strategy, "rollingUpdate");
-        fields.iter().for_each(|(name, value)| set(rolling, name, value.clone()));
+        fields
+            .iter()
+            .for_each(|(name, value)| set(rolling, name, value.clone()));
     }
 }
 
 pub fn deployment(spec: &mut Fields) {
     set(spec, "replicas", 1);
-    rolling(spec, "strategy", &[("maxUnavailable", "25%".into()), ("maxSurge", "25%".into())]);
+    rolling(
+        spec,
+        "strategy",
+        &[("maxUnavailable", "25%".into()), ("maxSurge", "25%".into())],
+    );
     set(spec, "revisionHistoryLimit", 10);
     set(spec, "progressDeadlineSeconds", 600);
     template(spec);
@@ -53,11 +59,19 @@ fn has_content(labels: &Value) -> bool {
 pub fn stateful_set(spec: &mut Fields) {
     set_text(spec, "podManagementPolicy", "OrderedReady");
     let strategy = map_entry(spec, "updateStrategy");
-    if strategy.get("type").and_then(Value::as_str).unwrap_or("").is_empty() {
+    if strategy
+        .get("type")
+        .and_then(Value::as_str)
+        .unwrap_or("")
+        .is_empty()
+    {
         strategy.insert("type".into(), "RollingUpdate".into());
         map_entry(strategy, "rollingUpdate");
     }
-    if let (true, Some(rolling)) = (is(strategy, "type", "RollingUpdate"), map_at(strategy, "rollingUpdate")) {
+    if let (true, Some(rolling)) = (
+        is(strategy, "type", "RollingUpdate"),
+        map_at(strategy, "rollingUpdate"),
+    ) {
         set(rolling, "partition", 0);
     }
     set(spec, "replicas", 1);
@@ -80,7 +94,11 @@ pub fn daemon_set(object: &mut Object) {
         object.set_annotation(TEMPLATE_GENERATION, "0");
     }
     let spec = map_entry(&mut object.0, "spec");
-    rolling(spec, "updateStrategy", &[("maxUnavailable", 1.into()), ("maxSurge", 0.into())]);
+    rolling(
+        spec,
+        "updateStrategy",
+        &[("maxUnavailable", 1.into()), ("maxSurge", 0.into())],
+    );
     set(spec, "revisionHistoryLimit", 10);
     template(spec);
 }
@@ -94,11 +112,15 @@ pub fn job_selector(object: &mut Object) {
     }
     let labels = map_entry(map_entry(map_entry(spec, "template"), "metadata"), "labels");
     for (key, value) in [("controller-uid", &uid), ("job-name", &name)] {
-        labels.entry(format!("batch.kubernetes.io/{key}")).or_insert_with(|| value.clone().into());
+        labels
+            .entry(format!("batch.kubernetes.io/{key}"))
+            .or_insert_with(|| value.clone().into());
         labels.entry(key).or_insert_with(|| value.clone().into());
     }
     let selected = map_entry(map_entry(spec, "selector"), "matchLabels");
-    selected.entry("batch.kubernetes.io/controller-uid").or_insert_with(|| uid.into());
+    selected
+        .entry("batch.kubernetes.io/controller-uid")
+        .or_insert_with(|| uid.into());
 }
 
 /// Beside plain defaults: labels from the template.
@@ -108,11 +130,23 @@ pub fn job(object: &mut Object) {
         set(spec, "completions", 1);
     }
     set(spec, "parallelism", 1);
-    set(spec, "backoffLimit", if spec.contains_key("backoffLimitPerIndex") { i64::from(i32::MAX) } else { 6 });
+    set(
+        spec,
+        "backoffLimit",
+        if spec.contains_key("backoffLimitPerIndex") {
+            i64::from(i32::MAX)
+        } else {
+            6
+        },
+    );
     set(spec, "completionMode", "NonIndexed");
     set(spec, "suspend", false);
     set(spec, "manualSelector", false);
-    let replacement = if spec.contains_key("podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" };
+    let replacement = if spec.contains_key("podFailurePolicy") {
+        "Failed"
+    } else {
+        "TerminatingOrFailed"
+    };
     set(spec, "podReplacementPolicy", replacement);
     failure_conditions(spec);
     template(spec);

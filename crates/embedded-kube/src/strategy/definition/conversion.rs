@@ -9,33 +9,62 @@ use std::collections::BTreeSet;
 
 /// `any_bundle`: the authorities of the webhook need not be readable.
 pub fn check(spec: &Value, any_bundle: bool, problems: &mut Problems) {
-    let Some(conversion) = spec.get("conversion").filter(|c| c.is_object()) else { return };
+    let Some(conversion) = spec.get("conversion").filter(|c| c.is_object()) else {
+        return;
+    };
     let strategy = text(conversion, "strategy");
     if strategy != "None" && spec.get("preserveUnknownFields") == Some(&Value::Bool(true)) {
         let detail = "must be None if spec.preserveUnknownFields is true";
-        problems.push(Problem::invalid("spec.conversion.strategy", &strategy.into(), detail));
+        problems.push(Problem::invalid(
+            "spec.conversion.strategy",
+            &strategy.into(),
+            detail,
+        ));
     }
-    one_of("spec.conversion.strategy", strategy, &["None", "Webhook"], problems);
-    let client = conversion.pointer("/webhook/clientConfig").filter(|c| !c.is_null());
+    one_of(
+        "spec.conversion.strategy",
+        strategy,
+        &["None", "Webhook"],
+        problems,
+    );
+    let client = conversion
+        .pointer("/webhook/clientConfig")
+        .filter(|c| !c.is_null());
     let empty = Vec::new();
-    let reviews = conversion.pointer("/webhook/conversionReviewVersions").and_then(Value::as_array).unwrap_or(&empty);
+    let reviews = conversion
+        .pointer("/webhook/conversionReviewVersions")
+        .and_then(Value::as_array)
+        .unwrap_or(&empty);
     if strategy != "Webhook" {
         const ONLY: &str = "should not be set when strategy is not set to Webhook";
         if client.is_some() {
-            problems.push(Problem::forbidden("spec.conversion.webhookClientConfig", ONLY));
+            problems.push(Problem::forbidden(
+                "spec.conversion.webhookClientConfig",
+                ONLY,
+            ));
         }
         if !reviews.is_empty() {
-            problems.push(Problem::forbidden("spec.conversion.conversionReviewVersions", ONLY));
+            problems.push(Problem::forbidden(
+                "spec.conversion.conversionReviewVersions",
+                ONLY,
+            ));
         }
         return;
     }
     match client {
-        None => problems.push(Problem::required("spec.conversion.webhookClientConfig", "required when strategy is set to Webhook")),
+        None => problems.push(Problem::required(
+            "spec.conversion.webhookClientConfig",
+            "required when strategy is set to Webhook",
+        )),
         Some(client) => {
             webhook_client(client, problems);
             let bundle = text(client, "caBundle");
             if let Some(why) = outbound::unreadable(bundle).filter(|_| !any_bundle) {
-                problems.push(Problem::invalid("spec.conversion.webhookClientConfig.caBundle", &bundle.into(), &why));
+                problems.push(Problem::invalid(
+                    "spec.conversion.webhookClientConfig.caBundle",
+                    &bundle.into(),
+                    &why,
+                ));
             }
         }
     }
@@ -44,9 +73,15 @@ pub fn check(spec: &Value, any_bundle: bool, problems: &mut Problems) {
 
 fn webhook_client(client: &Value, problems: &mut Problems) {
     let at = |key: &str| format!("spec.conversion.webhookClientConfig{key}");
-    let (url, service) = (client.get("url").and_then(Value::as_str), client.get("service").filter(|s| !s.is_null()));
+    let (url, service) = (
+        client.get("url").and_then(Value::as_str),
+        client.get("service").filter(|s| !s.is_null()),
+    );
     match (url, service) {
-        (Some(_), Some(_)) | (None, None) => problems.push(Problem::required(&at(""), "exactly one of url or service is required")),
+        (Some(_), Some(_)) | (None, None) => problems.push(Problem::required(
+            &at(""),
+            "exactly one of url or service is required",
+        )),
         (Some(url), None) => webhook_url(url, &at(".url"), problems),
         (None, Some(service)) => {
             // The real server takes the one for the other.
@@ -66,10 +101,14 @@ fn webhook_client(client: &Value, problems: &mut Problems) {
 }
 
 fn webhook_url(text: &str, field: &str, problems: &mut Problems) {
-    problems.extend(url::webhook_problems(text).into_iter().map(|problem| match problem.value {
-        Some(part) => Problem::invalid(field, &part.into(), &problem.detail),
-        None => Problem::required(field, &problem.detail),
-    }));
+    problems.extend(
+        url::webhook_problems(text)
+            .into_iter()
+            .map(|problem| match problem.value {
+                Some(part) => Problem::invalid(field, &part.into(), &problem.detail),
+                None => Problem::required(field, &problem.detail),
+            }),
+    );
 }
 
 fn service_path(path: &str, field: &str, problems: &mut Problems) {
@@ -108,7 +147,11 @@ fn review_versions(reviews: &[Value], problems: &mut Problems) {
     for (i, version) in reviews.iter().enumerate() {
         let name = version.as_str().unwrap_or("");
         if !seen.insert(name) {
-            problems.push(Problem::invalid(&format!("{FIELD}[{i}]"), version, "duplicate version"));
+            problems.push(Problem::invalid(
+                &format!("{FIELD}[{i}]"),
+                version,
+                "duplicate version",
+            ));
             continue;
         }
         for error in formats::dns1035_label(name) {
@@ -116,6 +159,10 @@ fn review_versions(reviews: &[Value], problems: &mut Problems) {
         }
     }
     if !seen.contains("v1") && !seen.contains("v1beta1") {
-        problems.push(Problem::invalid(FIELD, &reviews.to_vec().into(), "must include at least one of v1, v1beta1"));
+        problems.push(Problem::invalid(
+            FIELD,
+            &reviews.to_vec().into(),
+            "must include at least one of v1, v1beta1",
+        ));
     }
 }

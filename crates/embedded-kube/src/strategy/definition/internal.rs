@@ -57,15 +57,27 @@ const SCHEMA: &[(&str, &str, As)] = &[
     ("AnyOf", "anyOf", As::Schemas),
     ("Not", "not", As::Schema),
     ("Properties", "properties", As::SchemaMap),
-    ("AdditionalProperties", "additionalProperties", As::SchemaOrBool),
+    (
+        "AdditionalProperties",
+        "additionalProperties",
+        As::SchemaOrBool,
+    ),
     ("PatternProperties", "patternProperties", As::SchemaMap),
     ("Dependencies", "dependencies", As::SchemaOrTextsMap),
     ("AdditionalItems", "additionalItems", As::SchemaOrBool),
     ("Definitions", "definitions", As::SchemaMap),
     ("ExternalDocs", "externalDocs", As::Maybe),
     ("Example", "example", As::Maybe),
-    ("XPreserveUnknownFields", "x-kubernetes-preserve-unknown-fields", As::Maybe),
-    ("XEmbeddedResource", "x-kubernetes-embedded-resource", As::Bool),
+    (
+        "XPreserveUnknownFields",
+        "x-kubernetes-preserve-unknown-fields",
+        As::Maybe,
+    ),
+    (
+        "XEmbeddedResource",
+        "x-kubernetes-embedded-resource",
+        As::Bool,
+    ),
     ("XIntOrString", "x-kubernetes-int-or-string", As::Bool),
     ("XListMapKeys", "x-kubernetes-list-map-keys", As::List),
     ("XListType", "x-kubernetes-list-type", As::Maybe),
@@ -110,14 +122,20 @@ fn is_empty(value: &Value) -> bool {
 
 /// The first field, in Go's order, that may not stand at the root; None when all may. `Type` stands for a type that is not object.
 pub fn forbidden_at_root(schema: &Map<String, Value>) -> Option<&'static str> {
-    let there = SCHEMA.iter().filter(|(_, json, how)| match (schema.get(*json), how) {
-        (None | Some(Value::Null), _) => false,
-        (Some(value), As::Text | As::Bool) => !is_empty(value),
-        _ => true,
-    });
-    there
-        .map(|(go, ..)| *go)
-        .find(|go| if *go == "Type" { schema.get("type").and_then(Value::as_str) != Some("object") } else { !ROOT.contains(go) })
+    let there = SCHEMA
+        .iter()
+        .filter(|(_, json, how)| match (schema.get(*json), how) {
+            (None | Some(Value::Null), _) => false,
+            (Some(value), As::Text | As::Bool) => !is_empty(value),
+            _ => true,
+        });
+    there.map(|(go, ..)| *go).find(|go| {
+        if *go == "Type" {
+            schema.get("type").and_then(Value::as_str) != Some("object")
+        } else {
+            !ROOT.contains(go)
+        }
+    })
 }
 
 /// The list of fields that may, as Go prints it.
@@ -129,14 +147,24 @@ pub fn schema(value: &Value) -> String {
     if value.is_null() {
         return "null".into();
     }
-    let parts: Vec<String> =
-        SCHEMA.iter().map(|(go, json, how)| format!("\"{go}\":{}", shown(value.get(*json).unwrap_or(&Value::Null), *how, json))).collect();
+    let parts: Vec<String> = SCHEMA
+        .iter()
+        .map(|(go, json, how)| {
+            format!(
+                "\"{go}\":{}",
+                shown(value.get(*json).unwrap_or(&Value::Null), *how, json)
+            )
+        })
+        .collect();
     format!("{{{}}}", parts.join(","))
 }
 
 pub fn schemas(value: &Value) -> String {
     match value.as_array() {
-        Some(list) => format!("[{}]", list.iter().map(schema).collect::<Vec<_>>().join(",")),
+        Some(list) => format!(
+            "[{}]",
+            list.iter().map(schema).collect::<Vec<_>>().join(",")
+        ),
         None => "null".into(),
     }
 }
@@ -160,7 +188,9 @@ fn shown(value: &Value, how: As, name: &str) -> String {
         }),
         As::SchemaOrList => match value {
             Value::Null => "null".into(),
-            Value::Array(_) | Value::Bool(_) => format!("{{\"Schema\":null,\"JSONSchemas\":{}}}", schemas(value)),
+            Value::Array(_) | Value::Bool(_) => {
+                format!("{{\"Schema\":null,\"JSONSchemas\":{}}}", schemas(value))
+            }
             one => format!("{{\"Schema\":{},\"JSONSchemas\":null}}", schema(one)),
         },
         As::SchemaOrBool => match value {
@@ -172,8 +202,13 @@ fn shown(value: &Value, how: As, name: &str) -> String {
 }
 
 fn by_name(value: &Value, show: impl Fn(&Value) -> String) -> String {
-    let Some(map) = value.as_object() else { return "null".into() };
-    let entries: Vec<String> = map.iter().map(|(key, value)| format!("{}:{}", gofmt::json(&key.as_str().into()), show(value))).collect();
+    let Some(map) = value.as_object() else {
+        return "null".into();
+    };
+    let entries: Vec<String> = map
+        .iter()
+        .map(|(key, value)| format!("{}:{}", gofmt::json(&key.as_str().into()), show(value)))
+        .collect();
     format!("{{{}}}", entries.join(","))
 }
 
@@ -194,19 +229,30 @@ pub fn rule(value: &Value) -> String {
 fn named(value: &Value, fields: &[(&str, &str, bool)]) -> String {
     let one = |(go, json, text): &(&str, &str, bool)| {
         let held = value.get(*json).unwrap_or(&Value::Null);
-        let shown = if held.is_null() && *text { "\"\"".to_owned() } else { gofmt::json(held) };
+        let shown = if held.is_null() && *text {
+            "\"\"".to_owned()
+        } else {
+            gofmt::json(held)
+        };
         format!("\"{go}\":{shown}")
     };
-    format!("{{{}}}", fields.iter().map(one).collect::<Vec<_>>().join(","))
+    format!(
+        "{{{}}}",
+        fields.iter().map(one).collect::<Vec<_>>().join(",")
+    )
 }
 
 fn maybe(value: Option<&Value>, show: impl Fn(&Value) -> String) -> String {
-    value.filter(|v| !v.is_null()).map_or_else(|| "null".to_owned(), show)
+    value
+        .filter(|v| !v.is_null())
+        .map_or_else(|| "null".to_owned(), show)
 }
 
 fn each(value: &Value, show: impl Fn(&Value) -> String) -> String {
     match value.as_array() {
-        Some(list) if !list.is_empty() => format!("[{}]", list.iter().map(show).collect::<Vec<_>>().join(",")),
+        Some(list) if !list.is_empty() => {
+            format!("[{}]", list.iter().map(show).collect::<Vec<_>>().join(","))
+        }
         _ => "null".into(),
     }
 }
@@ -223,14 +269,29 @@ fn version(value: &Value) -> String {
             ],
         )
     };
-    let subresources =
-        |s: &Value| format!("{{\"Status\":{},\"Scale\":{}}}", maybe(s.get("status"), |_| "{}".into()), maybe(s.get("scale"), scale));
+    let subresources = |s: &Value| {
+        format!(
+            "{{\"Status\":{},\"Scale\":{}}}",
+            maybe(s.get("status"), |_| "{}".into()),
+            maybe(s.get("scale"), scale)
+        )
+    };
     let column = |c: &Value| {
-        let head =
-            named(c, &[("Name", "name", true), ("Type", "type", true), ("Format", "format", true), ("Description", "description", true)]);
+        let head = named(
+            c,
+            &[
+                ("Name", "name", true),
+                ("Type", "type", true),
+                ("Format", "format", true),
+                ("Description", "description", true),
+            ],
+        );
         let priority = c.get("priority").and_then(Value::as_i64).unwrap_or(0);
         let path = gofmt::json(c.get("jsonPath").unwrap_or(&"".into()));
-        format!("{},\"Priority\":{priority},\"JSONPath\":{path}}}", head.trim_end_matches('}'))
+        format!(
+            "{},\"Priority\":{priority},\"JSONPath\":{path}}}",
+            head.trim_end_matches('}')
+        )
     };
     format!(
         "{{\"Name\":{},\"Served\":{},\"Storage\":{},\"Deprecated\":{},\"DeprecationWarning\":{},\"Schema\":{},\"Subresources\":{},\
@@ -240,17 +301,30 @@ fn version(value: &Value) -> String {
         flag("storage"),
         flag("deprecated"),
         gofmt::json(value.get("deprecationWarning").unwrap_or(&Value::Null)),
-        maybe(value.get("schema"), |s| format!("{{\"OpenAPIV3Schema\":{}}}", schema(s.get("openAPIV3Schema").unwrap_or(&Value::Null)))),
+        maybe(value.get("schema"), |s| format!(
+            "{{\"OpenAPIV3Schema\":{}}}",
+            schema(s.get("openAPIV3Schema").unwrap_or(&Value::Null))
+        )),
         maybe(value.get("subresources"), subresources),
-        each(value.get("additionalPrinterColumns").unwrap_or(&Value::Null), column),
-        each(value.get("selectableFields").unwrap_or(&Value::Null), |f| named(f, &[("JSONPath", "jsonPath", true)])),
+        each(
+            value
+                .get("additionalPrinterColumns")
+                .unwrap_or(&Value::Null),
+            column
+        ),
+        each(value.get("selectableFields").unwrap_or(&Value::Null), |f| {
+            named(f, &[("JSONPath", "jsonPath", true)])
+        }),
     )
 }
 
 /// `spec.versions`
 pub fn versions(value: &Value) -> String {
     match value.as_array() {
-        Some(list) => format!("[{}]", list.iter().map(version).collect::<Vec<_>>().join(",")),
+        Some(list) => format!(
+            "[{}]",
+            list.iter().map(version).collect::<Vec<_>>().join(",")
+        ),
         None => "null".into(),
     }
 }

@@ -28,20 +28,38 @@ pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// Defaults of the spec.
 pub fn fill_in(object: &mut Object) {
-    if object.pointer("/status/storedVersions").and_then(Value::as_array).is_none_or(Vec::is_empty) {
+    if object
+        .pointer("/status/storedVersions")
+        .and_then(Value::as_array)
+        .is_none_or(Vec::is_empty)
+    {
         note_storage(object);
     }
     let spec = map_entry(&mut object.0, "spec");
     let names = map_entry(spec, "names");
-    let kind = names.get("kind").and_then(Value::as_str).unwrap_or("").to_owned();
-    let missing = |map: &Map<String, Value>, key: &str| map.get(key).and_then(Value::as_str).unwrap_or("").is_empty();
+    let kind = names
+        .get("kind")
+        .and_then(Value::as_str)
+        .unwrap_or("")
+        .to_owned();
+    let missing = |map: &Map<String, Value>, key: &str| {
+        map.get(key)
+            .and_then(Value::as_str)
+            .unwrap_or("")
+            .is_empty()
+    };
     if missing(names, "singular") && !kind.is_empty() {
         names.insert("singular".into(), kind.to_lowercase().into());
     }
     if missing(names, "listKind") && !kind.is_empty() {
         names.insert("listKind".into(), format!("{kind}List").into());
     }
-    for version in spec.get_mut("versions").and_then(Value::as_array_mut).into_iter().flatten() {
+    for version in spec
+        .get_mut("versions")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
         if let Some(schema) = version.pointer_mut("/schema/openAPIV3Schema") {
             tidy(schema, 0);
         }
@@ -51,12 +69,17 @@ pub fn fill_in(object: &mut Object) {
     }
     let conversion = map_entry(spec, "conversion");
     // Without a word about versions there is none about a webhook.
-    if conversion.get("webhook").is_some_and(|w| w["clientConfig"].is_null() && w["conversionReviewVersions"].is_null()) {
+    if conversion
+        .get("webhook")
+        .is_some_and(|w| w["clientConfig"].is_null() && w["conversionReviewVersions"].is_null())
+    {
         conversion.remove("webhook");
     }
     if conversion.get("strategy").and_then(Value::as_str) == Some("Webhook")
-        && let Some(service) =
-            conversion.get_mut("webhook").and_then(|w| w.pointer_mut("/clientConfig/service")).and_then(Value::as_object_mut)
+        && let Some(service) = conversion
+            .get_mut("webhook")
+            .and_then(|w| w.pointer_mut("/clientConfig/service"))
+            .and_then(Value::as_object_mut)
     {
         service.entry("port").or_insert_with(|| 443.into());
     }
@@ -64,24 +87,37 @@ pub fn fill_in(object: &mut Object) {
 
 /// Brings a schema to the form in which Go holds it: fields that say nothing are left out, at every level.
 fn tidy(schema: &mut Value, depth: usize) {
-    let (Some(map), Some(of)) = (schema.as_object_mut(), crate::gotypes::find(crate::gotypes::SCHEMA)) else { return };
+    let (Some(map), Some(of)) = (
+        schema.as_object_mut(),
+        crate::gotypes::find(crate::gotypes::SCHEMA),
+    ) else {
+        return;
+    };
     if depth > 200 {
         return;
     }
     // What has the wrong type has been refused before.
     let _ = crate::gotypes::read_into(map, of, false);
     // Below `items` and the like nobody tells of fields that Go does not have.
-    map.retain(|key, value| of.fields.iter().any(|f| f.name == key) && !(value.is_null() && matches!(key.as_str(), "default" | "example")));
+    map.retain(|key, value| {
+        of.fields.iter().any(|f| f.name == key)
+            && !(value.is_null() && matches!(key.as_str(), "default" | "example"))
+    });
     for (key, value) in map.iter_mut() {
         match (key.as_str(), value) {
             ("items" | "not" | "additionalProperties" | "additionalItems", Value::Array(list)) => {
                 list.iter_mut().for_each(|s| tidy(s, depth + 1))
             }
-            ("items" | "not" | "additionalProperties" | "additionalItems", one) => tidy(one, depth + 1),
-            ("allOf" | "anyOf" | "oneOf", Value::Array(list)) => list.iter_mut().for_each(|s| tidy(s, depth + 1)),
-            ("properties" | "patternProperties" | "definitions" | "dependencies", Value::Object(map)) => {
-                map.values_mut().for_each(|s| tidy(s, depth + 1))
+            ("items" | "not" | "additionalProperties" | "additionalItems", one) => {
+                tidy(one, depth + 1)
             }
+            ("allOf" | "anyOf" | "oneOf", Value::Array(list)) => {
+                list.iter_mut().for_each(|s| tidy(s, depth + 1))
+            }
+            (
+                "properties" | "patternProperties" | "definitions" | "dependencies",
+                Value::Object(map),
+            ) => map.values_mut().for_each(|s| tidy(s, depth + 1)),
             _ => {}
         }
     }
@@ -89,26 +125,51 @@ fn tidy(schema: &mut Value, depth: usize) {
 
 /// Brings a definition to the form in which it is kept: whole numbers as such, and no webhook about which nothing is said.
 pub fn write_down(object: &mut Object) {
-    let Some(spec) = object.0.get_mut("spec").and_then(Value::as_object_mut) else { return };
-    spec.get_mut("versions").into_iter().for_each(gofmt::make_whole);
-    let Some(conversion) = spec.get_mut("conversion").and_then(Value::as_object_mut) else { return };
-    let says = |webhook: &Value| !webhook["clientConfig"].is_null() || !spec::list(webhook, "conversionReviewVersions").is_empty();
-    if conversion.get("webhook").is_some_and(|webhook| !says(webhook)) {
+    let Some(spec) = object.0.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    spec.get_mut("versions")
+        .into_iter()
+        .for_each(gofmt::make_whole);
+    let Some(conversion) = spec.get_mut("conversion").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let says = |webhook: &Value| {
+        !webhook["clientConfig"].is_null()
+            || !spec::list(webhook, "conversionReviewVersions").is_empty()
+    };
+    if conversion
+        .get("webhook")
+        .is_some_and(|webhook| !says(webhook))
+    {
         conversion.remove("webhook");
     }
 }
 
 /// Its name may be missing; that is found later.
 fn storage_version(object: &Object) -> Option<String> {
-    let versions = object.pointer("/spec/versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    versions.iter().find(|v| v["storage"] == true).map(|v| v["name"].as_str().unwrap_or("").to_owned())
+    let versions = object
+        .pointer("/spec/versions")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    versions
+        .iter()
+        .find(|v| v["storage"] == true)
+        .map(|v| v["name"].as_str().unwrap_or("").to_owned())
 }
 
 /// Adds the storage version to those that objects may be stored in.
 fn note_storage(object: &mut Object) {
-    let Some(storage) = storage_version(object) else { return };
+    let Some(storage) = storage_version(object) else {
+        return;
+    };
     let status = map_entry(&mut object.0, "status");
-    let mut stored = status.get("storedVersions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut stored = status
+        .get("storedVersions")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
     if !stored.iter().any(|v| *v == storage.as_str()) {
         stored.push(storage.into());
     }
@@ -135,13 +196,24 @@ fn names_in_use(registry: &Registry, object: &Object) -> (BTreeSet<String>, BTre
     let (mut resources, mut kinds) = (BTreeSet::new(), BTreeSet::new());
     for other in registry.read().list(CRD_TABLE, None) {
         let other = other.object();
-        if other.name() == object.name() || other.str_at("/spec/group") != object.str_at("/spec/group") {
+        if other.name() == object.name()
+            || other.str_at("/spec/group") != object.str_at("/spec/group")
+        {
             continue;
         }
-        let accepted = other.pointer("/status/acceptedNames").cloned().unwrap_or(Value::Null);
+        let accepted = other
+            .pointer("/status/acceptedNames")
+            .cloned()
+            .unwrap_or(Value::Null);
         let word = |key: &str| accepted[key].as_str().unwrap_or("").to_owned();
         resources.extend([word("plural"), word("singular")]);
-        resources.extend(accepted["shortNames"].as_array().into_iter().flatten().filter_map(|s| s.as_str().map(str::to_owned)));
+        resources.extend(
+            accepted["shortNames"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|s| s.as_str().map(str::to_owned)),
+        );
         kinds.extend([word("kind"), word("listKind")]);
     }
     (resources, kinds)
@@ -156,10 +228,20 @@ struct Naming {
 /// Which of the wanted names the definition may have.
 fn accept_names(registry: &Registry, object: &Object) -> Naming {
     let (resources, kinds) = names_in_use(registry, object);
-    let wanted = object.pointer("/spec/names").cloned().unwrap_or(Value::Null);
-    let mut accepted = object.pointer("/status/acceptedNames").and_then(Value::as_object).cloned().unwrap_or_default();
+    let wanted = object
+        .pointer("/spec/names")
+        .cloned()
+        .unwrap_or(Value::Null);
+    let mut accepted = object
+        .pointer("/status/acceptedNames")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
     let mut problem: Option<(&'static str, String)> = None;
-    let mut take = |key: &str, used: &BTreeSet<String>, reason: &'static str, accepted: &mut Map<String, Value>| {
+    let mut take = |key: &str,
+                    used: &BTreeSet<String>,
+                    reason: &'static str,
+                    accepted: &mut Map<String, Value>| {
         let name = wanted[key].as_str().unwrap_or("");
         if accepted.get(key).and_then(Value::as_str).unwrap_or("") != name && used.contains(name) {
             problem = Some((reason, format!("\"{name}\" is already in use")));
@@ -171,38 +253,71 @@ fn accept_names(registry: &Registry, object: &Object) -> Naming {
     take("singular", &resources, "SingularConflict", &mut accepted);
     take("kind", &kinds, "KindConflict", &mut accepted);
     take("listKind", &kinds, "ListKindConflict", &mut accepted);
-    let short: Vec<&str> = wanted["shortNames"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let taken: Vec<String> = short.iter().filter(|s| resources.contains(**s)).map(|s| format!("\"{s}\" is already in use")).collect();
+    let short: Vec<&str> = wanted["shortNames"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let taken: Vec<String> = short
+        .iter()
+        .filter(|s| resources.contains(**s))
+        .map(|s| format!("\"{s}\" is already in use"))
+        .collect();
     if taken.is_empty() {
         copy(&wanted, "shortNames", &mut accepted);
-    } else if problem.as_ref().is_none_or(|(reason, _)| matches!(*reason, "PluralConflict" | "SingularConflict")) {
-        let message = if taken.len() == 1 { taken[0].clone() } else { format!("[{}]", taken.join(", ")) };
+    } else if problem
+        .as_ref()
+        .is_none_or(|(reason, _)| matches!(*reason, "PluralConflict" | "SingularConflict"))
+    {
+        let message = if taken.len() == 1 {
+            taken[0].clone()
+        } else {
+            format!("[{}]", taken.join(", "))
+        };
         problem = Some(("ShortNamesConflict", message));
     }
     copy(&wanted, "categories", &mut accepted);
     let (reason, message) = problem.unwrap_or(("NoConflicts", "no conflicts found".into()));
-    Naming { accepted, reason, message }
+    Naming {
+        accepted,
+        reason,
+        message,
+    }
 }
 
 fn copy(from: &Value, key: &str, to: &mut Map<String, Value>) {
-    match from.get(key).filter(|v| v.as_array().is_some_and(|l| !l.is_empty())) {
+    match from
+        .get(key)
+        .filter(|v| v.as_array().is_some_and(|l| !l.is_empty()))
+    {
         Some(value) => to.insert(key.to_owned(), value.clone()),
         None => to.remove(key),
     };
 }
 
 fn condition<'a>(status: &'a Value, kind: &str) -> Option<&'a Value> {
-    status["conditions"].as_array()?.iter().find(|c| c["type"] == kind)
+    status["conditions"]
+        .as_array()?
+        .iter()
+        .find(|c| c["type"] == kind)
 }
 
 /// Puts a condition in place; its time changes with its status.
-fn set_condition(status: &mut Map<String, Value>, kind: &str, (state, reason, message): (bool, &str, &str), now: &str) {
+fn set_condition(
+    status: &mut Map<String, Value>,
+    kind: &str,
+    (state, reason, message): (bool, &str, &str),
+    now: &str,
+) {
     let word = if state { "True" } else { "False" };
     let list = status.entry("conditions").or_insert(Value::Null);
     if !list.is_array() {
         *list = json!([]);
     }
-    let Some(list) = list.as_array_mut() else { return };
+    let Some(list) = list.as_array_mut() else {
+        return;
+    };
     let mut new = json!({"type": kind, "status": word, "lastTransitionTime": now, "reason": reason, "message": message});
     match list.iter_mut().find(|c| c["type"] == kind) {
         Some(old) => {
@@ -228,10 +343,20 @@ pub fn settle(registry: &Registry, object: &Object) -> Option<Object> {
         let good = naming.reason == "NoConflicts";
         let status = map_entry(&mut settled.0, "status");
         status.insert("acceptedNames".into(), naming.accepted.into());
-        set_condition(status, "NamesAccepted", (good, naming.reason, &naming.message), &now);
-        let established = condition(&Value::Object(status.clone()), "Established").is_some_and(|c| c["status"] == "True");
+        set_condition(
+            status,
+            "NamesAccepted",
+            (good, naming.reason, &naming.message),
+            &now,
+        );
+        let established = condition(&Value::Object(status.clone()), "Established")
+            .is_some_and(|c| c["status"] == "True");
         if !established {
-            let why = if good { ("Installing", INITIAL_NAMES) } else { ("NotAccepted", "not all names are accepted") };
+            let why = if good {
+                ("Installing", INITIAL_NAMES)
+            } else {
+                ("NotAccepted", "not all names are accepted")
+            };
             set_condition(status, "Established", (false, why.0, why.1), &now);
             return Some(settled);
         }
@@ -240,7 +365,12 @@ pub fn settle(registry: &Registry, object: &Object) -> Option<Object> {
     let view = Value::Object(status.clone());
     let is = |kind: &str| condition(&view, kind).is_some_and(|c| c["status"] == "True");
     if is("NamesAccepted") && !is("Established") {
-        set_condition(status, "Established", (true, "InitialNamesAccepted", INITIAL_NAMES), &now);
+        set_condition(
+            status,
+            "Established",
+            (true, "InitialNamesAccepted", INITIAL_NAMES),
+            &now,
+        );
     }
     (settled.0.get("status") != object.0.get("status")).then_some(settled)
 }
@@ -252,16 +382,26 @@ pub fn mark_deleted(object: &mut Object, now: &str) {
         finalizers.push(CLEANUP.to_owned());
     }
     object.set_finalizers(finalizers);
-    let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
-    set_condition(map_entry(&mut object.0, "status"), TERMINATING, (true, "InstanceDeletionPending", message), now);
+    let message =
+        "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+    set_condition(
+        map_entry(&mut object.0, "status"),
+        TERMINATING,
+        (true, "InstanceDeletionPending", message),
+        now,
+    );
 }
 
 /// Says that the objects of a definition go now; false when it says so already.
 pub fn mark_emptying(object: &mut Object) -> bool {
-    let (reason, message) = ("InstanceDeletionInProgress", "CustomResource deletion is in progress");
+    let (reason, message) = (
+        "InstanceDeletionInProgress",
+        "CustomResource deletion is in progress",
+    );
     let since = object.deletion_timestamp().unwrap_or_default().to_owned();
     let status = map_entry(&mut object.0, "status");
-    if condition(&Value::Object(status.clone()), TERMINATING).is_some_and(|c| c["reason"] == reason) {
+    if condition(&Value::Object(status.clone()), TERMINATING).is_some_and(|c| c["reason"] == reason)
+    {
         return false;
     }
     set_condition(status, TERMINATING, (true, reason, message), &since);
@@ -281,7 +421,12 @@ pub fn mark_emptied(object: &mut Object) -> bool {
     };
     let since = object.deletion_timestamp().unwrap_or_default().to_owned();
     object.set_finalizers(finalizers);
-    set_condition(map_entry(&mut object.0, "status"), TERMINATING, (false, reason, message), &since);
+    set_condition(
+        map_entry(&mut object.0, "status"),
+        TERMINATING,
+        (false, reason, message),
+        &since,
+    );
     true
 }
 
@@ -302,12 +447,29 @@ fn is_true(object: &Object, kind: &str) -> bool {
 
 /// A new definition is called by what it defines, which is said after what else is wrong with its name.
 pub fn check_name(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
-    let wanted = format!("{}.{}", object.str_at("/spec/names/plural"), object.str_at("/spec/group"));
+    let wanted = format!(
+        "{}.{}",
+        object.str_at("/spec/names/plural"),
+        object.str_at("/spec/group")
+    );
     let mut at = 0;
-    for (field, name) in [("metadata.generateName", object.generate_name()), ("metadata.name", object.name())] {
-        at = causes.iter().rposition(|cause| cause.field == field).map_or(at, |last| last + 1);
+    for (field, name) in [
+        ("metadata.generateName", object.generate_name()),
+        ("metadata.name", object.name()),
+    ] {
+        at = causes
+            .iter()
+            .rposition(|cause| cause.field == field)
+            .map_or(at, |last| last + 1);
         if old.is_none() && !name.is_empty() && name != wanted {
-            causes.insert(at, Cause::invalid(field, &name.into(), "must be spec.names.plural+\".\"+spec.group"));
+            causes.insert(
+                at,
+                Cause::invalid(
+                    field,
+                    &name.into(),
+                    "must be spec.names.plural+\".\"+spec.group",
+                ),
+            );
             at += 1;
         }
     }
@@ -334,27 +496,49 @@ pub fn check(object: &Object, old: Option<&Object>) -> Vec<Cause> {
         }
     }
     status(object, &mut problems);
-    let stored = object.pointer("/status/storedVersions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let stored = object
+        .pointer("/status/storedVersions")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
     spec::stored_versions(&stored, spec, &mut problems);
-    let annotations = |o: &'_ Object| o.metadata("annotations").and_then(Value::as_object).cloned();
+    let annotations = |o: &'_ Object| {
+        o.metadata("annotations")
+            .and_then(Value::as_object)
+            .cloned()
+    };
     let (now, before) = (annotations(object), old.map(annotations));
-    spec::approval(spec::text(spec, "group"), now.as_ref(), before.as_ref().map(Option::as_ref), &mut problems);
+    spec::approval(
+        spec::text(spec, "group"),
+        now.as_ref(),
+        before.as_ref().map(Option::as_ref),
+        &mut problems,
+    );
     let keeps = |o: &Object| o.pointer("/spec/preserveUnknownFields") == Some(&Value::Bool(true));
     if keeps(object) && !old.is_some_and(keeps) {
         let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
-        problems.push(Problem::invalid("spec.preserveUnknownFields", &true.into(), detail));
+        problems.push(Problem::invalid(
+            "spec.preserveUnknownFields",
+            &true.into(),
+            detail,
+        ));
     }
     problems.into_iter().map(Cause::from).collect()
 }
 
 /// Whether an update need not name readable authorities: those that there are cannot be read, or nobody is asked yet.
 fn bears_any_bundle(old: &Object) -> bool {
-    !is_established(old) || crate::outbound::unreadable(old.str_at("/spec/conversion/webhook/clientConfig/caBundle")).is_some()
+    !is_established(old)
+        || crate::outbound::unreadable(old.str_at("/spec/conversion/webhook/clientConfig/caBundle"))
+            .is_some()
 }
 
 /// What is wrong with the status, which may also be written alone.
 fn status(object: &Object, problems: &mut Vec<Problem>) {
-    let names = object.pointer("/status/acceptedNames").cloned().unwrap_or(Value::Null);
+    let names = object
+        .pointer("/status/acceptedNames")
+        .cloned()
+        .unwrap_or(Value::Null);
     spec::check_names(&names, "status.acceptedNames", problems);
 }
 
@@ -368,7 +552,11 @@ pub fn check_status(object: &Object) -> Vec<Cause> {
 pub fn warnings(object: &Object, old: Option<&Object>) -> Vec<String> {
     let formats = |o: &Object| visit::unknown_formats(o.0.get("spec").unwrap_or(&Value::Null));
     let known = old.map(formats).unwrap_or_default();
-    formats(object).into_iter().filter(|f| !known.contains(f)).map(|f| format!("unrecognized format \"{f}\"")).collect()
+    formats(object)
+        .into_iter()
+        .filter(|f| !known.contains(f))
+        .map(|f| format!("unrecognized format \"{f}\""))
+        .collect()
 }
 
 /// For fuzzing: a JSON map with a `schema` and a `value`. Checks the schema as a definition's, then the value by it, within the same
@@ -388,7 +576,11 @@ pub fn try_schema(bytes: &[u8]) -> Result<(), String> {
         shape::fill_in(&mut value, &node);
         problems.extend(validate::check(&node, &value, None, ""));
         problems.extend(lists::check(&node, &value));
-        problems.extend(Compiled::new(&node, true).check_with(&node, "", &value, None, false, &mut Budget::default()).problems);
+        problems.extend(
+            Compiled::new(&node, true)
+                .check_with(&node, "", &value, None, false, &mut Budget::default())
+                .problems,
+        );
     }
     problems.first().map_or(Ok(()), |p| Err(p.line()))
 }

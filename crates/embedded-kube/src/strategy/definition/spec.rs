@@ -13,7 +13,16 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 const COLUMN_TYPES: &[&str] = &["boolean", "date", "integer", "number", "string"];
-const COLUMN_FORMATS: &[&str] = &["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
+const COLUMN_FORMATS: &[&str] = &[
+    "byte",
+    "date",
+    "date-time",
+    "double",
+    "float",
+    "int32",
+    "int64",
+    "password",
+];
 const MAX_SELECTABLE: usize = 8;
 const VERSION: &str = "apiextensions/v1.CustomResourceDefinitionVersion";
 /// What versions may share, and where the real server keeps it then.
@@ -31,7 +40,11 @@ pub fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 pub fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
-    value.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    value
+        .get(key)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }
 
 /// The spec with what all versions share taken out of them.
@@ -39,15 +52,25 @@ pub fn hoisted(spec: &Value) -> Value {
     let mut spec = spec.clone();
     let bare: Vec<Value> = list(&spec, "versions").iter().map(without_empty).collect();
     for (inner, outer) in SHARED {
-        let Some(first) = list(&spec, "versions").first() else { return spec };
-        if bare.iter().any(|version| version.get(inner) != bare[0].get(inner)) {
+        let Some(first) = list(&spec, "versions").first() else {
+            return spec;
+        };
+        if bare
+            .iter()
+            .any(|version| version.get(inner) != bare[0].get(inner))
+        {
             continue;
         }
         let first = first.get(inner).cloned().unwrap_or(Value::Null);
         if let Some(map) = spec.as_object_mut() {
             map.insert(outer.to_owned(), first);
         }
-        for version in spec.get_mut("versions").and_then(Value::as_array_mut).into_iter().flatten() {
+        for version in spec
+            .get_mut("versions")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
             if let Some(map) = version.as_object_mut() {
                 map.remove(inner);
             }
@@ -71,40 +94,81 @@ pub fn check(spec: &Value, any_bundle: bool) -> Problems {
     let mut problems = Vec::new();
     group_and_scope(spec, &mut problems);
     let versions = list(spec, "versions");
-    if spec.pointer("/validation/openAPIV3Schema").is_none_or(Value::is_null) {
+    if spec
+        .pointer("/validation/openAPIV3Schema")
+        .is_none_or(Value::is_null)
+    {
         for (i, version) in versions.iter().enumerate() {
-            if version.pointer("/schema/openAPIV3Schema").is_none_or(Value::is_null) {
-                problems.push(Problem::required(&format!("spec.versions[{i}].schema.openAPIV3Schema"), ""));
+            if version
+                .pointer("/schema/openAPIV3Schema")
+                .is_none_or(Value::is_null)
+            {
+                problems.push(Problem::required(
+                    &format!("spec.versions[{i}].schema.openAPIV3Schema"),
+                    "",
+                ));
             }
         }
     }
     if spec.get("preserveUnknownFields") == Some(&Value::Bool(true)) && visit::has_defaults(spec) {
-        problems.push(Problem::invalid("spec.preserveUnknownFields", &true.into(), "must be false in order to use defaults in the schema"));
+        problems.push(Problem::invalid(
+            "spec.preserveUnknownFields",
+            &true.into(),
+            "must be false in order to use defaults in the schema",
+        ));
     }
-    let per_version = versions.iter().any(|v| v.get("subresources").is_some_and(|s| !s.is_null()));
+    let per_version = versions
+        .iter()
+        .any(|v| v.get("subresources").is_some_and(|s| !s.is_null()));
     for (i, version) in versions.iter().enumerate() {
         let errors = formats::dns1035_label(text(version, "name"));
         if !errors.is_empty() {
             let field = format!("spec.versions[{i}].name");
-            problems.push(Problem::invalid(&field, &text(version, "name").into(), &errors.join(",")));
+            problems.push(Problem::invalid(
+                &field,
+                &text(version, "name").into(),
+                &errors.join(","),
+            ));
         }
-        let subresources = if per_version { version.get("subresources") } else { spec.get("subresources") };
-        one_version(version, &format!("spec.versions[{i}]"), has_status(subresources), &mut problems);
+        let subresources = if per_version {
+            version.get("subresources")
+        } else {
+            spec.get("subresources")
+        };
+        one_version(
+            version,
+            &format!("spec.versions[{i}]"),
+            has_status(subresources),
+            &mut problems,
+        );
     }
     flags(spec, versions, &mut problems);
     names(spec, &mut problems);
     check_names(&spec["names"], "spec.names", &mut problems);
-    let any_status = has_status(spec.get("subresources")) || versions.iter().any(|v| has_status(v.get("subresources")));
-    schema::check(spec.get("validation"), "spec.validation", any_status, &mut problems);
+    let any_status = has_status(spec.get("subresources"))
+        || versions.iter().any(|v| has_status(v.get("subresources")));
+    schema::check(
+        spec.get("validation"),
+        "spec.validation",
+        any_status,
+        &mut problems,
+    );
     subresources(spec.get("subresources"), "spec.subresources", &mut problems);
     columns(spec, "spec", &mut problems);
-    selectable(spec, "spec", spec.pointer("/validation/openAPIV3Schema"), &mut problems);
+    selectable(
+        spec,
+        "spec",
+        spec.pointer("/validation/openAPIV3Schema"),
+        &mut problems,
+    );
     conversion::check(spec, any_bundle, &mut problems);
     problems
 }
 
 fn has_status(subresources: Option<&Value>) -> bool {
-    subresources.and_then(|s| s.get("status")).is_some_and(|s| !s.is_null())
+    subresources
+        .and_then(|s| s.get("status"))
+        .is_some_and(|s| !s.is_null())
 }
 
 fn group_and_scope(spec: &Value, problems: &mut Problems) {
@@ -113,24 +177,47 @@ fn group_and_scope(spec: &Value, problems: &mut Problems) {
     if group.is_empty() {
         problems.push(Problem::required("spec.group", ""));
     } else if !errors.is_empty() {
-        problems.push(Problem::invalid("spec.group", &group.into(), &errors.join(",")));
+        problems.push(Problem::invalid(
+            "spec.group",
+            &group.into(),
+            &errors.join(","),
+        ));
     } else if !group.contains('.') {
-        problems.push(Problem::invalid("spec.group", &group.into(), "should be a domain with at least one dot"));
+        problems.push(Problem::invalid(
+            "spec.group",
+            &group.into(),
+            "should be a domain with at least one dot",
+        ));
     }
-    one_of("spec.scope", text(spec, "scope"), &["Cluster", "Namespaced"], problems);
+    one_of(
+        "spec.scope",
+        text(spec, "scope"),
+        &["Cluster", "Namespaced"],
+        problems,
+    );
 }
 
 pub fn one_of(field: &str, value: &str, accepted: &[&str], problems: &mut Problems) {
     if value.is_empty() {
         problems.push(Problem::required(field, ""));
     } else if !accepted.contains(&value) {
-        problems.push(Problem::not_supported(field, &value.into(), &accepted.iter().map(|a| (*a).to_owned()).collect::<Vec<_>>()));
+        problems.push(Problem::not_supported(
+            field,
+            &value.into(),
+            &accepted.iter().map(|a| (*a).to_owned()).collect::<Vec<_>>(),
+        ));
     }
 }
 
 fn one_version(version: &Value, path: &str, status: bool, problems: &mut Problems) {
     if let Some(warning) = version.get("deprecationWarning").and_then(Value::as_str) {
-        let mut bad = |detail: &str| problems.push(Problem::invalid(&format!("{path}.deprecationWarning"), &warning.into(), detail));
+        let mut bad = |detail: &str| {
+            problems.push(Problem::invalid(
+                &format!("{path}.deprecationWarning"),
+                &warning.into(),
+                detail,
+            ))
+        };
         if version.get("deprecated") != Some(&Value::Bool(true)) {
             bad("can only be set for deprecated versions");
         } else {
@@ -140,15 +227,34 @@ fn one_version(version: &Value, path: &str, status: bool, problems: &mut Problem
             if warning.is_empty() {
                 bad("must not be an empty string");
             }
-            if let Some((at, _)) = warning.char_indices().find(|(_, c)| c.is_control() || (c.is_whitespace() && *c != ' ')) {
-                bad(&format!("must only contain printable UTF-8 characters; non-printable character found at index {at}"));
+            if let Some((at, _)) = warning
+                .char_indices()
+                .find(|(_, c)| c.is_control() || (c.is_whitespace() && *c != ' '))
+            {
+                bad(&format!(
+                    "must only contain printable UTF-8 characters; non-printable character found at index {at}"
+                ));
             }
         }
     }
-    schema::check(version.get("schema"), &format!("{path}.schema"), status, problems);
-    subresources(version.get("subresources"), &format!("{path}.subresources"), problems);
+    schema::check(
+        version.get("schema"),
+        &format!("{path}.schema"),
+        status,
+        problems,
+    );
+    subresources(
+        version.get("subresources"),
+        &format!("{path}.subresources"),
+        problems,
+    );
     columns(version, path, problems);
-    selectable(version, path, version.pointer("/schema/openAPIV3Schema"), problems);
+    selectable(
+        version,
+        path,
+        version.pointer("/schema/openAPIV3Schema"),
+        problems,
+    );
 }
 
 /// One storage version, no name twice.
@@ -168,10 +274,18 @@ fn flags(spec: &Value, versions: &[Value], problems: &mut Problems) {
     if versions.iter().filter(|v| v["storage"] == true).count() != 1 {
         bad("must have exactly one version marked as storage version");
     }
-    if let Some(first) = versions.first().map(|v| text(v, "name")).filter(|n| !n.is_empty()) {
+    if let Some(first) = versions
+        .first()
+        .map(|v| text(v, "name"))
+        .filter(|n| !n.is_empty())
+    {
         let errors = formats::dns1035_label(first);
         if !errors.is_empty() {
-            problems.push(Problem::invalid("spec.version", &first.into(), &errors.join(",")));
+            problems.push(Problem::invalid(
+                "spec.version",
+                &first.into(),
+                &errors.join(","),
+            ));
         }
     }
 }
@@ -187,29 +301,54 @@ fn names(spec: &Value, problems: &mut Problems) {
 /// The forms of names, in the spec or as accepted.
 pub fn check_names(names: &Value, path: &str, problems: &mut Problems) {
     let mut label = |field: String, value: &str, prefix: &str| {
-        let errors = formats::dns1035_label(&if prefix.is_empty() { value.to_owned() } else { value.to_lowercase() });
+        let errors = formats::dns1035_label(&if prefix.is_empty() {
+            value.to_owned()
+        } else {
+            value.to_lowercase()
+        });
         if !errors.is_empty() {
-            problems.push(Problem::invalid(&field, &value.into(), &format!("{prefix}{}", errors.join(","))));
+            problems.push(Problem::invalid(
+                &field,
+                &value.into(),
+                &format!("{prefix}{}", errors.join(",")),
+            ));
         }
     };
     const MIXED: &str = "may have mixed case, but should otherwise match: ";
-    for (key, prefix) in [("plural", ""), ("singular", ""), ("kind", MIXED), ("listKind", MIXED)] {
+    for (key, prefix) in [
+        ("plural", ""),
+        ("singular", ""),
+        ("kind", MIXED),
+        ("listKind", MIXED),
+    ] {
         let value = text(names, key);
         if !value.is_empty() {
             label(format!("{path}.{key}"), value, prefix);
         }
     }
     for (i, name) in list(names, "shortNames").iter().enumerate() {
-        label(format!("{path}.shortNames[{i}]"), name.as_str().unwrap_or(""), "");
+        label(
+            format!("{path}.shortNames[{i}]"),
+            name.as_str().unwrap_or(""),
+            "",
+        );
     }
     let (kind, list_kind) = (text(names, "kind"), text(names, "listKind"));
     if !kind.is_empty() && kind == list_kind {
-        problems.push(Problem::invalid(&format!("{path}.listKind"), &list_kind.into(), "kind and listKind may not be the same"));
+        problems.push(Problem::invalid(
+            &format!("{path}.listKind"),
+            &list_kind.into(),
+            "kind and listKind may not be the same",
+        ));
     }
     for (i, name) in list(names, "categories").iter().enumerate() {
         let errors = formats::dns1035_label(name.as_str().unwrap_or(""));
         if !errors.is_empty() {
-            problems.push(Problem::invalid(&format!("{path}.categories[{i}]"), name, &errors.join(",")));
+            problems.push(Problem::invalid(
+                &format!("{path}.categories[{i}]"),
+                name,
+                &errors.join(","),
+            ));
         }
     }
 }
@@ -219,15 +358,32 @@ fn simple_path(path: &str, field: &str, problems: &mut Problems) -> bool {
     if path.starts_with('.') {
         return true;
     }
-    problems.push(Problem::invalid(field, &path.into(), "must be a simple json path starting with ."));
+    problems.push(Problem::invalid(
+        field,
+        &path.into(),
+        "must be a simple json path starting with .",
+    ));
     false
 }
 
 fn subresources(subresources: Option<&Value>, path: &str, problems: &mut Problems) {
-    let Some(scale) = subresources.and_then(|s| s.get("scale")).filter(|s| !s.is_null()) else { return };
+    let Some(scale) = subresources
+        .and_then(|s| s.get("scale"))
+        .filter(|s| !s.is_null())
+    else {
+        return;
+    };
     for (key, start, detail) in [
-        ("specReplicasPath", ".spec.", "should be a json path under .spec"),
-        ("statusReplicasPath", ".status.", "should be a json path under .status"),
+        (
+            "specReplicasPath",
+            ".spec.",
+            "should be a json path under .spec",
+        ),
+        (
+            "statusReplicasPath",
+            ".status.",
+            "should be a json path under .status",
+        ),
     ] {
         let field = format!("{path}.scale.{key}");
         let value = text(scale, key);
@@ -239,16 +395,28 @@ fn subresources(subresources: Option<&Value>, path: &str, problems: &mut Problem
     }
     let value = text(scale, "labelSelectorPath");
     let field = format!("{path}.scale.labelSelectorPath");
-    if !value.is_empty() && simple_path(value, &field, problems) && !value.starts_with(".spec.") && !value.starts_with(".status.") {
-        problems.push(Problem::invalid(&field, &value.into(), "should be a json path under either .spec or .status"));
+    if !value.is_empty()
+        && simple_path(value, &field, problems)
+        && !value.starts_with(".spec.")
+        && !value.starts_with(".status.")
+    {
+        problems.push(Problem::invalid(
+            &field,
+            &value.into(),
+            "should be a json path under either .spec or .status",
+        ));
     }
 }
 
 fn columns(of: &Value, path: &str, problems: &mut Problems) {
     for (i, column) in list(of, "additionalPrinterColumns").iter().enumerate() {
         let at = |key: &str| format!("{path}.additionalPrinterColumns[{i}].{key}");
-        let (name, kind, format, json_path) =
-            (text(column, "name"), text(column, "type"), text(column, "format"), text(column, "jsonPath"));
+        let (name, kind, format, json_path) = (
+            text(column, "name"),
+            text(column, "type"),
+            text(column, "format"),
+            text(column, "jsonPath"),
+        );
         if name.is_empty() {
             problems.push(Problem::required(&at("name"), ""));
         }
@@ -278,7 +446,11 @@ fn selectable(of: &Value, path: &str, schema: Option<&Value>, problems: &mut Pro
                 "spec" => "may only be set when validations.schema is included",
                 _ => "may only be set when `version.schema.openAPIV3Schema` is not included",
             };
-            problems.push(Problem::invalid(&format!("{path}.selectableFields"), &"".into(), detail));
+            problems.push(Problem::invalid(
+                &format!("{path}.selectableFields"),
+                &"".into(),
+                detail,
+            ));
         }
         return;
     };
@@ -291,7 +463,8 @@ fn selectable(of: &Value, path: &str, schema: Option<&Value>, problems: &mut Pro
             problems.push(Problem::required(&at, ""));
             continue;
         }
-        let mut bad = |detail: &str| problems.push(Problem::invalid(&at, &json_path.into(), detail));
+        let mut bad =
+            |detail: &str| problems.push(Problem::invalid(&at, &json_path.into(), detail));
         match super::path::resolve(json_path, &node, false) {
             Err(error) => bad(&format!("is an invalid path: {error}")),
             Ok((resolved, found)) => {
@@ -310,7 +483,11 @@ fn selectable(of: &Value, path: &str, schema: Option<&Value>, problems: &mut Pro
         }
     }
     if seen.len() > MAX_SELECTABLE {
-        problems.push(Problem::too_many(&format!("{path}.selectableFields"), seen.len() as i64, MAX_SELECTABLE as i64));
+        problems.push(Problem::too_many(
+            &format!("{path}.selectableFields"),
+            seen.len() as i64,
+            MAX_SELECTABLE as i64,
+        ));
     }
 }
 
@@ -318,13 +495,25 @@ fn selectable(of: &Value, path: &str, schema: Option<&Value>, problems: &mut Pro
 pub fn stored_versions(stored: &[Value], spec: &Value, problems: &mut Problems) {
     const FIELD: &str = "status.storedVersions";
     if stored.is_empty() {
-        problems.push(Problem::invalid(FIELD, &Value::Null, "must have at least one stored version"));
+        problems.push(Problem::invalid(
+            FIELD,
+            &Value::Null,
+            "must have at least one stored version",
+        ));
         return;
     }
     // By name, the last place of each; a version that comes twice is found once.
-    let mut left: Vec<(usize, &str)> = stored.iter().map(|name| name.as_str().unwrap_or("")).enumerate().collect();
+    let mut left: Vec<(usize, &str)> = stored
+        .iter()
+        .map(|name| name.as_str().unwrap_or(""))
+        .enumerate()
+        .collect();
     let places = left.clone();
-    left.retain(|(i, name)| !places.iter().any(|(later, other)| later > i && other == name));
+    left.retain(|(i, name)| {
+        !places
+            .iter()
+            .any(|(later, other)| later > i && other == name)
+    });
     for version in list(spec, "versions") {
         let name = text(version, "name");
         let before = left.len();
@@ -339,19 +528,33 @@ pub fn stored_versions(stored: &[Value], spec: &Value, problems: &mut Problems) 
             "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage \
              migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
         );
-        problems.push(Problem::invalid(&format!("{FIELD}[{i}]"), &name.into(), &detail));
+        problems.push(Problem::invalid(
+            &format!("{FIELD}[{i}]"),
+            &name.into(),
+            &detail,
+        ));
     }
 }
 
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
 /// Groups of the Kubernetes project need a link to the approval of the API.
-pub fn approval(group: &str, annotations: Option<&Map<String, Value>>, old: Option<Option<&Map<String, Value>>>, problems: &mut Problems) {
+pub fn approval(
+    group: &str,
+    annotations: Option<&Map<String, Value>>,
+    old: Option<Option<&Map<String, Value>>>,
+    problems: &mut Problems,
+) {
     let protected = |suffix: &str| group == suffix || group.ends_with(&format!(".{suffix}"));
     if !protected("k8s.io") && !protected("kubernetes.io") {
         return;
     }
-    let value = |map: Option<&Map<String, Value>>| map.and_then(|m| m.get(APPROVAL)).and_then(Value::as_str).unwrap_or("").to_owned();
+    let value = |map: Option<&Map<String, Value>>| {
+        map.and_then(|m| m.get(APPROVAL))
+            .and_then(Value::as_str)
+            .unwrap_or("")
+            .to_owned()
+    };
     let state = |text: &str| match text {
         "" => 0,
         t if t.starts_with("unapproved") => 1,

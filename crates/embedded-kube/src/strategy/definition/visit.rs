@@ -8,7 +8,9 @@ const MAX_DEPTH: usize = 200;
 
 /// Visits every schema in a schema, conditions included, in the order of the real server.
 fn visit(schema: &Value, depth: usize, see: &mut dyn FnMut(&Value)) {
-    let Some(map) = schema.as_object().filter(|_| depth <= MAX_DEPTH) else { return };
+    let Some(map) = schema.as_object().filter(|_| depth <= MAX_DEPTH) else {
+        return;
+    };
     see(schema);
     const PARTS: [&str; 11] = [
         "items",
@@ -26,7 +28,12 @@ fn visit(schema: &Value, depth: usize, see: &mut dyn FnMut(&Value)) {
     for key in PARTS {
         match map.get(key) {
             Some(Value::Array(many)) => many.iter().for_each(|one| visit(one, depth + 1, see)),
-            Some(Value::Object(named)) if matches!(key, "properties" | "patternProperties" | "definitions" | "dependencies") => {
+            Some(Value::Object(named))
+                if matches!(
+                    key,
+                    "properties" | "patternProperties" | "definitions" | "dependencies"
+                ) =>
+            {
                 named.values().for_each(|one| visit(one, depth + 1, see));
             }
             Some(one) => visit(one, depth + 1, see),
@@ -37,13 +44,20 @@ fn visit(schema: &Value, depth: usize, see: &mut dyn FnMut(&Value)) {
 
 fn each_schema(spec: &Value, see: &mut dyn FnMut(&Value)) {
     let shared = spec.pointer("/validation/openAPIV3Schema");
-    let own = list(spec, "versions").iter().filter_map(|v| v.pointer("/schema/openAPIV3Schema"));
-    shared.into_iter().chain(own).for_each(|schema| visit(schema, 0, see));
+    let own = list(spec, "versions")
+        .iter()
+        .filter_map(|v| v.pointer("/schema/openAPIV3Schema"));
+    shared
+        .into_iter()
+        .chain(own)
+        .for_each(|schema| visit(schema, 0, see));
 }
 
 pub fn has_defaults(spec: &Value) -> bool {
     let mut found = false;
-    each_schema(spec, &mut |schema| found |= schema.get("default").is_some_and(|d| !d.is_null()));
+    each_schema(spec, &mut |schema| {
+        found |= schema.get("default").is_some_and(|d| !d.is_null())
+    });
     found
 }
 

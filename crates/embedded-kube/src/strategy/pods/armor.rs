@@ -10,17 +10,34 @@ const LONGEST: usize = 4095;
 /// Fills in the profiles that only annotations name; gives warnings.
 pub fn take_over(pod: &mut Object) -> Vec<String> {
     let annotations = pod.annotations();
-    if pod.str_at("/spec/os/name") == "windows" || !annotations.keys().any(|key| key.starts_with(KEY)) {
+    if pod.str_at("/spec/os/name") == "windows"
+        || !annotations.keys().any(|key| key.starts_with(KEY))
+    {
         return Vec::new();
     }
-    let own = pod.pointer("/spec/securityContext/appArmorProfile").cloned();
+    let own = pod
+        .pointer("/spec/securityContext/appArmorProfile")
+        .cloned();
     let mut warnings = Vec::new();
     for list in ["initContainers", "containers"] {
-        let containers = map_entry(&mut pod.0, "spec").get_mut(list).and_then(Value::as_array_mut);
-        for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
-            let key = format!("{KEY}{}", container.get("name").and_then(Value::as_str).unwrap_or(""));
-            let has_one = container.get("securityContext").is_some_and(|context| context.get("appArmorProfile").is_some());
-            let Some(says) = annotations.get(&key).filter(|_| !has_one) else { continue };
+        let containers = map_entry(&mut pod.0, "spec")
+            .get_mut(list)
+            .and_then(Value::as_array_mut);
+        for container in containers
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_object_mut)
+        {
+            let key = format!(
+                "{KEY}{}",
+                container.get("name").and_then(Value::as_str).unwrap_or("")
+            );
+            let has_one = container
+                .get("securityContext")
+                .is_some_and(|context| context.get("appArmorProfile").is_some());
+            let Some(says) = annotations.get(&key).filter(|_| !has_one) else {
+                continue;
+            };
             let meant = profile(says);
             if meant.is_none() || meant != own {
                 warnings.push(format!("metadata.annotations[{key}]: deprecated since v1.30; use the \"appArmorProfile\" field instead"));

@@ -22,14 +22,33 @@ pub struct Ports<'u> {
 type Spec = Map<String, Value>;
 
 fn entries(spec: &Spec) -> Vec<(i64, i64)> {
-    let ports = spec.get("ports").and_then(Value::as_array).into_iter().flatten();
-    ports.map(|p| (p["port"].as_i64().unwrap_or(0), p["nodePort"].as_i64().unwrap_or(0))).collect()
+    let ports = spec
+        .get("ports")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    ports
+        .map(|p| {
+            (
+                p["port"].as_i64().unwrap_or(0),
+                p["nodePort"].as_i64().unwrap_or(0),
+            )
+        })
+        .collect()
 }
 
 impl<'u> Ports<'u> {
     pub fn new(used: &'u mut Used, spec: &Spec, dry_run: bool) -> Self {
-        let asked = entries(spec).into_iter().filter_map(|(_, node)| u16::try_from(node).ok()).collect();
-        Self { used, dry_run, taken: Vec::new(), asked }
+        let asked = entries(spec)
+            .into_iter()
+            .filter_map(|(_, node)| u16::try_from(node).ok())
+            .collect();
+        Self {
+            used,
+            dry_run,
+            taken: Vec::new(),
+            asked,
+        }
     }
 
     /// Takes this port if it can be had. A dry run only looks who else has it.
@@ -37,9 +56,13 @@ impl<'u> Ports<'u> {
         let number = u16::try_from(port).ok().filter(|p| RANGE.contains(p));
         if number.is_none() && !self.dry_run {
             let (low, high) = (RANGE.start(), RANGE.end());
-            return Err(format!("provided port is not in the valid range. The range of valid ports is {low}-{high}"));
+            return Err(format!(
+                "provided port is not in the valid range. The range of valid ports is {low}-{high}"
+            ));
         }
-        if number.is_some_and(|number| self.used.ports.contains(&number)) || self.taken.contains(&port) {
+        if number.is_some_and(|number| self.used.ports.contains(&number))
+            || self.taken.contains(&port)
+        {
             return Err("provided port is already allocated".to_owned());
         }
         self.taken.push(port);
@@ -49,7 +72,14 @@ impl<'u> Ports<'u> {
     /// Takes a free port. The search goes on from the one found last, so that nobody else finds it before this one is stored.
     fn next(&mut self) -> Option<i64> {
         let port = match self.dry_run {
-            true => self.taken.iter().copied().max().map_or(MADE_UP, |last| last.max(0)) + 1,
+            true => {
+                self.taken
+                    .iter()
+                    .copied()
+                    .max()
+                    .map_or(MADE_UP, |last| last.max(0))
+                    + 1
+            }
             false => i64::from(self.free()?),
         };
         self.taken.push(port);
@@ -81,7 +111,10 @@ impl<'u> Ports<'u> {
                 Some(shared) if given == 0 || given == *shared => *shared,
                 Some(_) => self.asked_for(i, given)?,
                 None => {
-                    let first = match all.iter().find(|(other, node)| *other == port && *node != 0) {
+                    let first = match all
+                        .iter()
+                        .find(|(other, node)| *other == port && *node != 0)
+                    {
                         Some((_, asked)) => self.asked_for(i, *asked)?,
                         None => self.any()?,
                     };
@@ -109,33 +142,53 @@ impl<'u> Ports<'u> {
     }
 
     fn asked_for(&mut self, i: usize, port: i64) -> Result<i64, Cause> {
-        self.take(port).map_err(|why| Cause::invalid(&format!("spec.ports[{i}].nodePort"), &port.into(), &why))
+        self.take(port)
+            .map_err(|why| Cause::invalid(&format!("spec.ports[{i}].nodePort"), &port.into(), &why))
     }
 
     fn any(&mut self) -> Result<i64, Cause> {
-        self.next().ok_or_else(|| Cause::invalid("spec.ports", &Value::Null, "failed to allocate a nodePort: range is full"))
+        self.next().ok_or_else(|| {
+            Cause::invalid(
+                "spec.ports",
+                &Value::Null,
+                "failed to allocate a nodePort: range is full",
+            )
+        })
     }
 
     /// The port at which a load balancer asks whether a node has endpoints.
     pub fn health(&mut self, spec: &mut Spec) -> Result<(), Status> {
         let asked = number(spec, "healthCheckNodePort");
         if asked != 0 {
-            let refuse = |why| Status::internal(format!("failed to allocate requested HealthCheck NodePort {asked}: {why}"));
+            let refuse = |why| {
+                Status::internal(format!(
+                    "failed to allocate requested HealthCheck NodePort {asked}: {why}"
+                ))
+            };
             return self.take(asked).map(drop).map_err(refuse);
         }
-        let full = || Status::internal("failed to allocate a HealthCheck NodePort 0: range is full");
-        spec.insert("healthCheckNodePort".into(), self.next().ok_or_else(full)?.into());
+        let full =
+            || Status::internal("failed to allocate a HealthCheck NodePort 0: range is full");
+        spec.insert(
+            "healthCheckNodePort".into(),
+            self.next().ok_or_else(full)?.into(),
+        );
         Ok(())
     }
 }
 
 /// Whether ports get a node port that nobody asks for.
 fn is_automatic(spec: &Spec) -> bool {
-    text(spec, "type") == "NodePort" || spec.get("allocateLoadBalancerNodePorts") == Some(&Value::Bool(true))
+    text(spec, "type") == "NodePort"
+        || spec.get("allocateLoadBalancerNodePorts") == Some(&Value::Bool(true))
 }
 
 fn put(spec: &mut Spec, i: usize, node_port: i64) {
-    if let Some(entry) = spec.get_mut("ports").and_then(|p| p.get_mut(i)).and_then(Value::as_object_mut) {
+    if let Some(entry) = spec
+        .get_mut("ports")
+        .and_then(|p| p.get_mut(i))
+        .and_then(Value::as_object_mut)
+    {
         entry.insert("nodePort".into(), node_port.into());
     }
 }
@@ -143,10 +196,22 @@ fn put(spec: &mut Spec, i: usize, node_port: i64) {
 /// An update may give no two ports the same node port, whatever else is wrong with them.
 pub fn distinct(spec: &Spec) -> Result<(), Status> {
     let mut taken = HashSet::new();
-    for port in spec.get("ports").and_then(Value::as_array).into_iter().flatten() {
-        let (protocol, number) = (port["protocol"].as_str().unwrap_or(""), port["nodePort"].as_i64().unwrap_or(0));
+    for port in spec
+        .get("ports")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        let (protocol, number) = (
+            port["protocol"].as_str().unwrap_or(""),
+            port["nodePort"].as_i64().unwrap_or(0),
+        );
         if number != 0 && !taken.insert((protocol, number)) {
-            return Err(Status::new(500, "", format!("duplicate nodePort: {{{protocol} {number}}}")));
+            return Err(Status::new(
+                500,
+                "",
+                format!("duplicate nodePort: {{{protocol} {number}}}"),
+            ));
         }
     }
     Ok(())

@@ -2,7 +2,9 @@
 //!
 //! Main function: [`claim_status`].
 
-use super::devices::{Names, configuration, driver, each, each_once, request_name, request_names, requests_by_name};
+use super::devices::{
+    Names, configuration, driver, each, each_once, request_name, request_names, requests_by_name,
+};
 use super::formats;
 use super::policy;
 use super::rules::At;
@@ -32,7 +34,12 @@ fn id<'v>(device: &At<'v>) -> DeviceId<'v> {
 
 /// The devices that a claim got.
 fn allocated(status: &Value) -> HashSet<DeviceId<'_>> {
-    At::root(status, None).get("allocation.devices.results").items().iter().map(id).collect()
+    At::root(status, None)
+        .get("allocation.devices.results")
+        .items()
+        .iter()
+        .map(id)
+        .collect()
 }
 
 /// Forgets how the devices are that the claim does not have any more.
@@ -45,8 +52,18 @@ pub fn forget_deallocated(old: &Object, new: &mut Object) {
         let id = id(&At::root(device, None));
         had.contains(&id) && !has.contains(&id)
     };
-    let kept: Vec<Value> = after.get("devices").unwrap_or(&none).as_array().into_iter().flatten().filter(|d| !gone(d)).cloned().collect();
-    let Some(status) = new.0.get_mut("status").and_then(Value::as_object_mut) else { return };
+    let kept: Vec<Value> = after
+        .get("devices")
+        .unwrap_or(&none)
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|d| !gone(d))
+        .cloned()
+        .collect();
+    let Some(status) = new.0.get_mut("status").and_then(Value::as_object_mut) else {
+        return;
+    };
     match kept.is_empty() {
         true => status.remove("devices"),
         false => status.insert("devices".into(), kept.into()),
@@ -62,7 +79,10 @@ pub fn claim_status(object: &Object, old: Option<&Object>, causes: &mut Vec<Caus
         |consumer| consumer.get("uid").value,
         causes,
         |consumer, causes| {
-            let missing = ["resource", "name", "uid"].map(|field| consumer.get(field)).into_iter().filter(At::is_empty);
+            let missing = ["resource", "name", "uid"]
+                .map(|field| consumer.get(field))
+                .into_iter()
+                .filter(At::is_empty);
             causes.extend(missing.map(|field| field.required("")));
         },
     );
@@ -73,20 +93,34 @@ pub fn claim_status(object: &Object, old: Option<&Object>, causes: &mut Vec<Caus
     let was = allocation.old.is_some_and(|old| !old.is_null());
     if was && !allocation.is_null() {
         if allocation.is_changed() {
-            causes.push(allocation.invalid_struct("resource/v1.AllocationResult", "field is immutable"));
+            causes.push(
+                allocation.invalid_struct("resource/v1.AllocationResult", "field is immutable"),
+            );
         }
     } else if !allocation.is_null() {
         let spec = At::of(object, None, "spec");
-        self::allocation(&allocation, &requests_by_name(&spec.get("devices.requests")), causes);
+        self::allocation(
+            &allocation,
+            &requests_by_name(&spec.get("devices.requests")),
+            causes,
+        );
     }
 }
 
 fn reserved(object: &Object, consumers: &At<'_>, allocation: &At<'_>, causes: &mut Vec<Cause>) {
     if allocation.is_null() {
-        return causes.push(consumers.forbidden("may not be specified when `allocated` is not set"));
+        return causes
+            .push(consumers.forbidden("may not be specified when `allocated` is not set"));
     }
-    let before = consumers.old.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let new = consumers.items().iter().any(|consumer| !before.contains(consumer.value));
+    let before = consumers
+        .old
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let new = consumers
+        .items()
+        .iter()
+        .any(|consumer| !before.contains(consumer.value));
     if object.deletion_timestamp().is_some() && new {
         causes.push(consumers.forbidden("new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"));
     }
@@ -99,7 +133,11 @@ fn devices(status: &At<'_>, causes: &mut Vec<Cause>) {
     let mut seen = HashSet::new();
     for again in list.iter().filter(|one| !seen.insert(id(one))) {
         let message = format!("Duplicate value: {}", shown(again));
-        causes.push(Cause { reason: "FieldValueDuplicate", message, field: again.path.clone() });
+        causes.push(Cause {
+            reason: "FieldValueDuplicate",
+            message,
+            field: again.path.clone(),
+        });
     }
 }
 
@@ -112,10 +150,21 @@ fn device(device: &At<'_>, known: &HashSet<DeviceId<'_>>, causes: &mut Vec<Cause
     place(device, causes);
     share(&device.get("shareID"), causes);
     if !known.contains(&id(device)) {
-        let message = format!("Invalid value: {}: must be an allocated device in the claim", shown(device));
-        causes.push(Cause { reason: "FieldValueInvalid", message, field: device.path.clone() });
+        let message = format!(
+            "Invalid value: {}: must be an allocated device in the claim",
+            shown(device)
+        );
+        causes.push(Cause {
+            reason: "FieldValueInvalid",
+            message,
+            field: device.path.clone(),
+        });
     }
-    let (conditions, data, network) = (device.get("conditions"), device.get("data"), device.get("networkData"));
+    let (conditions, data, network) = (
+        device.get("conditions"),
+        device.get("data"),
+        device.get("networkData"),
+    );
     if conditions.len() > MAX_CONDITIONS {
         causes.push(conditions.too_many(MAX_CONDITIONS));
     }
@@ -126,11 +175,20 @@ fn device(device: &At<'_>, known: &HashSet<DeviceId<'_>>, causes: &mut Vec<Cause
         Value::Object(_) => {}
         _ => causes.push(data.invalid_as("<value omitted>", "must be a valid JSON object")),
     }
-    for (field, max) in [("interfaceName", MAX_INTERFACE), ("hardwareAddress", MAX_HARDWARE)] {
+    for (field, max) in [
+        ("interfaceName", MAX_INTERFACE),
+        ("hardwareAddress", MAX_HARDWARE),
+    ] {
         let text = network.get(field);
         causes.extend((text.len() > max).then(|| text.too_long(max)));
     }
-    each_once(&network.get("ips"), MAX_ADDRESSES, |ip| ip.value, causes, |ip, causes| ip.form(formats::interface_address, causes));
+    each_once(
+        &network.get("ips"),
+        MAX_ADDRESSES,
+        |ip| ip.value,
+        causes,
+        |ip, causes| ip.form(formats::interface_address, causes),
+    );
 }
 
 /// Driver, pool and name of a device.
@@ -143,14 +201,15 @@ fn place(device: &At<'_>, causes: &mut Vec<Cause>) {
 
 /// Which share of a device.
 fn share(id: &At<'_>, causes: &mut Vec<Cause>) {
-    const NORMAL: &str =
-        "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters";
+    const NORMAL: &str = "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters";
     if id.is_null() {
         return;
     }
     match unreadable_uuid(id.text()) {
         Some(why) => causes.push(id.invalid(&format!("error validating uid: {why}"))),
-        None if id.len() != 36 || id.text() != id.text().to_lowercase() => causes.push(id.invalid(NORMAL)),
+        None if id.len() != 36 || id.text() != id.text().to_lowercase() => {
+            causes.push(id.invalid(NORMAL))
+        }
         None => {}
     }
 }
@@ -159,36 +218,68 @@ fn share(id: &At<'_>, causes: &mut Vec<Cause>) {
 fn unreadable_uuid(text: &str) -> Option<String> {
     let inner = match text.len() {
         36 => text,
-        45 if text.get(..9).is_some_and(|prefix| prefix.eq_ignore_ascii_case("urn:uuid:")) => &text[9..],
-        45 => return Some(format!("invalid urn prefix: {:?}", String::from_utf8_lossy(&text.as_bytes()[..9]))),
-        38 => match text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
+        45 if text
+            .get(..9)
+            .is_some_and(|prefix| prefix.eq_ignore_ascii_case("urn:uuid:")) =>
+        {
+            &text[9..]
+        }
+        45 => {
+            return Some(format!(
+                "invalid urn prefix: {:?}",
+                String::from_utf8_lossy(&text.as_bytes()[..9])
+            ));
+        }
+        38 => match text
+            .strip_prefix('{')
+            .and_then(|rest| rest.strip_suffix('}'))
+        {
             Some(inner) => inner,
             None => return Some("invalid bracketed UUID format".to_owned()),
         },
-        32 => return (!text.bytes().all(|b| b.is_ascii_hexdigit())).then(|| "invalid UUID format".to_owned()),
+        32 => {
+            return (!text.bytes().all(|b| b.is_ascii_hexdigit()))
+                .then(|| "invalid UUID format".to_owned());
+        }
         other => return Some(format!("invalid UUID length: {other}")),
     };
-    let fits = |(at, byte): (usize, u8)| if matches!(at, 8 | 13 | 18 | 23) { byte == b'-' } else { byte.is_ascii_hexdigit() };
+    let fits = |(at, byte): (usize, u8)| {
+        if matches!(at, 8 | 13 | 18 | 23) {
+            byte == b'-'
+        } else {
+            byte.is_ascii_hexdigit()
+        }
+    };
     (!inner.bytes().enumerate().all(fits)).then(|| "invalid UUID format".to_owned())
 }
 
 fn allocation(allocation: &At<'_>, names: &Names<'_>, causes: &mut Vec<Cause>) {
-    each(&allocation.get("devices.results"), MAX_RESULTS, causes, |result, causes| {
-        request_name(&result.get("request"), names, causes);
-        place(result, causes);
-        binding_conditions(result, causes);
-        share(&result.get("shareID"), causes);
-    });
-    each(&allocation.get("devices.config"), MAX_CONFIGS, causes, |config, causes| {
-        let source = config.get("source");
-        match source.text() {
-            "" => causes.push(source.required("")),
-            "FromClaim" | "FromClass" => {}
-            _ => causes.push(source.not_supported(&["FromClaim", "FromClass"])),
-        }
-        request_names(&config.get("requests"), names, causes);
-        configuration(config, causes);
-    });
+    each(
+        &allocation.get("devices.results"),
+        MAX_RESULTS,
+        causes,
+        |result, causes| {
+            request_name(&result.get("request"), names, causes);
+            place(result, causes);
+            binding_conditions(result, causes);
+            share(&result.get("shareID"), causes);
+        },
+    );
+    each(
+        &allocation.get("devices.config"),
+        MAX_CONFIGS,
+        causes,
+        |config, causes| {
+            let source = config.get("source");
+            match source.text() {
+                "" => causes.push(source.required("")),
+                "FromClaim" | "FromClass" => {}
+                _ => causes.push(source.not_supported(&["FromClaim", "FromClass"])),
+            }
+            request_names(&config.get("requests"), names, causes);
+            configuration(config, causes);
+        },
+    );
     let nodes = allocation.get("nodeSelector");
     if !nodes.is_null() {
         volumes::node_selector(&nodes, causes);
@@ -202,10 +293,21 @@ mod tests {
     #[test]
     fn uuids_have_several_forms() {
         let plain = "11111111-2222-4333-8444-555555555555";
-        for good in [plain.to_owned(), format!("{{{plain}}}"), format!("URN:uuid:{plain}"), plain.replace('-', "")] {
+        for good in [
+            plain.to_owned(),
+            format!("{{{plain}}}"),
+            format!("URN:uuid:{plain}"),
+            plain.replace('-', ""),
+        ] {
             assert_eq!(unreadable_uuid(&good), None, "{good}");
         }
-        assert_eq!(unreadable_uuid("x").as_deref(), Some("invalid UUID length: 1"));
-        assert_eq!(unreadable_uuid(&plain.replace('1', "g")).as_deref(), Some("invalid UUID format"));
+        assert_eq!(
+            unreadable_uuid("x").as_deref(),
+            Some("invalid UUID length: 1")
+        );
+        assert_eq!(
+            unreadable_uuid(&plain.replace('1', "g")).as_deref(),
+            Some("invalid UUID format")
+        );
     }
 }

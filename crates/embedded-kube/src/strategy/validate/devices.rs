@@ -29,7 +29,10 @@ pub fn claim(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     let spec = At::of(object, old, "spec");
     match old {
         None => claim_spec(&spec, causes),
-        Some(_) => causes.extend(spec.is_changed().then(|| spec.invalid_struct("resource/v1.ResourceClaimSpec", IMMUTABLE))),
+        Some(_) => causes.extend(
+            spec.is_changed()
+                .then(|| spec.invalid_struct("resource/v1.ResourceClaimSpec", IMMUTABLE)),
+        ),
     }
 }
 
@@ -53,27 +56,46 @@ pub fn class(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
 }
 
 /// Where somebody asks for devices to look after them, or gets them so, which not every namespace allows.
-pub fn admin_access(table: &str, object: &Object, old: Option<&Object>, part: Part) -> Option<String> {
+pub fn admin_access(
+    table: &str,
+    object: &Object,
+    old: Option<&Object>,
+    part: Part,
+) -> Option<String> {
     let (list, shown, flag) = match (table, part, old) {
-        ("resource.k8s.io/resourceclaims", Part::Status, _) => {
-            ("/status/allocation/devices/results", "status.allocation.devices.results", "/adminAccess")
-        }
-        ("resource.k8s.io/resourceclaims", _, None) => ("/spec/devices/requests", "spec.devices.requests", "/exactly/adminAccess"),
-        ("resource.k8s.io/resourceclaimtemplates", _, None) => {
-            ("/spec/spec/devices/requests", "spec.devices.requests", "/exactly/adminAccess")
-        }
+        ("resource.k8s.io/resourceclaims", Part::Status, _) => (
+            "/status/allocation/devices/results",
+            "status.allocation.devices.results",
+            "/adminAccess",
+        ),
+        ("resource.k8s.io/resourceclaims", _, None) => (
+            "/spec/devices/requests",
+            "spec.devices.requests",
+            "/exactly/adminAccess",
+        ),
+        ("resource.k8s.io/resourceclaimtemplates", _, None) => (
+            "/spec/spec/devices/requests",
+            "spec.devices.requests",
+            "/exactly/adminAccess",
+        ),
         _ => return None,
     };
     let asks = |object: &Object| {
         let all = object.pointer(list).and_then(Value::as_array)?;
-        all.iter().position(|one| one.pointer(flag) == Some(&Value::Bool(true)))
+        all.iter()
+            .position(|one| one.pointer(flag) == Some(&Value::Bool(true)))
     };
     let at = asks(object).filter(|_| old.and_then(asks).is_none())?;
     Some(format!("{shown}[{at}].adminAccess"))
 }
 
 /// What is wrong with each element, unless there are too many.
-pub fn each(list: &At<'_>, max: usize, causes: &mut Vec<Cause>, check: impl Fn(&At<'_>, &mut Vec<Cause>)) {
+pub fn each(
+    list: &At<'_>,
+    max: usize,
+    causes: &mut Vec<Cause>,
+    check: impl Fn(&At<'_>, &mut Vec<Cause>),
+) {
     match list.len() > max {
         true => causes.push(list.too_many(max)),
         false => list.items().iter().for_each(|item| check(item, causes)),
@@ -91,7 +113,10 @@ pub fn each_once<'v>(
     each(list, max, causes, check);
     if list.len() <= max {
         let mut seen = HashSet::new();
-        let again = list.items().into_iter().filter(|item| !seen.insert(key(item)));
+        let again = list
+            .items()
+            .into_iter()
+            .filter(|item| !seen.insert(key(item)));
         causes.extend(again.map(|item| At::new(key(&item), item.path.clone()).duplicate()));
     }
 }
@@ -100,23 +125,48 @@ pub fn each_once<'v>(
 pub type Names<'v> = HashMap<&'v str, HashSet<&'v str>>;
 
 fn alternatives<'v>(request: &At<'v>) -> HashSet<&'v str> {
-    request.get("firstAvailable").items().iter().map(|sub| sub.get("name").text()).collect()
+    request
+        .get("firstAvailable")
+        .items()
+        .iter()
+        .map(|sub| sub.get("name").text())
+        .collect()
 }
 
 pub fn requests_by_name<'v>(requests: &At<'v>) -> Names<'v> {
-    requests.items().iter().map(|request| (request.get("name").text(), alternatives(request))).collect()
+    requests
+        .items()
+        .iter()
+        .map(|request| (request.get("name").text(), alternatives(request)))
+        .collect()
 }
 
 fn claim_spec(spec: &At<'_>, causes: &mut Vec<Cause>) {
     let devices = spec.get("devices");
     let requests = devices.get("requests");
     let names = requests_by_name(&requests);
-    each_once(&requests, MAX_ITEMS, |request| request.get("name").value, causes, request);
-    each(&devices.get("constraints"), MAX_ITEMS, causes, |constraint, causes| self::constraint(constraint, &names, causes));
-    each(&devices.get("config"), MAX_ITEMS, causes, |config, causes| {
-        request_names(&config.get("requests"), &names, causes);
-        configuration(config, causes);
-    });
+    each_once(
+        &requests,
+        MAX_ITEMS,
+        |request| request.get("name").value,
+        causes,
+        request,
+    );
+    each(
+        &devices.get("constraints"),
+        MAX_ITEMS,
+        causes,
+        |constraint, causes| self::constraint(constraint, &names, causes),
+    );
+    each(
+        &devices.get("config"),
+        MAX_ITEMS,
+        causes,
+        |config, causes| {
+            request_names(&config.get("requests"), &names, causes);
+            configuration(config, causes);
+        },
+    );
 }
 
 fn request(request: &At<'_>, causes: &mut Vec<Cause>) {
@@ -124,7 +174,10 @@ fn request(request: &At<'_>, causes: &mut Vec<Cause>) {
     let (exactly, alternatives) = (request.get("exactly"), request.get("firstAvailable"));
     match (exactly.is_null(), alternatives.is_empty()) {
         (true, true) => causes.push(request.required(ONE_REQUEST)),
-        (false, false) => causes.push(request.invalid_as(Value::Null, &format!("{ONE_REQUEST}, but multiple fields are set"))),
+        (false, false) => causes.push(request.invalid_as(
+            Value::Null,
+            &format!("{ONE_REQUEST}, but multiple fields are set"),
+        )),
         (false, true) => wanted(&exactly, causes),
         (true, false) => each_once(
             &alternatives,
@@ -141,27 +194,41 @@ fn request(request: &At<'_>, causes: &mut Vec<Cause>) {
 
 /// Which devices and how many.
 fn wanted(devices: &At<'_>, causes: &mut Vec<Cause>) {
-    devices.get("deviceClassName").check(&[Check::Required(""), Check::Form(formats::dns_subdomain)], causes);
+    devices.get("deviceClassName").check(
+        &[Check::Required(""), Check::Form(formats::dns_subdomain)],
+        causes,
+    );
     selectors(&devices.get("selectors"), causes);
     let (mode, count) = (devices.get("allocationMode"), devices.get("count"));
     match (mode.text(), count.int().unwrap_or(0)) {
         ("All", 0) => {}
-        ("All", _) => causes.push(count.invalid("must not be specified when allocationMode is 'All'")),
-        ("ExactCount", n) if n <= 0 => causes.push(count.invalid_as(n, "must be greater than zero")),
+        ("All", _) => {
+            causes.push(count.invalid("must not be specified when allocationMode is 'All'"))
+        }
+        ("ExactCount", n) if n <= 0 => {
+            causes.push(count.invalid_as(n, "must be greater than zero"))
+        }
         ("ExactCount", _) => {}
         _ => causes.push(mode.not_supported(&["All", "ExactCount"])),
     }
-    devices.get("tolerations").items().iter().for_each(|one| toleration(one, causes));
+    devices
+        .get("tolerations")
+        .items()
+        .iter()
+        .for_each(|one| toleration(one, causes));
 }
 
 /// Which taints of devices are borne with.
 fn toleration(toleration: &At<'_>, causes: &mut Vec<Cause>) {
-    let [key, operator, value, effect] = ["key", "operator", "value", "effect"].map(|field| toleration.get(field));
+    let [key, operator, value, effect] =
+        ["key", "operator", "value", "effect"].map(|field| toleration.get(field));
     if !key.is_empty() {
         key.form(formats::qualified_name, causes);
     }
     match operator.text() {
-        "Exists" if !value.is_empty() => causes.push(value.invalid("must be empty for operator `Exists`")),
+        "Exists" if !value.is_empty() => {
+            causes.push(value.invalid("must be empty for operator `Exists`"))
+        }
         "Exists" => {}
         "Equal" => value.form(formats::label_value, causes),
         "" => causes.push(operator.required("")),
@@ -173,7 +240,8 @@ fn toleration(toleration: &At<'_>, causes: &mut Vec<Cause>) {
 fn expression(expression: &At<'_>, causes: &mut Vec<Cause>) {
     match expression.len() > MAX_EXPRESSION {
         true => causes.push(expression.too_long(MAX_EXPRESSION)),
-        false => causes.extend(cel::devices::check(expression.text()).map(|why| expression.invalid(&why))),
+        false => causes
+            .extend(cel::devices::check(expression.text()).map(|why| expression.invalid(&why))),
     }
 }
 
@@ -189,14 +257,24 @@ fn selectors(list: &At<'_>, causes: &mut Vec<Cause>) {
 
 fn constraint(constraint: &At<'_>, names: &Names<'_>, causes: &mut Vec<Cause>) {
     request_names(&constraint.get("requests"), names, causes);
-    match ["matchAttribute", "distinctAttribute"].map(|f| constraint.get(f)).iter().find(|attribute| !attribute.is_null()) {
+    match ["matchAttribute", "distinctAttribute"]
+        .map(|f| constraint.get(f))
+        .iter()
+        .find(|attribute| !attribute.is_null())
+    {
         Some(attribute) => qualified_name(attribute, causes),
         None => causes.push(constraint.required(ONE_ATTRIBUTE)),
     }
 }
 
 pub fn request_names(list: &At<'_>, names: &Names<'_>, causes: &mut Vec<Cause>) {
-    each_once(list, MAX_ITEMS, |name| name.value, causes, |name, causes| request_name(name, names, causes));
+    each_once(
+        list,
+        MAX_ITEMS,
+        |name| name.value,
+        causes,
+        |name, causes| request_name(name, names, causes),
+    );
 }
 
 /// A request, or one of its alternatives.
@@ -208,7 +286,11 @@ pub fn request_name(name: &At<'_>, names: &Names<'_>, causes: &mut Vec<Cause>) {
         _ => return causes.push(name.invalid(REQUEST_NAME)),
     };
     for segment in segments {
-        causes.extend(formats::dns_label(segment).iter().map(|problem| name.invalid_as(segment, problem)));
+        causes.extend(
+            formats::dns_label(segment)
+                .iter()
+                .map(|problem| name.invalid_as(segment, problem)),
+        );
     }
     causes.extend((!known).then(|| name.invalid(REQUEST_NAME)));
 }
@@ -217,7 +299,9 @@ pub fn request_name(name: &At<'_>, names: &Names<'_>, causes: &mut Vec<Cause>) {
 fn qualified_name(name: &At<'_>, causes: &mut Vec<Cause>) {
     qualified(name, name.text(), causes);
     if !name.text().contains('/') {
-        causes.push(name.invalid("a fully qualified name must be a domain and a name separated by a slash"));
+        causes.push(
+            name.invalid("a fully qualified name must be a domain and a name separated by a slash"),
+        );
     }
 }
 
@@ -225,7 +309,11 @@ fn qualified_name(name: &At<'_>, causes: &mut Vec<Cause>) {
 pub fn qualified(at: &At<'_>, name: &str, causes: &mut Vec<Cause>) {
     let identifier = |id: &str, causes: &mut Vec<Cause>| {
         causes.extend((id.len() > MAX_IDENTIFIER).then(|| at.too_long(MAX_IDENTIFIER)));
-        causes.extend(formats::c_identifier(id).iter().map(|problem| at.invalid_as(id, problem)));
+        causes.extend(
+            formats::c_identifier(id)
+                .iter()
+                .map(|problem| at.invalid_as(id, problem)),
+        );
     };
     match name.split('/').collect::<Vec<_>>()[..] {
         [id] => identifier(id, causes),
@@ -248,7 +336,11 @@ pub fn driver(at: &At<'_>, name: &str, causes: &mut Vec<Cause>) {
         return causes.push(at.required(""));
     }
     causes.extend((name.len() > MAX_DRIVER).then(|| at.too_long(MAX_DRIVER)));
-    causes.extend(formats::dns_subdomain(&name.to_lowercase()).iter().map(|problem| at.invalid_as(name, problem)));
+    causes.extend(
+        formats::dns_subdomain(&name.to_lowercase())
+            .iter()
+            .map(|problem| at.invalid_as(name, problem)),
+    );
 }
 
 pub fn configuration(config: &At<'_>, causes: &mut Vec<Cause>) {
@@ -260,7 +352,9 @@ pub fn configuration(config: &At<'_>, causes: &mut Vec<Cause>) {
     driver(&name, name.text(), causes);
     match parameters.value {
         Value::Null => causes.push(parameters.required("")),
-        value if value.to_string().len() > MAX_PARAMETERS => causes.push(parameters.too_long(MAX_PARAMETERS)),
+        value if value.to_string().len() > MAX_PARAMETERS => {
+            causes.push(parameters.too_long(MAX_PARAMETERS))
+        }
         Value::Object(_) => {}
         _ => causes.push(parameters.invalid_as("<value omitted>", "must be a valid JSON object")),
     }

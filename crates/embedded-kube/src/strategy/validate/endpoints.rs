@@ -22,22 +22,46 @@ pub fn endpoint_ip(at: &At<'_>, causes: &mut Vec<Cause>) {
     };
     let (link_local, multicast) = match ip {
         IpAddr::V4(v4) => (v4.is_link_local(), v4.octets()[..3] == [224, 0, 0]),
-        IpAddr::V6(v6) => (v6.is_unicast_link_local(), v6.segments()[0] & 0xff0f == 0xff02),
+        IpAddr::V6(v6) => (
+            v6.is_unicast_link_local(),
+            v6.segments()[0] & 0xff0f == 0xff02,
+        ),
     };
     if ip.is_unspecified() {
         causes.push(at.invalid(&format!("may not be unspecified ({})", at.text())));
     }
     let rules = [
-        (ip.is_loopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
-        (link_local, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
-        (multicast, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"),
+        (
+            ip.is_loopback(),
+            "may not be in the loopback range (127.0.0.0/8, ::1/128)",
+        ),
+        (
+            link_local,
+            "may not be in the link-local range (169.254.0.0/16, fe80::/10)",
+        ),
+        (
+            multicast,
+            "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)",
+        ),
     ];
-    causes.extend(rules.iter().filter(|(broken, _)| *broken).map(|(_, detail)| at.invalid(detail)));
+    causes.extend(
+        rules
+            .iter()
+            .filter(|(broken, _)| *broken)
+            .map(|(_, detail)| at.invalid(detail)),
+    );
 }
 
 pub fn slice(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
-    let (kind, ports, endpoints) = (At::of(object, old, "addressType"), At::of(object, old, "ports"), At::of(object, old, "endpoints"));
-    kind.check(&[Check::Required(""), Check::OneOf(&["FQDN", "IPv4", "IPv6"])], causes);
+    let (kind, ports, endpoints) = (
+        At::of(object, old, "addressType"),
+        At::of(object, old, "ports"),
+        At::of(object, old, "endpoints"),
+    );
+    kind.check(
+        &[Check::Required(""), Check::OneOf(&["FQDN", "IPv4", "IPv6"])],
+        causes,
+    );
     match ports.len() > MAX_PORTS {
         true => causes.push(ports.too_many(MAX_PORTS)),
         false => slice_ports(&ports, causes),
@@ -46,7 +70,10 @@ pub fn slice(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
         if endpoints.len() > MAX_ENDPOINTS {
             causes.push(endpoints.too_many(MAX_ENDPOINTS));
         } else {
-            endpoints.items().iter().for_each(|endpoint| slice_endpoint(endpoint, kind.text(), causes));
+            endpoints
+                .items()
+                .iter()
+                .for_each(|endpoint| slice_endpoint(endpoint, kind.text(), causes));
         }
     }
     kind.check(&[Check::Immutable], causes);
@@ -55,7 +82,11 @@ pub fn slice(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
 fn slice_ports(ports: &At<'_>, causes: &mut Vec<Cause>) {
     let mut names = Vec::new();
     for port in ports.items() {
-        let (name, protocol, application) = (port.get("name"), port.get("protocol"), port.get("appProtocol"));
+        let (name, protocol, application) = (
+            port.get("name"),
+            port.get("protocol"),
+            port.get("appProtocol"),
+        );
         if !name.is_empty() {
             name.form(formats::dns_label, causes);
         }
@@ -75,11 +106,23 @@ fn slice_ports(ports: &At<'_>, causes: &mut Vec<Cause>) {
 
 fn slice_endpoint(endpoint: &At<'_>, kind: &str, causes: &mut Vec<Cause>) {
     let addresses = endpoint.get("addresses");
-    addresses.check(&[Check::Required("must contain at least 1 address"), Check::MaxItems(MAX_ADDRESSES)], causes);
+    addresses.check(
+        &[
+            Check::Required("must contain at least 1 address"),
+            Check::MaxItems(MAX_ADDRESSES),
+        ],
+        causes,
+    );
     for address in addresses.items() {
         let (format, wrong): (formats::Format, _) = match kind {
-            "IPv4" => (formats::ip, (address.text().contains(':'), "must be an IPv4 address")),
-            "IPv6" => (formats::canonical_ip, (!address.text().contains(':'), "must be an IPv6 address")),
+            "IPv4" => (
+                formats::ip,
+                (address.text().contains(':'), "must be an IPv4 address"),
+            ),
+            "IPv6" => (
+                formats::canonical_ip,
+                (!address.text().contains(':'), "must be an IPv6 address"),
+            ),
             "FQDN" => {
                 domain_name(&address, causes);
                 continue;
@@ -89,11 +132,19 @@ fn slice_endpoint(endpoint: &At<'_>, kind: &str, causes: &mut Vec<Cause>) {
         let before = causes.len();
         address.form(format, causes);
         if causes.len() == before {
-            causes.extend(wrong.0.then(|| addresses.invalid_as(address.text(), wrong.1)));
+            causes.extend(
+                wrong
+                    .0
+                    .then(|| addresses.invalid_as(address.text(), wrong.1)),
+            );
             endpoint_ip(&address, causes);
         }
     }
-    let (node, topology, host) = (endpoint.get("nodeName"), endpoint.get("deprecatedTopology"), endpoint.get("hostname"));
+    let (node, topology, host) = (
+        endpoint.get("nodeName"),
+        endpoint.get("deprecatedTopology"),
+        endpoint.get("hostname"),
+    );
     if !node.is_null() {
         node.form(formats::dns_subdomain, causes);
     }
@@ -104,7 +155,10 @@ fn slice_endpoint(endpoint: &At<'_>, kind: &str, causes: &mut Vec<Cause>) {
     if !host.is_null() {
         host.form(formats::dns_label, causes);
     }
-    for (field, format) in [("hints.forZones", formats::label_value as formats::Format), ("hints.forNodes", formats::dns_subdomain)] {
+    for (field, format) in [
+        ("hints.forZones", formats::label_value as formats::Format),
+        ("hints.forNodes", formats::dns_subdomain),
+    ] {
         let hints = endpoint.get(field);
         if hints.len() > MAX_HINTS {
             return causes.push(hints.too_many(MAX_HINTS));
@@ -127,7 +181,10 @@ fn domain_name(at: &At<'_>, causes: &mut Vec<Cause>) {
     } else if !problems.is_empty() {
         causes.push(at.invalid_as(name, &problems.join(",")));
     } else if !name.contains('.') {
-        causes.push(at.invalid_as(name, "should be a domain with at least two segments separated by dots"));
+        causes.push(at.invalid_as(
+            name,
+            "should be a domain with at least two segments separated by dots",
+        ));
     } else if let Some(long) = name.split('.').find(|label| label.len() > 63) {
         causes.push(at.invalid_as(long, &formats::dns_label(long).join(",")));
     }
@@ -139,7 +196,11 @@ pub fn endpoints(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>)
         return;
     }
     for subset in subsets.items() {
-        let (ready, unready, ports) = (subset.get("addresses"), subset.get("notReadyAddresses"), subset.get("ports"));
+        let (ready, unready, ports) = (
+            subset.get("addresses"),
+            subset.get("notReadyAddresses"),
+            subset.get("ports"),
+        );
         if ready.is_empty() && unready.is_empty() {
             causes.push(subset.required("must specify `addresses` or `notReadyAddresses`"));
         }
@@ -155,13 +216,17 @@ pub fn endpoints(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>)
             endpoint_ip(&ip, causes);
         }
         for port in ports.items() {
-            let (name, number, application) = (port.get("name"), port.get("port"), port.get("appProtocol"));
+            let (name, number, application) =
+                (port.get("name"), port.get("port"), port.get("appProtocol"));
             match name.is_empty() {
                 true => causes.extend((ports.len() > 1).then(|| name.required(""))),
                 false => name.form(formats::dns_label, causes),
             }
-            causes.extend(formats::port_number(number.int().unwrap_or(0)).map(|p| number.invalid(&p)));
-            port.get("protocol").check(&[Check::Required(""), Check::OneOf(PROTOCOLS)], causes);
+            causes.extend(
+                formats::port_number(number.int().unwrap_or(0)).map(|p| number.invalid(&p)),
+            );
+            port.get("protocol")
+                .check(&[Check::Required(""), Check::OneOf(PROTOCOLS)], causes);
             if !application.is_null() {
                 application.form(formats::qualified_name, causes);
             }
@@ -194,25 +259,45 @@ impl Names {
 pub fn event(object: &Object, old: Option<&Object>, new_api: bool, causes: &mut Vec<Cause>) {
     let names = Names { new_api };
     // The name in messages is the internal one.
-    let at = |core: &'static str, said: &str| At { path: said.to_owned(), ..At::of(object, old, names.get(core)) };
-    let (about, time) = (at("involvedObject", "involvedObject"), at("eventTime", "eventTime"));
+    let at = |core: &'static str, said: &str| At {
+        path: said.to_owned(),
+        ..At::of(object, old, names.get(core))
+    };
+    let (about, time) = (
+        at("involvedObject", "involvedObject"),
+        at("eventTime", "eventTime"),
+    );
     let namespace = about.get("namespace");
     let own = object.namespace();
     if time.is_null() {
-        let fits = if namespace.is_empty() { own == "default" } else { namespace.text() == own };
+        let fits = if namespace.is_empty() {
+            own == "default"
+        } else {
+            namespace.text() == own
+        };
         causes.extend((!fits).then(|| namespace.invalid("does not match event.namespace")));
     } else {
         if namespace.is_empty() && !matches!(own, "default" | "kube-system") {
             causes.push(namespace.invalid("does not match event.namespace"));
         }
-        let reporter = at("reportingComponent", if new_api { "reportingController" } else { "reportingComponent" });
+        let reporter = at(
+            "reportingComponent",
+            if new_api {
+                "reportingController"
+            } else {
+                "reportingComponent"
+            },
+        );
         if reporter.is_empty() {
             causes.push(reporter.required(""));
         }
         reporter.form(formats::qualified_name, causes);
-        for (field, max, required) in
-            [("reportingInstance", 128, true), ("action", 128, true), ("reason", 128, true), ("message", 1024, false)]
-        {
+        for (field, max, required) in [
+            ("reportingInstance", 128, true),
+            ("action", 128, true),
+            ("reason", 128, true),
+            ("message", 1024, false),
+        ] {
             let text = at(field, field);
             if required && text.is_empty() {
                 causes.push(text.required(""));
@@ -222,7 +307,11 @@ pub fn event(object: &Object, old: Option<&Object>, new_api: bool, causes: &mut 
             }
         }
     }
-    causes.extend(formats::dns_subdomain(own).iter().map(|p| Cause::invalid("namespace", &own.into(), p)));
+    causes.extend(
+        formats::dns_subdomain(own)
+            .iter()
+            .map(|p| Cause::invalid("namespace", &own.into(), p)),
+    );
     if new_api {
         match old {
             None => strict_create(&at, causes),
@@ -268,9 +357,18 @@ fn strict_update<'v>(at: &impl Fn(&'static str, &str) -> At<'v>, causes: &mut Ve
     if whole.is_changed() {
         series(&whole, causes);
     }
-    for field in
-        ["involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count", "reason", "type", "eventTime"]
-    {
+    for field in [
+        "involvedObject",
+        "reason",
+        "message",
+        "source",
+        "firstTimestamp",
+        "lastTimestamp",
+        "count",
+        "reason",
+        "type",
+        "eventTime",
+    ] {
         frozen(&at(field, field), causes);
     }
     for field in ["action", "related"] {
@@ -285,10 +383,14 @@ fn frozen(at: &At<'_>, causes: &mut Vec<Cause>) {
         return;
     }
     causes.push(match (at.path.as_str(), at.value) {
-        ("involvedObject" | "related", _) => at.invalid_struct("core/v1.ObjectReference", "field is immutable"),
+        ("involvedObject" | "related", _) => {
+            at.invalid_struct("core/v1.ObjectReference", "field is immutable")
+        }
         ("source", _) => at.invalid_struct("core/v1.EventSource", "field is immutable"),
         ("count", _) => at.invalid_as(at.int().unwrap_or(0), "field is immutable"),
-        (_, Value::Null) if at.path.ends_with("Time") || at.path.ends_with("stamp") => at.invalid_as(Value::Null, "field is immutable"),
+        (_, Value::Null) if at.path.ends_with("Time") || at.path.ends_with("stamp") => {
+            at.invalid_as(Value::Null, "field is immutable")
+        }
         _ => at.invalid("field is immutable"),
     });
 }
@@ -297,7 +399,10 @@ fn frozen(at: &At<'_>, causes: &mut Vec<Cause>) {
 pub const LEASE: &[Rule] = &[Rule::By(lease)];
 
 fn lease(spec: &At<'_>, causes: &mut Vec<Cause>) {
-    let (duration, transitions) = (spec.get("leaseDurationSeconds"), spec.get("leaseTransitions"));
+    let (duration, transitions) = (
+        spec.get("leaseDurationSeconds"),
+        spec.get("leaseTransitions"),
+    );
     if duration.int().is_some_and(|n| n <= 0) {
         causes.push(duration.invalid("must be greater than 0"));
     }

@@ -41,45 +41,143 @@ struct Plan {
 
 impl Plan {
     fn of(resource: &Resource) -> Self {
-        let plan =
-            Self { name: formats::dns_subdomain, domains: true, prefix: true, create: &[Full], update: &[Update, Full], status: &[Update] };
+        let plan = Self {
+            name: formats::dns_subdomain,
+            domains: true,
+            prefix: true,
+            create: &[Full],
+            update: &[Update, Full],
+            status: &[Update],
+        };
         if resource.custom.is_some() || resource.table == CRD_TABLE {
-            return Self { domains: false, update: &[Update], ..plan };
+            return Self {
+                domains: false,
+                update: &[Update],
+                ..plan
+            };
         }
         match resource.table.as_str() {
-            "apps/statefulsets" => Self { name: formats::dns_label, ..plan },
-            "/replicationcontrollers" => Self { name: formats::long_name, prefix: false, ..plan },
-            "resource.k8s.io/deviceclasses" => Self { name: formats::long_name, prefix: false, update: &[Full, Update], ..plan },
-            "/namespaces" => Self { name: formats::dns_label, update: &[Full, Update], ..plan },
-            "/services" => Self { name: formats::dns_label, update: &[Update], ..plan },
-            "/nodes" | "storage.k8s.io/storageclasses" | "storage.k8s.io/csistoragecapacities" => Self { update: &[Full, Update], ..plan },
-            "/persistentvolumes" => Self { update: &[Full, Full], ..plan },
-            "/limitranges" | "discovery.k8s.io/endpointslices" | "storage.k8s.io/csinodes" => Self { update: &[Full], ..plan },
-            "storage.k8s.io/volumeattachments" => Self { update: &[Full], status: &[], ..plan },
+            "apps/statefulsets" => Self {
+                name: formats::dns_label,
+                ..plan
+            },
+            "/replicationcontrollers" => Self {
+                name: formats::long_name,
+                prefix: false,
+                ..plan
+            },
+            "resource.k8s.io/deviceclasses" => Self {
+                name: formats::long_name,
+                prefix: false,
+                update: &[Full, Update],
+                ..plan
+            },
+            "/namespaces" => Self {
+                name: formats::dns_label,
+                update: &[Full, Update],
+                ..plan
+            },
+            "/services" => Self {
+                name: formats::dns_label,
+                update: &[Update],
+                ..plan
+            },
+            "/nodes" | "storage.k8s.io/storageclasses" | "storage.k8s.io/csistoragecapacities" => {
+                Self {
+                    update: &[Full, Update],
+                    ..plan
+                }
+            }
+            "/persistentvolumes" => Self {
+                update: &[Full, Full],
+                ..plan
+            },
+            "/limitranges" | "discovery.k8s.io/endpointslices" | "storage.k8s.io/csinodes" => {
+                Self {
+                    update: &[Full],
+                    ..plan
+                }
+            }
+            "storage.k8s.io/volumeattachments" => Self {
+                update: &[Full],
+                status: &[],
+                ..plan
+            },
             "/resourcequotas"
             | "networking.k8s.io/networkpolicies"
             | "networking.k8s.io/servicecidrs"
             | "storage.k8s.io/csidrivers"
             | "autoscaling/horizontalpodautoscalers"
             | "scheduling.k8s.io/priorityclasses"
-            | "resource.k8s.io/resourceslices" => Self { update: &[Update], ..plan },
-            "networking.k8s.io/ipaddresses" => Self { name: formats::canonical_ip, update: &[Full, Update], ..plan },
-            "/events" if resource.group.is_empty() => Self { create: &[], update: &[], ..plan },
-            "/events" => Self { update: &[Update], ..plan },
-            "policy/poddisruptionbudgets" => Self { create: &[], update: &[], status: &[], ..plan },
-            "apiregistration.k8s.io/apiservices" => {
-                Self { name: formats::path_segment, domains: false, update: &[Full, Update], status: &[], ..plan }
-            }
-            "certificates.k8s.io/certificatesigningrequests" => {
-                Self { name: |_| Vec::new(), update: &[Full, Update], status: &[Full, Update], ..plan }
-            }
-            "node.k8s.io/runtimeclasses" => Self { domains: false, update: &[Full, Update], ..plan },
-            "coordination.k8s.io/leases" => Self { domains: false, update: &[Update], ..plan },
+            | "resource.k8s.io/resourceslices" => Self {
+                update: &[Update],
+                ..plan
+            },
+            "networking.k8s.io/ipaddresses" => Self {
+                name: formats::canonical_ip,
+                update: &[Full, Update],
+                ..plan
+            },
+            "/events" if resource.group.is_empty() => Self {
+                create: &[],
+                update: &[],
+                ..plan
+            },
+            "/events" => Self {
+                update: &[Update],
+                ..plan
+            },
+            "policy/poddisruptionbudgets" => Self {
+                create: &[],
+                update: &[],
+                status: &[],
+                ..plan
+            },
+            "apiregistration.k8s.io/apiservices" => Self {
+                name: formats::path_segment,
+                domains: false,
+                update: &[Full, Update],
+                status: &[],
+                ..plan
+            },
+            "certificates.k8s.io/certificatesigningrequests" => Self {
+                name: |_| Vec::new(),
+                update: &[Full, Update],
+                status: &[Full, Update],
+                ..plan
+            },
+            "node.k8s.io/runtimeclasses" => Self {
+                domains: false,
+                update: &[Full, Update],
+                ..plan
+            },
+            "coordination.k8s.io/leases" => Self {
+                domains: false,
+                update: &[Update],
+                ..plan
+            },
             _ => match resource.group.as_str() {
-                "rbac.authorization.k8s.io" => Self { name: formats::path_segment, update: &[Full, Update], ..plan },
-                "admissionregistration.k8s.io" => Self { domains: false, update: &[Full], status: &[], ..plan },
-                "flowcontrol.apiserver.k8s.io" => Self { update: &[Full], status: &[], ..plan },
-                "resource.k8s.io" => Self { update: &[Full, Update], status: &[], ..plan },
+                "rbac.authorization.k8s.io" => Self {
+                    name: formats::path_segment,
+                    update: &[Full, Update],
+                    ..plan
+                },
+                "admissionregistration.k8s.io" => Self {
+                    domains: false,
+                    update: &[Full],
+                    status: &[],
+                    ..plan
+                },
+                "flowcontrol.apiserver.k8s.io" => Self {
+                    update: &[Full],
+                    status: &[],
+                    ..plan
+                },
+                "resource.k8s.io" => Self {
+                    update: &[Full, Update],
+                    status: &[],
+                    ..plan
+                },
                 _ => plan,
             },
         }
@@ -114,7 +212,12 @@ pub fn looks_at_updates(resource: &Resource, part: Part) -> bool {
 }
 
 /// The looks of the kind, for the write of a part.
-pub fn check_kind(resource: &Resource, object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
+pub fn check_kind(
+    resource: &Resource,
+    object: &Object,
+    old: Option<&Object>,
+    part: Part,
+) -> Vec<Cause> {
     let mut causes = Vec::new();
     let plan = Plan::of(resource);
     for one in old.map_or(plan.create, |_| plan.on_update(part)) {
@@ -152,7 +255,9 @@ pub fn embedded(metadata: &Value, path: &str) -> Vec<Cause> {
     let mut object = Object::default();
     object.0.insert("metadata".into(), metadata.clone());
     if object.name().is_empty() {
-        object.metadata_mut().insert("name".into(), "fakename".into());
+        object
+            .metadata_mut()
+            .insert("name".into(), "fakename".into());
     }
     let mut causes = check_common(&object);
     for cause in &mut causes {
@@ -173,12 +278,20 @@ fn full(object: &Object, name: Format, domains: bool, causes: &mut Vec<Cause>) {
         // A dash at the end is fine where something follows, and so are dots.
         let masked = match text.strip_suffix('-') {
             Some(stem) if !stem.is_empty() => {
-                format!("{}a", &stem[..stem.char_indices().next_back().map_or(0, |(i, _)| i)])
+                format!(
+                    "{}a",
+                    &stem[..stem.char_indices().next_back().map_or(0, |(i, _)| i)]
+                )
             }
             _ => text.to_owned(),
         };
         let fits = |problem: &&String| !domains && problem.starts_with("may not be '");
-        causes.extend(name(&masked).iter().filter(|p| !fits(p)).map(|problem| prefix.invalid(problem)));
+        causes.extend(
+            name(&masked)
+                .iter()
+                .filter(|p| !fits(p))
+                .map(|problem| prefix.invalid(problem)),
+        );
     }
     named(object, name, domains, causes);
 }
@@ -202,11 +315,18 @@ fn named(object: &Object, name: Format, domains: bool, causes: &mut Vec<Cause>) 
     common(&meta, causes);
     for finalizer in meta.get("finalizers").items() {
         let problems = formats::qualified_name(finalizer.text());
-        causes.extend(problems.iter().map(|p| At::new(finalizer.value, "metadata.finalizers").invalid(p)));
+        causes.extend(
+            problems
+                .iter()
+                .map(|p| At::new(finalizer.value, "metadata.finalizers").invalid(p)),
+        );
     }
     let all = object.finalizers();
     if all.iter().any(|f| f == "orphan") && all.iter().any(|f| f == "foregroundDeletion") {
-        causes.push(meta.get("finalizers").invalid("finalizer orphan and foregroundDeletion cannot be both set"));
+        causes.push(
+            meta.get("finalizers")
+                .invalid("finalizer orphan and foregroundDeletion cannot be both set"),
+        );
     }
     managers(&meta, causes);
     finalizer_domains(&meta, domains, causes);
@@ -218,12 +338,18 @@ pub fn update(object: &Object, old: &Object, domains: bool, causes: &mut Vec<Cau
     let before = |field: &str| old.metadata(field).cloned().unwrap_or(Value::Null);
     if old.deletion_timestamp().is_some() {
         let known = old.finalizers();
-        let mut added: Vec<String> = object.finalizers().into_iter().filter(|f| !known.contains(f)).collect();
+        let mut added: Vec<String> = object
+            .finalizers()
+            .into_iter()
+            .filter(|f| !known.contains(f))
+            .collect();
         added.sort();
         if !added.is_empty() {
             let list: Vec<String> = added.iter().map(|f| format!("\"{f}\"")).collect();
             let said = format!("[]string{{{}}}", list.join(", "));
-            let detail = format!("no new finalizers can be added if the object is being deleted, found new finalizers {said}");
+            let detail = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers {said}"
+            );
             causes.push(meta.get("finalizers").forbidden(&detail));
         }
     }
@@ -250,9 +376,19 @@ fn common(meta: &At<'_>, causes: &mut Vec<Cause>) {
 /// Keys of annotations, and how much there is of them.
 pub fn annotations(at: &At<'_>, causes: &mut Vec<Cause>) {
     for (key, _) in at.entries() {
-        causes.extend(formats::qualified_name(&key.to_lowercase()).iter().map(|p| at.invalid_as(key, p)));
+        causes.extend(
+            formats::qualified_name(&key.to_lowercase())
+                .iter()
+                .map(|p| at.invalid_as(key, p)),
+        );
     }
-    if at.entries().iter().map(|(key, value)| key.len() + value.len()).sum::<usize>() > MAX_ANNOTATIONS {
+    if at
+        .entries()
+        .iter()
+        .map(|(key, value)| key.len() + value.len())
+        .sum::<usize>()
+        > MAX_ANNOTATIONS
+    {
         causes.push(at.too_long(MAX_ANNOTATIONS));
     }
 }
@@ -277,7 +413,11 @@ pub fn template(metadata: &At<'_>, causes: &mut Vec<Cause>) {
     annotations(&metadata.get("annotations"), causes);
     rules::labels(&metadata.get("labels"), causes);
     for field in OTHERS.iter().filter(|field| !metadata.get(field).is_null()) {
-        causes.push(metadata.get(if *field == "uid" { "uID" } else { field }).forbidden("cannot be set"));
+        causes.push(
+            metadata
+                .get(if *field == "uid" { "uID" } else { field })
+                .forbidden("cannot be set"),
+        );
     }
 }
 
@@ -289,7 +429,11 @@ fn check_map(map: &At<'_>, causes: &mut Vec<Cause>) {
         _ => false,
     };
     if !fits {
-        causes.push(Cause::type_invalid(&map.path, map.value, "must be a map of strings to strings"));
+        causes.push(Cause::type_invalid(
+            &map.path,
+            map.value,
+            "must be a map of strings to strings",
+        ));
     }
 }
 
@@ -299,7 +443,10 @@ fn owners(all: &At<'_>, causes: &mut Vec<Cause>) {
         // The position is not part of these paths.
         let owner = At::new(item.value, all.path.clone());
         let (api_version, kind) = (owner.get("apiVersion"), owner.get("kind"));
-        if api_version.text().is_empty() || api_version.text().ends_with('/') || api_version.text().matches('/').count() > 1 {
+        if api_version.text().is_empty()
+            || api_version.text().ends_with('/')
+            || api_version.text().matches('/').count() > 1
+        {
             causes.push(api_version.invalid("version must not be empty"));
         }
         for field in ["kind", "name", "uid"] {
@@ -307,14 +454,18 @@ fn owners(all: &At<'_>, causes: &mut Vec<Cause>) {
             causes.extend(field.is_empty().then(|| field.invalid("must not be empty")));
         }
         if (api_version.text().trim_start_matches('/'), kind.text()) == ("v1", "Event") {
-            causes.push(owner.invalid_struct("meta/v1.OwnerReference", "/v1, Kind=Event is disallowed from being an owner"));
+            causes.push(owner.invalid_struct(
+                "meta/v1.OwnerReference",
+                "/v1, Kind=Event is disallowed from being an owner",
+            ));
         }
         if owner.get("controller").is_true() {
             let name = format!("{}/{}", kind.text(), owner.get("name").text());
             match &first {
                 Some(first) => {
                     let found = format!("Found \"true\" in references for {first} and {name}");
-                    let detail = format!("Only one reference can have Controller set to true. {found}");
+                    let detail =
+                        format!("Only one reference can have Controller set to true. {found}");
                     causes.push(all.invalid_struct("[]meta/v1.OwnerReference", &detail));
                 }
                 None => first = Some(name),
@@ -339,7 +490,10 @@ pub fn manager_problems(manager: &At<'_>, causes: &mut Vec<Cause>) {
         causes.push(manager.too_long(MAX_MANAGER));
     }
     for (at, c) in manager.text().char_indices().filter(|(_, c)| !is_print(*c)) {
-        causes.push(manager.invalid(&format!("invalid character U+{:04X} (at position {at})", u32::from(c))));
+        causes.push(manager.invalid(&format!(
+            "invalid character U+{:04X} (at position {at})",
+            u32::from(c)
+        )));
     }
 }
 
@@ -347,7 +501,10 @@ fn finalizer_domains(meta: &At<'_>, domains: bool, causes: &mut Vec<Cause>) {
     for finalizer in meta.get("finalizers").items().iter().filter(|_| domains) {
         let text = finalizer.text();
         if !text.contains('/') && !matches!(text, "kubernetes" | "orphan" | "foregroundDeletion") {
-            causes.push(finalizer.invalid("name is neither a standard finalizer name nor is it fully qualified"));
+            causes
+                .push(finalizer.invalid(
+                    "name is neither a standard finalizer name nor is it fully qualified",
+                ));
         }
     }
 }

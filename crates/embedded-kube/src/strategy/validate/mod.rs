@@ -33,7 +33,9 @@ mod workloads;
 pub use claim_status::forget_deallocated;
 pub use devices::admin_access;
 pub use pod::annotations::MIRROR;
-pub use pod::resources::{Amounts, add, aggregate, allows_overcommit, is_huge_pages, is_supported_of_pods};
+pub use pod::resources::{
+    Amounts, add, aggregate, allows_overcommit, is_huge_pages, is_supported_of_pods,
+};
 pub use policy::is_system_class;
 
 use crate::catalog::Resource;
@@ -44,9 +46,15 @@ use tiphys_apimachinery::Object;
 
 /// Everything that is wrong with an object; `old` is there for updates, `part` says what is written.
 pub fn check(resource: &Resource, object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
-    let mut causes = old.map(|old| meta::check_update(object, old)).unwrap_or_default();
-    let runs_pods = matches!(resource.group.as_str(), "" | "apps" | "batch") && resource.custom.is_none();
-    if let Some(found) = runs_pods.then(|| workloads::check(resource, object, old, part)).flatten() {
+    let mut causes = old
+        .map(|old| meta::check_update(object, old))
+        .unwrap_or_default();
+    let runs_pods =
+        matches!(resource.group.as_str(), "" | "apps" | "batch") && resource.custom.is_none();
+    if let Some(found) = runs_pods
+        .then(|| workloads::check(resource, object, old, part))
+        .flatten()
+    {
         causes.extend(found);
     } else {
         causes.extend(meta::check_kind(resource, object, old, part));
@@ -61,10 +69,16 @@ pub fn check(resource: &Resource, object: &Object, old: Option<&Object>, part: P
     causes
 }
 
-fn check_status(resource: &Resource, object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
+fn check_status(
+    resource: &Resource,
+    object: &Object,
+    old: Option<&Object>,
+    causes: &mut Vec<Cause>,
+) {
     match resource.table.as_str() {
         "/services" => service::check_status(object, old, causes),
-        "flowcontrol.apiserver.k8s.io/flowschemas" | "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations" => {
+        "flowcontrol.apiserver.k8s.io/flowschemas"
+        | "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations" => {
             flow::status(object, old, causes);
         }
         "/persistentvolumeclaims" => volumes::claim_status(object, old, causes),
@@ -74,16 +88,32 @@ fn check_status(resource: &Resource, object: &Object, old: Option<&Object>, caus
         "/namespaces" => policy::namespace_status(object, causes),
         "/nodes" => policy::node_update(object, old, causes),
         "policy/poddisruptionbudgets" => policy::disruption_status(object, old, causes),
-        "autoscaling/horizontalpodautoscalers" => autoscaling::autoscaler_status(object, old, causes),
-        "certificates.k8s.io/certificatesigningrequests" => certificates::request(object, old, Part::Status, causes),
+        "autoscaling/horizontalpodautoscalers" => {
+            autoscaling::autoscaler_status(object, old, causes)
+        }
+        "certificates.k8s.io/certificatesigningrequests" => {
+            certificates::request(object, old, Part::Status, causes)
+        }
         "storage.k8s.io/volumeattachments" => storage::attachment_status(object, old, causes),
-        "admissionregistration.k8s.io/validatingadmissionpolicies" => policies::policy_status(object, old, causes),
-        "networking.k8s.io/ingresses" => network::load_balancer(&At::of(object, old, "status").get("loadBalancer.ingress"), false, causes),
+        "admissionregistration.k8s.io/validatingadmissionpolicies" => {
+            policies::policy_status(object, old, causes)
+        }
+        "networking.k8s.io/ingresses" => network::load_balancer(
+            &At::of(object, old, "status").get("loadBalancer.ingress"),
+            false,
+            causes,
+        ),
         _ => {}
     }
 }
 
-fn check_main(resource: &Resource, object: &Object, old: Option<&Object>, part: Part, causes: &mut Vec<Cause>) {
+fn check_main(
+    resource: &Resource,
+    object: &Object,
+    old: Option<&Object>,
+    part: Part,
+    causes: &mut Vec<Cause>,
+) {
     let spec = At::of(object, old, "spec");
     match resource.table.as_str() {
         "/services" => service::check(object, old, causes),
@@ -102,7 +132,9 @@ fn check_main(resource: &Resource, object: &Object, old: Option<&Object>, part: 
         "rbac.authorization.k8s.io/roles" => rbac::role(object, old, true, causes),
         "rbac.authorization.k8s.io/clusterroles" => rbac::role(object, old, false, causes),
         "rbac.authorization.k8s.io/rolebindings" => rbac::binding(object, old, true, causes),
-        "rbac.authorization.k8s.io/clusterrolebindings" => rbac::binding(object, old, false, causes),
+        "rbac.authorization.k8s.io/clusterrolebindings" => {
+            rbac::binding(object, old, false, causes)
+        }
         "autoscaling/horizontalpodautoscalers" => {
             // Looked at in the form in which it is kept.
             let mut kept = object.clone();
@@ -118,19 +150,35 @@ fn check_main(resource: &Resource, object: &Object, old: Option<&Object>, part: 
         "/limitranges" => limits::limit_range(object, old, causes),
         "/resourcequotas" => limits::quota(object, old, causes),
         "/persistentvolumes" => volumes::volume(object, old, causes),
-        "admissionregistration.k8s.io/validatingwebhookconfigurations" => webhooks::configuration(object, old, false, causes),
-        "admissionregistration.k8s.io/mutatingwebhookconfigurations" => webhooks::configuration(object, old, true, causes),
-        "admissionregistration.k8s.io/validatingadmissionpolicies" => policies::policy(object, old, false, causes),
-        "admissionregistration.k8s.io/mutatingadmissionpolicies" => policies::policy(object, old, true, causes),
-        "admissionregistration.k8s.io/validatingadmissionpolicybindings" => policies::policy_binding(object, old, true, causes),
-        "admissionregistration.k8s.io/mutatingadmissionpolicybindings" => policies::policy_binding(object, old, false, causes),
+        "admissionregistration.k8s.io/validatingwebhookconfigurations" => {
+            webhooks::configuration(object, old, false, causes)
+        }
+        "admissionregistration.k8s.io/mutatingwebhookconfigurations" => {
+            webhooks::configuration(object, old, true, causes)
+        }
+        "admissionregistration.k8s.io/validatingadmissionpolicies" => {
+            policies::policy(object, old, false, causes)
+        }
+        "admissionregistration.k8s.io/mutatingadmissionpolicies" => {
+            policies::policy(object, old, true, causes)
+        }
+        "admissionregistration.k8s.io/validatingadmissionpolicybindings" => {
+            policies::policy_binding(object, old, true, causes)
+        }
+        "admissionregistration.k8s.io/mutatingadmissionpolicybindings" => {
+            policies::policy_binding(object, old, false, causes)
+        }
         "resource.k8s.io/resourceclaims" => devices::claim(object, old, causes),
         "resource.k8s.io/resourceclaimtemplates" => devices::template(object, old, causes),
         "resource.k8s.io/deviceclasses" => devices::class(object, old, causes),
         "resource.k8s.io/resourceslices" => slices::slice(object, old, causes),
-        "certificates.k8s.io/certificatesigningrequests" => certificates::request(object, old, part, causes),
+        "certificates.k8s.io/certificatesigningrequests" => {
+            certificates::request(object, old, part, causes)
+        }
         "flowcontrol.apiserver.k8s.io/flowschemas" => flow::schema(object, old, causes),
-        "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations" => flow::priority_level(object, old, causes),
+        "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations" => {
+            flow::priority_level(object, old, causes)
+        }
         "apps/controllerrevisions" => flow::controller_revision(object, old, causes),
         "apiregistration.k8s.io/apiservices" => registration::service(object, old, causes),
         "storage.k8s.io/storageclasses" => storage::class(object, old, causes),
@@ -158,7 +206,9 @@ pub fn decision(object: &Object, old: &Object) -> Vec<Cause> {
 /// What is wrong with a Scale.
 pub fn scale(scale: &Object) -> Vec<Cause> {
     let mut causes = meta::check_scale(scale);
-    At::of(scale, None, "spec").get("replicas").check(&[rules::Check::AtLeast(0)], &mut causes);
+    At::of(scale, None, "spec")
+        .get("replicas")
+        .check(&[rules::Check::AtLeast(0)], &mut causes);
     causes
 }
 

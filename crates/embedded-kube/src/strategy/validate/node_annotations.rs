@@ -22,16 +22,24 @@ pub fn check(object: &Object, causes: &mut Vec<Cause>) {
     if let Some(text) = said(AVOIDED) {
         match read(text, Value::is_object, "v1.AvoidPods") {
             Ok(avoided) => controllers(&avoided, causes),
-            Err(why) => causes.push(Cause::invalid(&format!("{ALL}.AvoidPods"), &AVOIDED.into(), &why)),
+            Err(why) => causes.push(Cause::invalid(
+                &format!("{ALL}.AvoidPods"),
+                &AVOIDED.into(),
+                &why,
+            )),
         }
     }
 }
 
 fn read(text: &str, fits: fn(&Value) -> bool, wanted: &str) -> Result<Value, String> {
-    let value: Value = serde_json::from_str(text).map_err(|e| gotypes::syntax_error(text.as_bytes()).unwrap_or_else(|| e.to_string()))?;
+    let value: Value = serde_json::from_str(text)
+        .map_err(|e| gotypes::syntax_error(text.as_bytes()).unwrap_or_else(|| e.to_string()))?;
     match value.is_null() || fits(&value) {
         true => Ok(value),
-        false => Err(format!("json: cannot unmarshal {} into Go value of type {wanted}", tiphys_gocompat::json::kind(&value))),
+        false => Err(format!(
+            "json: cannot unmarshal {} into Go value of type {wanted}",
+            tiphys_gocompat::json::kind(&value)
+        )),
     }
 }
 
@@ -39,11 +47,18 @@ fn read(text: &str, fits: fn(&Value) -> bool, wanted: &str) -> Result<Value, Str
 fn controllers(avoided: &Value, causes: &mut Vec<Cause>) {
     let all = At::new(avoided, "").get("preferAvoidPods");
     for (i, entry) in all.items().iter().enumerate() {
-        let (path, owner) = (format!("{ALL}.{AVOIDED}[{i}].PodSignature"), entry.get("podSignature.podController"));
+        let (path, owner) = (
+            format!("{ALL}.{AVOIDED}[{i}].PodSignature"),
+            entry.get("podSignature.podController"),
+        );
         match owner.is_null() {
             true => causes.push(Cause::required(&path, "")),
             false if !owner.get("controller").is_true() => {
-                causes.push(Cause::invalid(&format!("{path}.PodController.Controller"), &false.into(), "must point to a controller"));
+                causes.push(Cause::invalid(
+                    &format!("{path}.PodController.Controller"),
+                    &false.into(),
+                    "must point to a controller",
+                ));
             }
             false => {}
         }

@@ -29,7 +29,12 @@ fn match_resources(at: &At<'_>, causes: &mut Vec<Cause>) {
             let names = one.get("resourceNames").items();
             for (i, name) in names.iter().enumerate() {
                 name.form(formats::path_segment, causes);
-                causes.extend(names[..i].iter().any(|before| before.value == name.value).then(|| name.duplicate()));
+                causes.extend(
+                    names[..i]
+                        .iter()
+                        .any(|before| before.value == name.value)
+                        .then(|| name.duplicate()),
+                );
             }
             rule(&one, causes);
         }
@@ -65,7 +70,10 @@ pub fn policy(object: &Object, old: Option<&Object>, mutating: bool, causes: &mu
         let detail = "validations or auditAnnotations must contain at least one item";
         return causes.extend([validations.required(detail), annotations.required(detail)]);
     }
-    validations.items().iter().for_each(|one| validation(one, &scope, causes));
+    validations
+        .items()
+        .iter()
+        .for_each(|one| validation(one, &scope, causes));
     if annotations.len() > MAX_ANNOTATIONS {
         causes.push(annotations.invalid_struct(
             "[]admissionregistration/v1.AuditAnnotation",
@@ -76,16 +84,32 @@ pub fn policy(object: &Object, old: Option<&Object>, mutating: bool, causes: &mu
     for (i, annotation) in items.iter().enumerate() {
         let (key, value) = (annotation.get("key"), annotation.get("valueExpression"));
         let full = format!("{}/{}", object.name(), key.text());
-        causes.extend(formats::qualified_name(&full).iter().map(|p| key.invalid_as(full.as_str(), p)));
+        causes.extend(
+            formats::qualified_name(&full)
+                .iter()
+                .map(|p| key.invalid_as(full.as_str(), p)),
+        );
         let text = value.text().trim();
         if text.is_empty() {
             causes.push(value.required("valueExpression is not specified"));
         } else if text.len() > MAX_ANNOTATION_BYTES {
-            causes.push(value.required(&format!("must not exceed {MAX_ANNOTATION_BYTES} bytes in length")));
+            causes.push(value.required(&format!(
+                "must not exceed {MAX_ANNOTATION_BYTES} bytes in length"
+            )));
         } else {
-            causes.extend(scope.compile(text, Returns::TextOrNull).err().map(|e| value.invalid(&e)));
+            causes.extend(
+                scope
+                    .compile(text, Returns::TextOrNull)
+                    .err()
+                    .map(|e| value.invalid(&e)),
+            );
         }
-        causes.extend(items[..i].iter().any(|before| before.get("key").value == key.value).then(|| key.duplicate()));
+        causes.extend(
+            items[..i]
+                .iter()
+                .any(|before| before.get("key").value == key.value)
+                .then(|| key.duplicate()),
+        );
     }
 }
 
@@ -93,38 +117,64 @@ pub fn policy(object: &Object, old: Option<&Object>, mutating: bool, causes: &mu
 pub fn policy_status(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     let status = At::of(object, old, "status");
     for found in status.get("typeChecking.expressionWarnings").items() {
-        let missing = ["warning", "fieldRef"].map(|field| found.get(field)).into_iter().filter(|field| field.text().trim().is_empty());
+        let missing = ["warning", "fieldRef"]
+            .map(|field| found.get(field))
+            .into_iter()
+            .filter(|field| field.text().trim().is_empty());
         causes.extend(missing.map(|field| field.required("")));
     }
     policy::conditions(&status.get("conditions"), causes);
 }
 
 fn validation(at: &At<'_>, scope: &Scope, causes: &mut Vec<Cause>) {
-    let [expression, message_expression, message, reason] = ["expression", "messageExpression", "message", "reason"].map(|f| at.get(f));
+    let [expression, message_expression, message, reason] =
+        ["expression", "messageExpression", "message", "reason"].map(|f| at.get(f));
     if expression.text().trim().is_empty() {
         causes.push(expression.required("expression is not specified"));
     } else {
-        causes.extend(scope.compile(expression.text(), Returns::Bool).err().map(|e| expression.invalid(&e)));
+        causes.extend(
+            scope
+                .compile(expression.text(), Returns::Bool)
+                .err()
+                .map(|e| expression.invalid(&e)),
+        );
     }
     for text in [&message_expression, &message] {
         if !text.is_empty() && text.text().trim().is_empty() {
             causes.push(text.invalid("must be non-empty if specified"));
         } else if !text.is_empty() && text.path == message_expression.path {
-            let scope = Scope { authorizer: false, ..scope.clone() };
-            causes.extend(scope.compile(text.text(), Returns::Text).err().map(|e| text.invalid(&e)));
+            let scope = Scope {
+                authorizer: false,
+                ..scope.clone()
+            };
+            causes.extend(
+                scope
+                    .compile(text.text(), Returns::Text)
+                    .err()
+                    .map(|e| text.invalid(&e)),
+            );
         }
     }
     if message.text().trim().contains(['\n', '\r']) {
         causes.push(message.invalid("must not contain line breaks"));
     }
-    one_of(&reason, &["Forbidden", "Invalid", "RequestEntityTooLarge"], causes);
+    one_of(
+        &reason,
+        &["Forbidden", "Invalid", "RequestEntityTooLarge"],
+        causes,
+    );
 }
 
 /// The names that a policy gives to values, in order.
 fn variables(spec: &At<'_>, params: bool, mutating: bool, causes: &mut Vec<Cause>) -> Scope {
     conditions(&spec.get("matchConditions"), params, true, causes);
     let list = spec.get("variables").items();
-    let mut scope = Scope { params, authorizer: true, composes: mutating || !list.is_empty(), ..Scope::default() };
+    let mut scope = Scope {
+        params,
+        authorizer: true,
+        composes: mutating || !list.is_empty(),
+        ..Scope::default()
+    };
     for variable in list {
         let (name, expression) = (variable.get("name"), variable.get("expression"));
         match name.text().trim().is_empty() {
@@ -150,20 +200,29 @@ fn operations(rules: &At<'_>, causes: &mut Vec<Cause>) {
     const SUPPORTED: &[&str] = &["*", "CONNECT", "CREATE", "UPDATE"];
     let path = format!("{}.operations", rules.path);
     for rule in rules.items() {
-        for operation in rule.get("operations").items().iter().filter(|o| !SUPPORTED.contains(&o.text())) {
+        for operation in rule
+            .get("operations")
+            .items()
+            .iter()
+            .filter(|o| !SUPPORTED.contains(&o.text()))
+        {
             causes.push(Cause::not_supported(&path, operation.value, SUPPORTED));
         }
     }
 }
 
 fn mutations(spec: &At<'_>, scope: &Scope, causes: &mut Vec<Cause>) {
-    let scope = Scope { patches: true, ..scope.clone() };
+    let scope = Scope {
+        patches: true,
+        ..scope.clone()
+    };
     let all = spec.get("mutations");
     if all.is_empty() {
         causes.push(all.required("mutations must contain at least one item"));
     }
     for mutation in all.items() {
-        let [kind, patch, apply] = ["patchType", "jsonPatch", "applyConfiguration"].map(|f| mutation.get(f));
+        let [kind, patch, apply] =
+            ["patchType", "jsonPatch", "applyConfiguration"].map(|f| mutation.get(f));
         let (own, other, returns) = match kind.text() {
             "" => {
                 causes.push(kind.required(""));
@@ -179,26 +238,44 @@ fn mutations(spec: &At<'_>, scope: &Scope, causes: &mut Vec<Cause>) {
         let expression = own.get("expression");
         let source = expression.text().trim();
         if own.is_null() {
-            causes.push(own.required(&format!("must be specified when patchType is {}", kind.text())));
+            causes.push(own.required(&format!(
+                "must be specified when patchType is {}",
+                kind.text()
+            )));
         } else if source.is_empty() {
             causes.push(expression.required(""));
         } else {
-            causes.extend(scope.compile(source, returns).err().map(|e| expression.invalid_as(source, &e)));
+            causes.extend(
+                scope
+                    .compile(source, returns)
+                    .err()
+                    .map(|e| expression.invalid_as(source, &e)),
+            );
         }
         if !other.is_null() {
             let field = other.path.rsplit('.').next().unwrap_or("");
-            causes.push(other.invalid_as(format!("{{{field}}}"), &format!("must not be specified when patchType is {}", kind.text())));
+            causes.push(other.invalid_as(
+                format!("{{{field}}}"),
+                &format!("must not be specified when patchType is {}", kind.text()),
+            ));
         }
     }
-    spec.get("reinvocationPolicy").check(&[Check::Required(""), Check::OneOf(&["IfNeeded", "Never"])], causes);
+    spec.get("reinvocationPolicy").check(
+        &[Check::Required(""), Check::OneOf(&["IfNeeded", "Never"])],
+        causes,
+    );
 }
 
 fn param_kind(kind: &At<'_>, causes: &mut Vec<Cause>) {
     let (api_version, name) = (kind.get("apiVersion"), kind.get("kind"));
-    let joined = |at: &At<'_>, text: &str, format: Format, prefix: &str, causes: &mut Vec<Cause>| {
-        let problems = format(text);
-        causes.extend((!problems.is_empty()).then(|| at.invalid_as(text, &format!("{prefix}{}", problems.join(",")))));
-    };
+    let joined =
+        |at: &At<'_>, text: &str, format: Format, prefix: &str, causes: &mut Vec<Cause>| {
+            let problems = format(text);
+            causes.extend(
+                (!problems.is_empty())
+                    .then(|| at.invalid_as(text, &format!("{prefix}{}", problems.join(",")))),
+            );
+        };
     match api_version.text().split('/').collect::<Vec<_>>()[..] {
         [""] => causes.push(api_version.required("")),
         [version] => joined(&api_version, version, formats::dns1035_label, "", causes),
@@ -211,22 +288,37 @@ fn param_kind(kind: &At<'_>, causes: &mut Vec<Cause>) {
                 false => joined(&api_version, version, formats::dns1035_label, "", causes),
             }
         }
-        _ => causes.push(api_version.invalid(&format!("unexpected GroupVersion string: {}", api_version.text()))),
+        _ => causes.push(api_version.invalid(&format!(
+            "unexpected GroupVersion string: {}",
+            api_version.text()
+        ))),
     }
     let problems = formats::dns1035_label(&name.text().to_lowercase());
     if name.is_empty() {
         causes.push(name.required(""));
     } else if !problems.is_empty() {
-        causes.push(name.invalid(&format!("may have mixed case, but should otherwise match: {}", problems.join(","))));
+        causes.push(name.invalid(&format!(
+            "may have mixed case, but should otherwise match: {}",
+            problems.join(",")
+        )));
     }
 }
 
-pub fn policy_binding(object: &Object, old: Option<&Object>, validating: bool, causes: &mut Vec<Cause>) {
+pub fn policy_binding(
+    object: &Object,
+    old: Option<&Object>,
+    validating: bool,
+    causes: &mut Vec<Cause>,
+) {
     let spec = At::of(object, old, "spec");
-    spec.get("policyName").check(&[Check::Required(""), Check::Form(formats::dns_subdomain)], causes);
+    spec.get("policyName").check(
+        &[Check::Required(""), Check::Form(formats::dns_subdomain)],
+        causes,
+    );
     let (parameters, matched) = (spec.get("paramRef"), spec.get("matchResources"));
     if !parameters.is_null() {
-        let [name, selector, action] = ["name", "selector", "parameterNotFoundAction"].map(|f| parameters.get(f));
+        let [name, selector, action] =
+            ["name", "selector", "parameterNotFoundAction"].map(|f| parameters.get(f));
         let both = !name.is_empty() && !selector.is_null();
         let exclusive = "name and selector are mutually exclusive";
         name.check(&[Check::Form(formats::path_segment)], causes);
@@ -236,7 +328,10 @@ pub fn policy_binding(object: &Object, old: Option<&Object>, validating: bool, c
         if name.is_empty() && selector.is_null() {
             causes.push(parameters.required("one of name or selector must be specified"));
         }
-        action.check(&[Check::Required(""), Check::OneOf(&["Deny", "Allow"])], causes);
+        action.check(
+            &[Check::Required(""), Check::OneOf(&["Deny", "Allow"])],
+            causes,
+        );
     }
     if !matched.is_null() {
         match_resources(&matched, causes);
@@ -248,7 +343,12 @@ pub fn policy_binding(object: &Object, old: Option<&Object>, validating: bool, c
     let items = actions.items();
     for (i, action) in items.iter().enumerate() {
         one_of(action, &["Audit", "Deny", "Warn"], causes);
-        causes.extend(items[..i].iter().any(|before| before.value == action.value).then(|| action.duplicate()));
+        causes.extend(
+            items[..i]
+                .iter()
+                .any(|before| before.value == action.value)
+                .then(|| action.duplicate()),
+        );
     }
     let has = |word: &str| items.iter().any(|action| action.text() == word);
     if has("Deny") && has("Warn") {
@@ -256,5 +356,10 @@ pub fn policy_binding(object: &Object, old: Option<&Object>, validating: bool, c
                       headers serves no purpose)";
         causes.push(actions.invalid(detail));
     }
-    actions.check(&[Check::Required("at least one validation action is required")], causes);
+    actions.check(
+        &[Check::Required(
+            "at least one validation action is required",
+        )],
+        causes,
+    );
 }

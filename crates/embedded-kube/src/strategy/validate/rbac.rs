@@ -11,7 +11,10 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 pub fn role(object: &Object, old: Option<&Object>, namespaced: bool, causes: &mut Vec<Cause>) {
     for rule in At::of(object, old, "rules").items() {
         if rule.get("verbs").is_empty() {
-            causes.push(rule.get("verbs").required("verbs must contain at least one value"));
+            causes.push(
+                rule.get("verbs")
+                    .required("verbs must contain at least one value"),
+            );
         }
         let urls = rule.get("nonResourceURLs");
         let [groups, resources] = ["apiGroups", "resources"].map(|field| rule.get(field));
@@ -19,8 +22,15 @@ pub fn role(object: &Object, old: Option<&Object>, namespaced: bool, causes: &mu
             if namespaced {
                 causes.push(urls.invalid("namespaced rules cannot apply to non-resource URLs"));
             }
-            if ![&groups, &resources, &rule.get("resourceNames")].iter().all(|list| list.is_empty()) {
-                causes.push(urls.invalid("rules cannot apply to both regular resources and non-resource URLs"));
+            if ![&groups, &resources, &rule.get("resourceNames")]
+                .iter()
+                .all(|list| list.is_empty())
+            {
+                causes.push(
+                    urls.invalid(
+                        "rules cannot apply to both regular resources and non-resource URLs",
+                    ),
+                );
             }
             continue;
         }
@@ -35,13 +45,16 @@ pub fn role(object: &Object, old: Option<&Object>, namespaced: bool, causes: &mu
     if !aggregation.is_null() && !namespaced {
         let selectors = aggregation.get("clusterRoleSelectors");
         if selectors.is_empty() {
-            causes.push(selectors.required("at least one clusterRoleSelector required if aggregationRule is non-nil"));
+            causes.push(selectors.required(
+                "at least one clusterRoleSelector required if aggregationRule is non-nil",
+            ));
         }
         for selector in selectors.items() {
             let before = causes.len();
             rules::label_selector(&selector, causes);
             if causes.len() > before {
-                causes.push(selector.invalid_as(serde_json::Value::Null, "invalid label selector."));
+                causes
+                    .push(selector.invalid_as(serde_json::Value::Null, "invalid label selector."));
             }
         }
     }
@@ -53,7 +66,11 @@ pub fn binding(object: &Object, old: Option<&Object>, namespaced: bool, causes: 
     if group.text() != GROUP {
         causes.push(group.not_supported(&[GROUP]));
     }
-    let kinds: &[&str] = if namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
+    let kinds: &[&str] = if namespaced {
+        &["Role", "ClusterRole"]
+    } else {
+        &["ClusterRole"]
+    };
     if !kinds.contains(&kind.text()) {
         causes.push(kind.not_supported(kinds));
     }
@@ -70,7 +87,11 @@ pub fn binding(object: &Object, old: Option<&Object>, namespaced: bool, causes: 
 }
 
 fn subject(subject: &At<'_>, namespaced: bool, causes: &mut Vec<Cause>) {
-    let (name, group, kind) = (subject.get("name"), subject.get("apiGroup"), subject.get("kind"));
+    let (name, group, kind) = (
+        subject.get("name"),
+        subject.get("apiGroup"),
+        subject.get("kind"),
+    );
     if name.is_empty() {
         causes.push(name.required(""));
     }

@@ -11,7 +11,10 @@ pub fn service(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     let spec = At::of(object, old, "spec");
     let (group, version) = (spec.get("group"), spec.get("version"));
     let wanted = format!("{}.{}", version.text(), group.text());
-    for (field, name) in [("metadata.generateName", object.generate_name()), ("metadata.name", object.name())] {
+    for (field, name) in [
+        ("metadata.generateName", object.generate_name()),
+        ("metadata.name", object.name()),
+    ] {
         if !name.is_empty() && name != wanted && formats::path_segment(name).is_empty() {
             let detail = format!("must be `spec.version+\".\"+spec.group`: {wanted:?}");
             causes.push(Cause::invalid(field, &name.into(), &detail));
@@ -28,13 +31,24 @@ pub fn service(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
         let priority = spec.get(field);
         let number = priority.int().unwrap_or(0);
         if !(1..=most).contains(&number) {
-            causes.push(priority.invalid_as(number, &format!("must be positive and less than {most}")));
+            causes.push(
+                priority.invalid_as(number, &format!("must be positive and less than {most}")),
+            );
         }
     }
-    let (own, bundle, insecure) = (spec.get("service"), spec.get("caBundle"), spec.get("insecureSkipTLSVerify"));
+    let (own, bundle, insecure) = (
+        spec.get("service"),
+        spec.get("caBundle"),
+        spec.get("insecureSkipTLSVerify"),
+    );
     if own.is_null() {
         if !bundle.is_empty() {
-            let bytes = format!("{} bytes", STANDARD.decode(bundle.text()).map_or(0, |bytes| bytes.len()));
+            let bytes = format!(
+                "{} bytes",
+                STANDARD
+                    .decode(bundle.text())
+                    .map_or(0, |bytes| bytes.len())
+            );
             causes.push(bundle.invalid_as(bytes, "local APIServices may not have a caBundle"));
         }
         if insecure.is_true() {

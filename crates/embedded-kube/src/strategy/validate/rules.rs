@@ -49,18 +49,30 @@ static NULL: Value = Value::Null;
 
 impl<'v> At<'v> {
     pub fn root(value: &'v Value, old: Option<&'v Value>) -> Self {
-        Self { value, old, path: String::new() }
+        Self {
+            value,
+            old,
+            path: String::new(),
+        }
     }
 
     /// A field of an object and of what the object was.
     pub fn of(object: &'v Object, old: Option<&'v Object>, name: &str) -> Self {
         let field = |o: &'v Object| o.0.get(name).unwrap_or(&NULL);
-        Self { value: field(object), old: old.map(field), path: name.to_owned() }
+        Self {
+            value: field(object),
+            old: old.map(field),
+            path: name.to_owned(),
+        }
     }
 
     /// At a path of its own.
     pub fn new(value: &'v Value, path: impl Into<String>) -> Self {
-        Self { value, old: None, path: path.into() }
+        Self {
+            value,
+            old: None,
+            path: path.into(),
+        }
     }
 
     /// A field; `a.b` goes down two.
@@ -83,19 +95,38 @@ impl<'v> At<'v> {
     /// An element of a map, or a field written in brackets.
     pub fn key(&self, key: &str) -> At<'v> {
         let old = self.old.map(|o| o.get(key).unwrap_or(&NULL));
-        At { value: self.value.get(key).unwrap_or(&NULL), old, path: format!("{}[{key}]", self.path) }
+        At {
+            value: self.value.get(key).unwrap_or(&NULL),
+            old,
+            path: format!("{}[{key}]", self.path),
+        }
     }
 
     /// The elements of a list. They have no `old`: lists are not compared by position.
     pub fn items(&self) -> Vec<At<'v>> {
         let list = self.value.as_array().into_iter().flatten().enumerate();
-        list.map(|(i, value)| At { value, old: None, path: format!("{}[{i}]", self.path) }).collect()
+        list.map(|(i, value)| At {
+            value,
+            old: None,
+            path: format!("{}[{i}]", self.path),
+        })
+        .collect()
     }
 
     /// The elements of a map and their keys.
     pub fn entries(&self) -> Vec<(&'v str, At<'v>)> {
         let map = self.value.as_object().into_iter().flatten();
-        map.map(|(key, value)| (key.as_str(), At { value, old: None, path: format!("{}[{key}]", self.path) })).collect()
+        map.map(|(key, value)| {
+            (
+                key.as_str(),
+                At {
+                    value,
+                    old: None,
+                    path: format!("{}[{key}]", self.path),
+                },
+            )
+        })
+        .collect()
     }
 
     pub fn text(&self) -> &'v str {
@@ -144,7 +175,11 @@ impl<'v> At<'v> {
 
     /// The value as a cause shows it: what is not there is an empty text to Go.
     fn shown(&self) -> Value {
-        if self.value.is_null() { Value::String(String::new()) } else { self.value.clone() }
+        if self.value.is_null() {
+            Value::String(String::new())
+        } else {
+            self.value.clone()
+        }
     }
 
     pub fn invalid(&self, detail: &str) -> Cause {
@@ -158,8 +193,15 @@ impl<'v> At<'v> {
 
     /// The value as Go writes a struct of an internal type.
     pub fn invalid_struct(&self, of: &str, detail: &str) -> Cause {
-        let message = format!("Invalid value: {}: {detail}", gotypes::internal(self.value, of));
-        Cause { reason: "FieldValueInvalid", message, field: self.path.clone() }
+        let message = format!(
+            "Invalid value: {}: {detail}",
+            gotypes::internal(self.value, of)
+        );
+        Cause {
+            reason: "FieldValueInvalid",
+            message,
+            field: self.path.clone(),
+        }
     }
 
     pub fn forbidden(&self, detail: &str) -> Cause {
@@ -176,23 +218,39 @@ impl<'v> At<'v> {
     }
 
     pub fn not_found(&self) -> Cause {
-        Cause { reason: "FieldValueNotFound", message: format!("Not found: {}", json!(self.text())), field: self.path.clone() }
+        Cause {
+            reason: "FieldValueNotFound",
+            message: format!("Not found: {}", json!(self.text())),
+            field: self.path.clone(),
+        }
     }
 
     pub fn too_long(&self, max: usize) -> Cause {
         let unit = if max == 1 { "byte" } else { "bytes" };
-        Cause { reason: "FieldValueTooLong", message: format!("Too long: may not be more than {max} {unit}"), field: self.path.clone() }
+        Cause {
+            reason: "FieldValueTooLong",
+            message: format!("Too long: may not be more than {max} {unit}"),
+            field: self.path.clone(),
+        }
     }
 
     pub fn too_many(&self, max: usize) -> Cause {
         let unit = if max == 1 { "item" } else { "items" };
         let message = format!("Too many: {}: must have at most {max} {unit}", self.len());
-        Cause { reason: "FieldValueTooMany", message, field: self.path.clone() }
+        Cause {
+            reason: "FieldValueTooMany",
+            message,
+            field: self.path.clone(),
+        }
     }
 
     /// What a format finds wrong, one cause each.
     pub fn form(&self, format: Format, causes: &mut Vec<Cause>) {
-        causes.extend(format(self.text()).iter().map(|problem| self.invalid(problem)));
+        causes.extend(
+            format(self.text())
+                .iter()
+                .map(|problem| self.invalid(problem)),
+        );
     }
 
     /// Checks one value.
@@ -209,16 +267,22 @@ impl<'v> At<'v> {
     fn check_one(&self, check: Check, causes: &mut Vec<Cause>) {
         match check {
             Check::Required(detail) if self.is_empty() => causes.push(self.required(detail)),
-            Check::Immutable if self.is_changed() => causes.push(self.invalid("field is immutable")),
+            Check::Immutable if self.is_changed() => {
+                causes.push(self.invalid("field is immutable"))
+            }
             Check::Required(_) | Check::Immutable => {}
             _ if self.is_empty() => {}
-            Check::OneOf(allowed) if !allowed.contains(&self.text()) => causes.push(self.not_supported(allowed)),
+            Check::OneOf(allowed) if !allowed.contains(&self.text()) => {
+                causes.push(self.not_supported(allowed))
+            }
             Check::Form(format) => self.form(format, causes),
             Check::AtLeast(min) if self.int().is_some_and(|n| n < min) => {
                 causes.push(self.invalid(&format!("must be greater than or equal to {min}")));
             }
             Check::Between(low, high) => {
-                let problem = self.int().and_then(|n| super::formats::in_range(n, low, high));
+                let problem = self
+                    .int()
+                    .and_then(|n| super::formats::in_range(n, low, high));
                 causes.extend(problem.map(|p| self.invalid(&p)));
             }
             Check::MaxBytes(max) if self.len() > max => causes.push(self.too_long(max)),
@@ -226,7 +290,11 @@ impl<'v> At<'v> {
             Check::Distinct => {
                 let items = self.items();
                 let seen = |i: usize| items[..i].iter().any(|other| other.value == items[i].value);
-                causes.extend((0..items.len()).filter(|i| seen(*i)).map(|i| items[i].duplicate()));
+                causes.extend(
+                    (0..items.len())
+                        .filter(|i| seen(*i))
+                        .map(|i| items[i].duplicate()),
+                );
             }
             _ => {}
         }
@@ -254,8 +322,14 @@ pub fn label_selector(at: &At<'_>, causes: &mut Vec<Cause>) {
     labels(&at.get("matchLabels"), causes);
     for requirement in at.get("matchExpressions").items() {
         operator(&requirement, false, causes);
-        requirement.get("key").form(super::formats::qualified_name, causes);
-        requirement.get("values").items().iter().for_each(|value| value.form(super::formats::label_value, causes));
+        requirement
+            .get("key")
+            .form(super::formats::qualified_name, causes);
+        requirement
+            .get("values")
+            .items()
+            .iter()
+            .for_each(|value| value.form(super::formats::label_value, causes));
     }
 }
 
@@ -268,10 +342,14 @@ pub fn selector_attributes(attributes: &At<'_>, causes: &mut Vec<Cause>) {
         }
         let (raw, requirements) = (selector.get("rawSelector"), selector.get("requirements"));
         match (raw.is_empty(), requirements.is_empty()) {
-            (false, false) => causes.push(raw.invalid("may not specified at the same time as requirements")),
+            (false, false) => {
+                causes.push(raw.invalid("may not specified at the same time as requirements"))
+            }
             (true, true) => {
-                causes
-                    .push(requirements.required(&format!("when {} is specified, requirements or rawSelector is required", selector.path)));
+                causes.push(requirements.required(&format!(
+                    "when {} is specified, requirements or rawSelector is required",
+                    selector.path
+                )));
             }
             _ => {}
         }
@@ -283,7 +361,11 @@ pub fn selector_attributes(attributes: &At<'_>, causes: &mut Vec<Cause>) {
             operator(&requirement, true, causes);
             if name == "labelSelector" {
                 key.form(super::formats::qualified_name, causes);
-                requirement.get("values").items().iter().for_each(|value| value.form(super::formats::label_value, causes));
+                requirement
+                    .get("values")
+                    .items()
+                    .iter()
+                    .for_each(|value| value.form(super::formats::label_value, causes));
             }
         }
     }
@@ -293,9 +375,15 @@ pub fn selector_attributes(attributes: &At<'_>, causes: &mut Vec<Cause>) {
 fn operator(requirement: &At<'_>, any: bool, causes: &mut Vec<Cause>) {
     let (operator, values) = (requirement.get("operator"), requirement.get("values"));
     match operator.text() {
-        "In" | "NotIn" if values.is_empty() => causes.push(values.required("must be specified when `operator` is 'In' or 'NotIn'")),
+        "In" | "NotIn" if values.is_empty() => {
+            causes.push(values.required("must be specified when `operator` is 'In' or 'NotIn'"))
+        }
         "Exists" | "DoesNotExist" if !values.is_empty() => {
-            causes.push(values.forbidden("may not be specified when `operator` is 'Exists' or 'DoesNotExist'"));
+            causes.push(
+                values.forbidden(
+                    "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+                ),
+            );
         }
         "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
         _ if any => {}
@@ -306,8 +394,16 @@ fn operator(requirement: &At<'_>, any: bool, causes: &mut Vec<Cause>) {
 /// Keys and values of labels; causes name the map only.
 pub fn labels(at: &At<'_>, causes: &mut Vec<Cause>) {
     for (key, value) in at.entries() {
-        causes.extend(super::formats::qualified_name(key).iter().map(|p| at.invalid_as(key, p)));
-        causes.extend(super::formats::label_value(value.text()).iter().map(|p| at.invalid_as(value.text(), p)));
+        causes.extend(
+            super::formats::qualified_name(key)
+                .iter()
+                .map(|p| at.invalid_as(key, p)),
+        );
+        causes.extend(
+            super::formats::label_value(value.text())
+                .iter()
+                .map(|p| at.invalid_as(value.text(), p)),
+        );
     }
 }
 
@@ -319,14 +415,29 @@ mod tests {
     #[test]
     fn a_table_reports_field_by_field() {
         const TABLE: &[Rule] = &[
-            Rule::Field("kind", &[Check::Required("say what"), Check::OneOf(&["A", "B"])]),
-            Rule::In("port", &[Rule::Field("name", &[Check::Form(formats::port_name)]), Rule::Field("number", &[Check::Between(1, 9)])]),
+            Rule::Field(
+                "kind",
+                &[Check::Required("say what"), Check::OneOf(&["A", "B"])],
+            ),
+            Rule::In(
+                "port",
+                &[
+                    Rule::Field("name", &[Check::Form(formats::port_name)]),
+                    Rule::Field("number", &[Check::Between(1, 9)]),
+                ],
+            ),
             Rule::Field("fixed", &[Check::Immutable]),
         ];
-        let (new, old) = (json!({"kind": "C", "port": {"name": "-a", "number": 0}, "fixed": 2}), json!({"fixed": 1}));
+        let (new, old) = (
+            json!({"kind": "C", "port": {"name": "-a", "number": 0}, "fixed": 2}),
+            json!({"fixed": 1}),
+        );
         let mut causes = Vec::new();
         At::root(&new, Some(&old)).walk(TABLE, &mut causes);
-        let found: Vec<String> = causes.iter().map(|c| format!("{}: {}", c.field, c.message)).collect();
+        let found: Vec<String> = causes
+            .iter()
+            .map(|c| format!("{}: {}", c.field, c.message))
+            .collect();
         assert_eq!(
             found,
             [

@@ -28,7 +28,11 @@ pub fn check(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
         && mode != hints
     {
         let detail = format!("must match annotations[{HINTS}] when both are specified");
-        causes.push(Cause::invalid(&format!("metadata.annotations[{MODE}]"), &mode.into(), &detail));
+        causes.push(Cause::invalid(
+            &format!("metadata.annotations[{MODE}]"),
+            &mode.into(),
+            &detail,
+        ));
     }
     if spec.get("ports").is_empty() && !is_headless(&spec) && kind.text() != "ExternalName" {
         causes.push(spec.get("ports").required(""));
@@ -49,8 +53,18 @@ pub fn check(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     }
     match kind.is_empty() {
         true => causes.push(kind.required("")),
-        false if !matches!(kind.text(), "ClusterIP" | "ExternalName" | "LoadBalancer" | "NodePort") => {
-            causes.push(kind.not_supported(&["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"]));
+        false
+            if !matches!(
+                kind.text(),
+                "ClusterIP" | "ExternalName" | "LoadBalancer" | "NodePort"
+            ) =>
+        {
+            causes.push(kind.not_supported(&[
+                "ClusterIP",
+                "ExternalName",
+                "LoadBalancer",
+                "NodePort",
+            ]));
         }
         false => {}
     }
@@ -69,7 +83,8 @@ pub fn check(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
 pub fn check_status(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     let ingress = At::of(object, old, "status").get("loadBalancer.ingress");
     if object.str_at("/spec/type") != "LoadBalancer" && !ingress.is_empty() {
-        return causes.push(ingress.forbidden("may only be used when `spec.type` is 'LoadBalancer'"));
+        return causes
+            .push(ingress.forbidden("may only be used when `spec.type` is 'LoadBalancer'"));
     }
     network::load_balancer(&ingress, true, causes);
 }
@@ -78,7 +93,11 @@ fn by_type(spec: &At<'_>, causes: &mut Vec<Cause>) {
     match spec.get("type").text() {
         kind @ ("LoadBalancer" | "NodePort") if is_headless(spec) => {
             let field = format!("{}[0]", spec.get("clusterIPs").path);
-            causes.push(Cause::invalid(&field, &"None".into(), &format!("may not be set to 'None' for {kind} services")));
+            causes.push(Cause::invalid(
+                &field,
+                &"None".into(),
+                &format!("may not be set to 'None' for {kind} services"),
+            ));
         }
         "ExternalName" => {
             for field in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"].map(|f| spec.get(f)) {
@@ -90,7 +109,11 @@ fn by_type(spec: &At<'_>, causes: &mut Vec<Cause>) {
             let text = name.text().strip_suffix('.').unwrap_or(name.text());
             match text.is_empty() {
                 true => causes.push(name.required("")),
-                false => causes.extend(formats::dns_subdomain(text).iter().map(|p| name.invalid_as(text, p))),
+                false => causes.extend(
+                    formats::dns_subdomain(text)
+                        .iter()
+                        .map(|p| name.invalid_as(text, p)),
+                ),
             }
         }
         _ => {}
@@ -136,11 +159,20 @@ pub fn port_number_or_name(port: &At<'_>, causes: &mut Vec<Cause>) {
 }
 
 fn affinity(spec: &At<'_>, causes: &mut Vec<Cause>) {
-    let (affinity, config) = (spec.get("sessionAffinity"), spec.get("sessionAffinityConfig"));
+    let (affinity, config) = (
+        spec.get("sessionAffinity"),
+        spec.get("sessionAffinityConfig"),
+    );
     match affinity.text() {
         "" => causes.push(affinity.required("")),
         "ClientIP" => {
-            let missing = ["", "clientIP", "clientIP.timeoutSeconds"].map(|f| if f.is_empty() { config.clone() } else { config.get(f) });
+            let missing = ["", "clientIP", "clientIP.timeoutSeconds"].map(|f| {
+                if f.is_empty() {
+                    config.clone()
+                } else {
+                    config.get(f)
+                }
+            });
             match missing.iter().find(|part| part.is_null()) {
                 Some(part) => causes.push(part.required("when session affinity type is ClientIP")),
                 None => {
@@ -151,7 +183,9 @@ fn affinity(spec: &At<'_>, causes: &mut Vec<Cause>) {
                 }
             }
         }
-        "None" if !config.is_null() => causes.push(config.forbidden("must not be set when session affinity is None")),
+        "None" if !config.is_null() => {
+            causes.push(config.forbidden("must not be set when session affinity is None"))
+        }
         "None" => {}
         _ => causes.push(affinity.not_supported(&["ClientIP", "None"])),
     }
@@ -159,12 +193,17 @@ fn affinity(spec: &At<'_>, causes: &mut Vec<Cause>) {
 
 /// Addresses and their families agree.
 pub fn cluster_ips(spec: &At<'_>, causes: &mut Vec<Cause>) {
-    let [one, all, families, policy] = ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"].map(|f| spec.get(f));
+    let [one, all, families, policy] =
+        ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"].map(|f| spec.get(f));
     let ips: Vec<&str> = all.items().iter().map(At::text).collect();
     match (one.is_empty(), ips.first()) {
         (false, None) => causes.push(all.required("")),
-        (false, Some(first)) if *first != one.text() => causes.push(all.invalid("first value must match `clusterIP`")),
-        (true, Some(_)) => causes.push(all.invalid("must be empty when `clusterIP` is not specified")),
+        (false, Some(first)) if *first != one.text() => {
+            causes.push(all.invalid("first value must match `clusterIP`"))
+        }
+        (true, Some(_)) => {
+            causes.push(all.invalid("must be empty when `clusterIP` is not specified"))
+        }
         _ => {}
     }
     let items = families.items();
@@ -176,7 +215,12 @@ pub fn cluster_ips(spec: &At<'_>, causes: &mut Vec<Cause>) {
             causes.push(family.duplicate());
         }
     }
-    if !policy.is_null() && !matches!(policy.text(), "SingleStack" | "PreferDualStack" | "RequireDualStack") {
+    if !policy.is_null()
+        && !matches!(
+            policy.text(),
+            "SingleStack" | "PreferDualStack" | "RequireDualStack"
+        )
+    {
         causes.push(policy.not_supported(&["PreferDualStack", "RequireDualStack", "SingleStack"]));
     }
     let mut broken = false;
@@ -205,8 +249,11 @@ pub fn cluster_ips(spec: &At<'_>, causes: &mut Vec<Cause>) {
     if !is_headless(spec) {
         for (i, (ip, family)) in all.items().iter().zip(&items).enumerate() {
             let expected = family.text();
-            if (expected == "IPv4" && is_v6(ip.text())) || (expected == "IPv6" && !is_v6(ip.text())) {
-                causes.push(ip.invalid(&format!("expected an {expected} value as indicated by `ipFamilies[{i}]`")));
+            if (expected == "IPv4" && is_v6(ip.text())) || (expected == "IPv6" && !is_v6(ip.text()))
+            {
+                causes.push(ip.invalid(&format!(
+                    "expected an {expected} value as indicated by `ipFamilies[{i}]`"
+                )));
             }
         }
     }
@@ -215,23 +262,37 @@ pub fn cluster_ips(spec: &At<'_>, causes: &mut Vec<Cause>) {
 fn used_twice(spec: &At<'_>, causes: &mut Vec<Cause>) {
     let all = spec.get("ports").items();
     if spec.get("type").text() == "ClusterIP" {
-        let given = all.iter().map(|p| p.get("nodePort")).filter(|n| n.int().unwrap_or(0) != 0);
+        let given = all
+            .iter()
+            .map(|p| p.get("nodePort"))
+            .filter(|n| n.int().unwrap_or(0) != 0);
         causes.extend(given.map(|n| n.forbidden("may not be used when `type` is 'ClusterIP'")));
     }
     let same = |a: &At<'_>, b: &At<'_>, field: &str| {
-        a.get(field).value == b.get(field).value && a.get("protocol").value == b.get("protocol").value
+        a.get(field).value == b.get(field).value
+            && a.get("protocol").value == b.get("protocol").value
     };
     for (i, port) in all.iter().enumerate() {
         let node_port = port.get("nodePort");
-        if node_port.int().unwrap_or(0) != 0 && all[..i].iter().any(|before| same(before, port, "nodePort")) {
+        if node_port.int().unwrap_or(0) != 0
+            && all[..i].iter().any(|before| same(before, port, "nodePort"))
+        {
             causes.push(node_port.duplicate());
         }
     }
     for (i, port) in all.iter().enumerate() {
         if all[..i].iter().any(|before| same(before, port, "port")) {
-            let key = json!({"port": port.get("port").value, "protocol": port.get("protocol").value});
-            let message = format!("Duplicate value: {}", crate::gotypes::internal(&key, "core/v1.ServicePort"));
-            causes.push(Cause { reason: "FieldValueDuplicate", message, field: port.path.clone() });
+            let key =
+                json!({"port": port.get("port").value, "protocol": port.get("protocol").value});
+            let message = format!(
+                "Duplicate value: {}",
+                crate::gotypes::internal(&key, "core/v1.ServicePort")
+            );
+            causes.push(Cause {
+                reason: "FieldValueDuplicate",
+                message,
+                field: port.path.clone(),
+            });
         }
     }
 }
@@ -240,20 +301,31 @@ fn source_ranges(object: &Object, spec: &At<'_>, causes: &mut Vec<Cause>) {
     let is_balancer = spec.get("type").text() == "LoadBalancer";
     let ranges = spec.get("loadBalancerSourceRanges");
     let check = |field: &str, value: &str, causes: &mut Vec<Cause>| {
-        causes.extend(formats::cidr(value.trim()).iter().map(|p| Cause::invalid(field, &value.trim().into(), p)));
+        causes.extend(
+            formats::cidr(value.trim())
+                .iter()
+                .map(|p| Cause::invalid(field, &value.trim().into(), p)),
+        );
     };
     if !ranges.is_empty() {
         let field = "spec.LoadBalancerSourceRanges";
         if !is_balancer {
             causes.push(Cause::forbidden(field, BALANCER_ONLY));
         }
-        ranges.items().iter().enumerate().for_each(|(i, range)| check(&format!("{field}[{i}]"), range.text(), causes));
+        ranges
+            .items()
+            .iter()
+            .enumerate()
+            .for_each(|(i, range)| check(&format!("{field}[{i}]"), range.text(), causes));
     } else if let Some(text) = object.annotation(RANGES) {
         let field = format!("metadata.annotations[{RANGES}]");
         if !is_balancer {
             causes.push(Cause::forbidden(&field, BALANCER_ONLY));
         }
-        text.trim().split(',').filter(|_| !text.trim().is_empty()).for_each(|range| check(&field, range, causes));
+        text.trim()
+            .split(',')
+            .filter(|_| !text.trim().is_empty())
+            .for_each(|range| check(&field, range, causes));
     }
 }
 
@@ -269,7 +341,8 @@ fn balancer_class(spec: &At<'_>, causes: &mut Vec<Cause>) {
 /// Whether traffic from outside comes in.
 pub fn is_external(spec: &At<'_>) -> bool {
     let kind = spec.get("type");
-    matches!(kind.text(), "LoadBalancer" | "NodePort") || (kind.text() == "ClusterIP" && !spec.get("externalIPs").is_empty())
+    matches!(kind.text(), "LoadBalancer" | "NodePort")
+        || (kind.text() == "ClusterIP" && !spec.get("externalIPs").is_empty())
 }
 
 /// Whether a load balancer asks the nodes about their endpoints.
@@ -278,22 +351,34 @@ pub fn needs_health_check(spec: &At<'_>) -> bool {
 }
 
 fn traffic(spec: &At<'_>, causes: &mut Vec<Cause>) {
-    let [external, internal, health, distribution] =
-        ["externalTrafficPolicy", "internalTrafficPolicy", "healthCheckNodePort", "trafficDistribution"].map(|f| spec.get(f));
+    let [external, internal, health, distribution] = [
+        "externalTrafficPolicy",
+        "internalTrafficPolicy",
+        "healthCheckNodePort",
+        "trafficDistribution",
+    ]
+    .map(|f| spec.get(f));
     match (is_external(spec), external.text()) {
         (true, "") => causes.push(external.required("")),
         (true, "Cluster" | "Local") | (false, "") => {}
         (true, _) => causes.push(external.not_supported(&["Cluster", "Local"])),
-        (false, _) => causes.push(external.invalid("may only be set for externally-accessible services")),
+        (false, _) => {
+            causes.push(external.invalid("may only be set for externally-accessible services"))
+        }
     }
     match (needs_health_check(spec), health.int().unwrap_or(0)) {
         (true, 0) => causes.push(health.required("")),
         (true, port) => causes.extend(formats::port_number(port).map(|p| health.invalid(&p))),
         (false, 0) => {}
-        (false, _) => causes.push(health.invalid("may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'")),
+        (false, _) => causes.push(health.invalid(
+            "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'",
+        )),
     }
     if internal.is_null() {
-        let needed = matches!(spec.get("type").text(), "ClusterIP" | "LoadBalancer" | "NodePort");
+        let needed = matches!(
+            spec.get("type").text(),
+            "ClusterIP" | "LoadBalancer" | "NodePort"
+        );
         causes.extend(needed.then(|| internal.required("")));
     } else if !matches!(internal.text(), "Cluster" | "Local") {
         causes.push(internal.not_supported(&["Cluster", "Local"]));
@@ -306,7 +391,9 @@ fn traffic(spec: &At<'_>, causes: &mut Vec<Cause>) {
 
 /// What an update may not do to addresses, families and the balancer's class.
 fn changes(new: &At<'_>, old: &At<'_>, causes: &mut Vec<Cause>) {
-    let external = [new, old].iter().any(|spec| spec.get("type").text() == "ExternalName");
+    let external = [new, old]
+        .iter()
+        .any(|spec| spec.get("type").text() == "ExternalName");
     let headless = is_headless(new) && is_headless(old);
     if !external && !headless {
         list_changes("clusterIPs", ("clusterIP", "clusterIP"), new, old, causes);
@@ -314,25 +401,51 @@ fn changes(new: &At<'_>, old: &At<'_>, causes: &mut Vec<Cause>) {
     if !external && !is_headless(new) && !is_headless(old) {
         list_changes("ipFamilies", ("ipFamily", "ipFamily"), new, old, causes);
     }
-    let balancers = [new, old].iter().all(|spec| spec.get("type").text() == "LoadBalancer");
+    let balancers = [new, old]
+        .iter()
+        .all(|spec| spec.get("type").text() == "LoadBalancer");
     let class = new.get("loadBalancerClass");
     if balancers && class.value != old.get("loadBalancerClass").value {
         causes.push(class.invalid_as(class.value.clone(), SET));
     }
     balancer_class(new, causes);
     let health = new.get("healthCheckNodePort");
-    if needs_health_check(new) && needs_health_check(old) && health.value != old.get("healthCheckNodePort").value {
+    if needs_health_check(new)
+        && needs_health_check(old)
+        && health.value != old.get("healthCheckNodePort").value
+    {
         causes.push(health.forbidden("field is immutable"));
     }
 }
 
-fn list_changes(field: &str, (primary, secondary): (&str, &str), new: &At<'_>, old: &At<'_>, causes: &mut Vec<Cause>) {
+fn list_changes(
+    field: &str,
+    (primary, secondary): (&str, &str),
+    new: &At<'_>,
+    old: &At<'_>,
+    causes: &mut Vec<Cause>,
+) {
     let (after, before) = (new.get(field), old.get(field));
-    let values = |at: &At<'_>| at.items().iter().map(|v| v.text().to_owned()).collect::<Vec<_>>();
+    let values = |at: &At<'_>| {
+        at.items()
+            .iter()
+            .map(|v| v.text().to_owned())
+            .collect::<Vec<_>>()
+    };
     let (now, was) = (values(&after), values(&before));
-    let mut at_index = |i: usize, detail: &str| causes.push(Cause::invalid(&format!("{}[{i}]", after.path), after.value, detail));
+    let mut at_index = |i: usize, detail: &str| {
+        causes.push(Cause::invalid(
+            &format!("{}[{i}]", after.path),
+            after.value,
+            detail,
+        ))
+    };
     if now.len() == was.len() {
-        let changed = now.iter().zip(&was).enumerate().filter(|(_, (a, b))| a != b);
+        let changed = now
+            .iter()
+            .zip(&was)
+            .enumerate()
+            .filter(|(_, (a, b))| a != b);
         changed.for_each(|(i, _)| at_index(if field == "ipFamilies" { 0 } else { i }, SET));
         return;
     }
@@ -346,7 +459,8 @@ fn list_changes(field: &str, (primary, secondary): (&str, &str), new: &At<'_>, o
     }
     let policy = new.get("ipFamilyPolicy");
     if was.len() > now.len() && now.len() == 1 && policy.text() != "SingleStack" {
-        let detail = format!("must be set to 'SingleStack' when releasing the secondary {secondary}");
+        let detail =
+            format!("must be set to 'SingleStack' when releasing the secondary {secondary}");
         causes.push(policy.invalid_as(policy.value.clone(), &detail));
     }
 }

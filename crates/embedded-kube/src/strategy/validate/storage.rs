@@ -17,7 +17,11 @@ fn provisioner(name: &At<'_>, causes: &mut Vec<Cause>) {
         true => causes.push(name.required("")),
         false => {
             let lower = name.text().to_lowercase();
-            causes.extend(formats::qualified_name(&lower).iter().map(|p| name.invalid_as(lower.as_str(), p)));
+            causes.extend(
+                formats::qualified_name(&lower)
+                    .iter()
+                    .map(|p| name.invalid_as(lower.as_str(), p)),
+            );
         }
     }
 }
@@ -26,9 +30,19 @@ fn parameters(map: &At<'_>, may_be_empty: bool, causes: &mut Vec<Cause>) {
     if map.len() > MAX_PARAMETERS {
         return causes.push(map.too_long(MAX_PARAMETERS));
     }
-    let empty = map.entries().iter().filter(|(key, _)| key.is_empty()).count();
+    let empty = map
+        .entries()
+        .iter()
+        .filter(|(key, _)| key.is_empty())
+        .count();
     causes.extend((0..empty).map(|_| map.invalid_as("", "field can not be empty.")));
-    if map.entries().iter().map(|(k, v)| k.len() + v.len()).sum::<usize>() > MAX_PARAMETER_BYTES {
+    if map
+        .entries()
+        .iter()
+        .map(|(k, v)| k.len() + v.len())
+        .sum::<usize>()
+        > MAX_PARAMETER_BYTES
+    {
         causes.push(map.too_long(MAX_PARAMETER_BYTES));
     }
     if !may_be_empty && map.is_empty() {
@@ -56,16 +70,28 @@ pub fn class(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
         for (j, expression) in items.iter().enumerate() {
             topology(expression, causes);
             let key = expression.get("key");
-            if items[..j].iter().any(|before| before.get("key").value == key.value) {
+            if items[..j]
+                .iter()
+                .any(|before| before.get("key").value == key.value)
+            {
                 causes.push(key.duplicate());
             }
         }
         // A term that says nothing is like the places that the real server keeps for all of them.
         let places = if items.is_empty() { terms.len() } else { 0 };
-        let same = places + terms[..i].iter().filter(|before| before.value == term.value).count();
+        let same = places
+            + terms[..i]
+                .iter()
+                .filter(|before| before.value == term.value)
+                .count();
         causes.extend((0..same).map(|_| Cause::duplicate(&expressions.path, &"".into())));
     }
-    for field in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
+    for field in [
+        "parameters",
+        "provisioner",
+        "reclaimPolicy",
+        "volumeBindingMode",
+    ] {
         let value = at(field);
         if value.is_changed() {
             causes.push(value.invalid_as(value.value.clone(), "field is immutable"));
@@ -88,9 +114,17 @@ pub fn attachment(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>
     let (source, name) = (spec.get("source"), spec.get("source.persistentVolumeName"));
     let inline = source.get("inlineVolumeSpec");
     match (inline.is_null(), name.is_null()) {
-        (true, true) => causes.push(source.required("must specify exactly one of inlineVolumeSpec and persistentVolumeName")),
-        (false, false) => causes.push(source.forbidden("must specify exactly one of inlineVolumeSpec and persistentVolumeName")),
-        (true, false) if name.is_empty() => causes.push(name.required("must specify non empty persistentVolumeName")),
+        (true, true) => causes.push(
+            source
+                .required("must specify exactly one of inlineVolumeSpec and persistentVolumeName"),
+        ),
+        (false, false) => causes
+            .push(source.forbidden(
+                "must specify exactly one of inlineVolumeSpec and persistentVolumeName",
+            )),
+        (true, false) if name.is_empty() => {
+            causes.push(name.required("must specify non empty persistentVolumeName"))
+        }
         (false, true) => volumes::inline_volume(&inline, causes),
         _ => {}
     }
@@ -107,7 +141,13 @@ pub fn attachment(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>
 pub fn attachment_status(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     let status = At::of(object, old, "status");
     let data = status.get("attachmentMetadata");
-    if data.entries().iter().map(|(key, value)| key.len() + value.len()).sum::<usize>() > MAX_ATTACHMENT_BYTES {
+    if data
+        .entries()
+        .iter()
+        .map(|(key, value)| key.len() + value.len())
+        .sum::<usize>()
+        > MAX_ATTACHMENT_BYTES
+    {
         causes.push(data.too_long(MAX_ATTACHMENT_BYTES));
     }
     for error in ["attachError", "detachError"].map(|field| status.get(field)) {
@@ -115,16 +155,23 @@ pub fn attachment_status(object: &Object, old: Option<&Object>, causes: &mut Vec
         if message.len() > MAX_ERROR_MESSAGE {
             causes.push(message.too_long(MAX_ATTACHMENT_BYTES));
         }
-        error.get("errorCode").check(&[Check::Between(0, i64::from(i32::MAX))], causes);
+        error
+            .get("errorCode")
+            .check(&[Check::Between(0, i64::from(i32::MAX))], causes);
     }
 }
 
 pub fn driver(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     let spec = At::of(object, old, "spec");
-    let said = |field: &str, name: &str| At { path: format!("spec.{name}"), ..spec.get(field) };
-    for (field, name) in
-        [("attachRequired", "attachedRequired"), ("podInfoOnMount", "podInfoOnMount"), ("storageCapacity", "storageCapacity")]
-    {
+    let said = |field: &str, name: &str| At {
+        path: format!("spec.{name}"),
+        ..spec.get(field)
+    };
+    for (field, name) in [
+        ("attachRequired", "attachedRequired"),
+        ("podInfoOnMount", "podInfoOnMount"),
+        ("storageCapacity", "storageCapacity"),
+    ] {
         let value = said(field, name);
         causes.extend(value.is_null().then(|| value.required("")));
     }
@@ -136,19 +183,33 @@ pub fn driver(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     let items = requests.items();
     for (i, request) in items.iter().enumerate() {
         let (audience, expiration) = (request.get("audience"), request.get("expirationSeconds"));
-        if items[..i].iter().any(|before| before.get("audience").value == audience.value) {
+        if items[..i]
+            .iter()
+            .any(|before| before.get("audience").value == audience.value)
+        {
             causes.push(audience.duplicate());
             continue;
         }
         match expiration.int() {
-            Some(n) if n < 600 => causes.push(expiration.invalid("may not specify a duration less than 10 minutes")),
-            Some(n) if n > 1 << 32 => causes.push(expiration.invalid("may not specify a duration larger than 2^32 seconds")),
+            Some(n) if n < 600 => {
+                causes.push(expiration.invalid("may not specify a duration less than 10 minutes"))
+            }
+            Some(n) if n > 1 << 32 => causes
+                .push(expiration.invalid("may not specify a duration larger than 2^32 seconds")),
             _ => {}
         }
     }
     let modes = spec.get("volumeLifecycleModes");
-    for mode in modes.items().iter().filter(|m| !matches!(m.text(), "Persistent" | "Ephemeral")) {
-        causes.push(Cause::not_supported(&modes.path, mode.value, &["Persistent", "Ephemeral"]));
+    for mode in modes
+        .items()
+        .iter()
+        .filter(|m| !matches!(m.text(), "Persistent" | "Ephemeral"))
+    {
+        causes.push(Cause::not_supported(
+            &modes.path,
+            mode.value,
+            &["Persistent", "Ephemeral"],
+        ));
     }
     let linux = spec.get("seLinuxMount");
     causes.extend(linux.is_null().then(|| linux.required("")));
@@ -158,7 +219,10 @@ pub fn driver(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     }
     let secrets = spec.get("serviceAccountTokenInSecrets");
     if !secrets.is_null() && requests.is_empty() {
-        causes.push(secrets.invalid("serviceAccountTokenInSecrets is set but no tokenRequests are specified"));
+        causes.push(
+            secrets
+                .invalid("serviceAccountTokenInSecrets is set but no tokenRequests are specified"),
+        );
     }
     for at in [said("attachRequired", "attachedRequired"), modes] {
         if at.is_changed() {
@@ -171,26 +235,46 @@ pub fn node(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     let drivers = At::of(object, old, "spec").get("drivers");
     let items = drivers.items();
     for (i, driver) in items.iter().enumerate() {
-        let (name, id, count) = (driver.get("name"), driver.get("nodeID"), driver.get("allocatable.count"));
+        let (name, id, count) = (
+            driver.get("name"),
+            driver.get("nodeID"),
+            driver.get("allocatable.count"),
+        );
         volumes::driver_name(&name, causes);
         id.check(&[Check::Required("")], causes);
         if id.len() > 256 {
             causes.push(id.invalid("must be 256 characters or less"));
         }
         count.check(&[Check::AtLeast(0)], causes);
-        if items[..i].iter().any(|before| before.get("name").value == name.value) {
+        if items[..i]
+            .iter()
+            .any(|before| before.get("name").value == name.value)
+        {
             causes.push(name.duplicate());
         }
-        let keys: Vec<&str> = driver.get("topologyKeys").items().iter().map(At::text).collect();
+        let keys: Vec<&str> = driver
+            .get("topologyKeys")
+            .items()
+            .iter()
+            .map(At::text)
+            .collect();
         for (j, key) in keys.iter().enumerate() {
             causes.extend(key.is_empty().then(|| driver.required("")));
             if keys[..j].contains(key) {
                 causes.push(Cause::duplicate(&driver.path, &(*key).into()));
             }
-            causes.extend(formats::qualified_name(key).iter().map(|p| driver.invalid_as(*key, p)));
+            causes.extend(
+                formats::qualified_name(key)
+                    .iter()
+                    .map(|p| driver.invalid_as(*key, p)),
+            );
         }
     }
-    let before = old.and_then(|o| o.pointer("/spec/drivers")).and_then(Value::as_array).cloned().unwrap_or_default();
+    let before = old
+        .and_then(|o| o.pointer("/spec/drivers"))
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
     let fixed = |driver: &Value| {
         let mut driver = driver.clone();
         if let Some(map) = driver.as_object_mut() {
@@ -208,9 +292,15 @@ pub fn node(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
         driver
     };
     for was in &before {
-        for now in items.iter().filter(|now| now.value["name"] == was["name"] && compared(now.value) != compared(was)) {
+        for now in items
+            .iter()
+            .filter(|now| now.value["name"] == was["name"] && compared(now.value) != compared(was))
+        {
             let shown = fixed(now.value);
-            causes.push(At::new(&shown, drivers.path.clone()).invalid_struct("storage/v1.CSINodeDriver", "field is immutable"));
+            causes.push(
+                At::new(&shown, drivers.path.clone())
+                    .invalid_struct("storage/v1.CSINodeDriver", "field is immutable"),
+            );
         }
     }
 }
@@ -228,9 +318,18 @@ pub fn capacity(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) 
 }
 
 pub fn attributes_class(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
-    let (name, map) = (At::of(object, old, "driverName"), At::of(object, old, "parameters"));
-    causes.extend(name.is_changed().then(|| name.forbidden("updates to driverName are forbidden.")));
-    causes.extend(map.is_changed().then(|| map.forbidden("updates to parameters are forbidden.")));
+    let (name, map) = (
+        At::of(object, old, "driverName"),
+        At::of(object, old, "parameters"),
+    );
+    causes.extend(
+        name.is_changed()
+            .then(|| name.forbidden("updates to driverName are forbidden.")),
+    );
+    causes.extend(
+        map.is_changed()
+            .then(|| map.forbidden("updates to parameters are forbidden.")),
+    );
     provisioner(&name, causes);
     parameters(&map, false, causes);
 }

@@ -7,7 +7,10 @@ use super::volumes::driver_name;
 use crate::status::Cause;
 
 const TEXT: &[Check] = &[Check::Required("")];
-const OWNED_SECRET: Rule = Rule::In("secretRef", &[Rule::Field("name", TEXT), Rule::Field("namespace", TEXT)]);
+const OWNED_SECRET: Rule = Rule::In(
+    "secretRef",
+    &[Rule::Field("name", TEXT), Rule::Field("namespace", TEXT)],
+);
 
 /// A kind of volume: its field, what the field is called where it comes second and in causes of its parts, and what must hold for it.
 pub struct Source {
@@ -18,25 +21,68 @@ pub struct Source {
 }
 
 const fn source(field: &'static str, rules: &'static [Rule]) -> Source {
-    Source { field, second: field, path: field, rules }
+    Source {
+        field,
+        second: field,
+        path: field,
+        rules,
+    }
 }
 
 /// In the order in which the API server looks at them.
 pub const SOURCES: &[Source] = &[
     source("hostPath", &[Rule::By(of_pods::host_path)]),
-    Source { path: "persistentDisk", ..source("gcePersistentDisk", &[Rule::Field("pdName", TEXT), Rule::By(of_pods::partition)]) },
-    source("awsElasticBlockStore", &[Rule::Field("volumeID", TEXT), Rule::By(of_pods::partition)]),
-    source("glusterfs", &[Rule::Field("endpoints", TEXT), Rule::Field("path", TEXT), Rule::By(endpoints_namespace)]),
+    Source {
+        path: "persistentDisk",
+        ..source(
+            "gcePersistentDisk",
+            &[Rule::Field("pdName", TEXT), Rule::By(of_pods::partition)],
+        )
+    },
+    source(
+        "awsElasticBlockStore",
+        &[Rule::Field("volumeID", TEXT), Rule::By(of_pods::partition)],
+    ),
+    source(
+        "glusterfs",
+        &[
+            Rule::Field("endpoints", TEXT),
+            Rule::Field("path", TEXT),
+            Rule::By(endpoints_namespace),
+        ],
+    ),
     source("flocker", &[Rule::By(of_pods::flocker)]),
-    source("nfs", &[Rule::Field("server", TEXT), Rule::By(of_pods::nfs_path)]),
-    source("rbd", &[Rule::Field("monitors", TEXT), Rule::Field("image", TEXT)]),
-    source("quobyte", &[Rule::By(of_pods::quobyte), Rule::Field("volume", TEXT)]),
-    Source { second: "cephFS", ..source("cephfs", &[Rule::Field("monitors", TEXT)]) },
+    source(
+        "nfs",
+        &[Rule::Field("server", TEXT), Rule::By(of_pods::nfs_path)],
+    ),
+    source(
+        "rbd",
+        &[Rule::Field("monitors", TEXT), Rule::Field("image", TEXT)],
+    ),
+    source(
+        "quobyte",
+        &[Rule::By(of_pods::quobyte), Rule::Field("volume", TEXT)],
+    ),
+    Source {
+        second: "cephFS",
+        ..source("cephfs", &[Rule::Field("monitors", TEXT)])
+    },
     source("iscsi", &[Rule::By(iscsi)]),
     source("cinder", &[Rule::Field("volumeID", TEXT), OWNED_SECRET]),
     source("fc", &[Rule::By(of_pods::fibre_channel)]),
-    source("flexVolume", &[Rule::Field("driver", TEXT), Rule::By(of_pods::flex_options)]),
-    source("azureFile", &[Rule::Field("secretName", TEXT), Rule::Field("shareName", TEXT), Rule::By(secret_namespace)]),
+    source(
+        "flexVolume",
+        &[Rule::Field("driver", TEXT), Rule::By(of_pods::flex_options)],
+    ),
+    source(
+        "azureFile",
+        &[
+            Rule::Field("secretName", TEXT),
+            Rule::Field("shareName", TEXT),
+            Rule::By(secret_namespace),
+        ],
+    ),
     source("vsphereVolume", &[Rule::Field("volumePath", TEXT)]),
     source("photonPersistentDisk", &[Rule::Field("pdID", TEXT)]),
     source("portworxVolume", &[Rule::Field("volumeID", TEXT)]),
@@ -57,24 +103,42 @@ pub const SOURCES: &[Source] = &[
 /// Exactly one source; `name` is the volume's.
 pub fn one(spec: &At<'_>, name: &str, causes: &mut Vec<Cause>) {
     let mut found = false;
-    for Source { field, second, path, rules } in SOURCES {
+    for Source {
+        field,
+        second,
+        path,
+        rules,
+    } in SOURCES
+    {
         let part = spec.get(field);
         if part.is_null() {
             continue;
         }
         // Flex volumes do not look whether they come second.
         if found && *field != "flexVolume" {
-            causes.push(At { path: format!("{}.{second}", spec.path), ..part }.forbidden("may not specify more than 1 volume type"));
+            causes.push(
+                At {
+                    path: format!("{}.{second}", spec.path),
+                    ..part
+                }
+                .forbidden("may not specify more than 1 volume type"),
+            );
             continue;
         }
         found = true;
-        let part = At { path: format!("{}.{path}", spec.path), ..part };
+        let part = At {
+            path: format!("{}.{path}", spec.path),
+            ..part
+        };
         if *field == "iscsi" {
             iscsi_portal(&part, name, causes);
         }
         part.walk(rules, causes);
         if *field == "local" && spec.get("nodeAffinity").is_null() {
-            causes.push(spec.get("nodeAffinity").required("Local volume requires node affinity"));
+            causes.push(
+                spec.get("nodeAffinity")
+                    .required("Local volume requires node affinity"),
+            );
         }
     }
     if !found {
@@ -87,7 +151,10 @@ fn endpoints_namespace(source: &At<'_>, causes: &mut Vec<Cause>) {
     match namespace.is_null() {
         true => {}
         false if namespace.is_empty() => {
-            causes.push(namespace.invalid("if the endpointnamespace is set, it must be a valid namespace name"));
+            causes.push(
+                namespace
+                    .invalid("if the endpointnamespace is set, it must be a valid namespace name"),
+            );
         }
         false => namespace.form(dns_label, causes),
     }
@@ -99,30 +166,47 @@ fn secret_namespace(source: &At<'_>, causes: &mut Vec<Cause>) {
 }
 
 fn iscsi_portal(source: &At<'_>, name: &str, causes: &mut Vec<Cause>) {
-    const TOO_LONG: &str =
-        "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
+    const TOO_LONG: &str = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
     let portal = source.get("targetPortal");
     causes.extend(portal.is_empty().then(|| portal.required("")));
     if !source.get("initiatorName").is_null() && name.len() + 1 + portal.len() > 64 {
-        causes.push(At { path: format!("{}.targetportal", source.path), ..portal }.invalid(TOO_LONG));
+        causes.push(
+            At {
+                path: format!("{}.targetportal", source.path),
+                ..portal
+            }
+            .invalid(TOO_LONG),
+        );
     }
 }
 
 /// What is said of the target besides its portal.
 fn iscsi(source: &At<'_>, causes: &mut Vec<Cause>) {
-    let (name, secret, initiator) = (source.get("iqn"), source.get("secretRef"), source.get("initiatorName"));
+    let (name, secret, initiator) = (
+        source.get("iqn"),
+        source.get("secretRef"),
+        source.get("initiatorName"),
+    );
     match name.is_empty() {
         true => causes.push(name.required("")),
         false => iscsi_name(&name, causes),
     }
     source.get("lun").check(&[Check::Between(0, 255)], causes);
-    let authenticates = ["chapAuthDiscovery", "chapAuthSession"].iter().any(|field| source.get(field).is_true());
+    let authenticates = ["chapAuthDiscovery", "chapAuthSession"]
+        .iter()
+        .any(|field| source.get(field).is_true());
     match secret.is_null() {
         true => causes.extend(authenticates.then(|| secret.required(""))),
         false => secret.get("name").check(TEXT, causes),
     }
     if !initiator.is_null() {
-        iscsi_name(&At { path: format!("{}.initiatorname", source.path), ..initiator }, causes);
+        iscsi_name(
+            &At {
+                path: format!("{}.initiatorname", source.path),
+                ..initiator
+            },
+            causes,
+        );
     }
 }
 
@@ -141,11 +225,20 @@ fn local(source: &At<'_>, causes: &mut Vec<Cause>) {
 fn csi(source: &At<'_>, causes: &mut Vec<Cause>) {
     driver_name(&source.get("driver"), causes);
     source.get("volumeHandle").check(TEXT, causes);
-    for secret in ["controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef"] {
+    for secret in [
+        "controllerPublishSecretRef",
+        "controllerExpandSecretRef",
+        "nodePublishSecretRef",
+        "nodeExpandSecretRef",
+    ] {
         let secret = source.get(secret);
         if !secret.is_null() {
-            secret.get("name").check(&[Check::Required(""), Check::Form(dns_subdomain)], causes);
-            secret.get("namespace").check(&[Check::Required(""), Check::Form(dns_label)], causes);
+            secret
+                .get("name")
+                .check(&[Check::Required(""), Check::Form(dns_subdomain)], causes);
+            secret
+                .get("namespace")
+                .check(&[Check::Required(""), Check::Form(dns_label)], causes);
         }
     }
 }

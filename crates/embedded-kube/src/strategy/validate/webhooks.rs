@@ -11,13 +11,22 @@ const OPERATIONS: &[&str] = &["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const SCOPES: &[&str] = &["*", "Cluster", "Namespaced"];
 
 /// A webhook configuration of either kind.
-pub fn configuration(object: &Object, old: Option<&Object>, mutating: bool, causes: &mut Vec<Cause>) {
+pub fn configuration(
+    object: &Object,
+    old: Option<&Object>,
+    mutating: bool,
+    causes: &mut Vec<Cause>,
+) {
     let hooks = At::of(object, old, "webhooks").items();
     for (i, hook) in hooks.iter().enumerate() {
         webhook(hook, mutating, causes);
         review_versions(&hook.get("admissionReviewVersions"), causes);
         let name = hook.get("name");
-        if !name.is_empty() && hooks[..i].iter().any(|before| before.get("name").value == name.value) {
+        if !name.is_empty()
+            && hooks[..i]
+                .iter()
+                .any(|before| before.get("name").value == name.value)
+        {
             causes.push(name.duplicate());
         }
     }
@@ -38,9 +47,14 @@ fn webhook(hook: &At<'_>, mutating: bool, causes: &mut Vec<Cause>) {
     } else if !problems.is_empty() {
         causes.push(name.invalid(&problems.join(",")));
     } else if name.text().split('.').count() < 3 {
-        causes.push(name.invalid("should be a domain with at least three segments separated by dots"));
+        causes.push(
+            name.invalid("should be a domain with at least three segments separated by dots"),
+        );
     }
-    hook.get("rules").items().iter().for_each(|one| rule(one, causes));
+    hook.get("rules")
+        .items()
+        .iter()
+        .for_each(|one| rule(one, causes));
     one_of(&hook.get("failurePolicy"), &["Fail", "Ignore"], causes);
     one_of(&hook.get("matchPolicy"), &["Equivalent", "Exact"], causes);
     let effects = hook.get("sideEffects");
@@ -55,7 +69,11 @@ fn webhook(hook: &At<'_>, mutating: bool, causes: &mut Vec<Cause>) {
     rules::label_selector(&hook.get("namespaceSelector"), causes);
     rules::label_selector(&hook.get("objectSelector"), causes);
     if mutating {
-        one_of(&hook.get("reinvocationPolicy"), &["IfNeeded", "Never"], causes);
+        one_of(
+            &hook.get("reinvocationPolicy"),
+            &["IfNeeded", "Never"],
+            causes,
+        );
     }
     client(&hook.get("clientConfig"), causes);
     let changed = hook.old.is_none_or(|old| old != hook.value);
@@ -72,15 +90,22 @@ fn client(config: &At<'_>, causes: &mut Vec<Cause>) {
 }
 
 fn webhook_url(at: &At<'_>, causes: &mut Vec<Cause>) {
-    causes.extend(url::webhook_problems(at.text()).into_iter().map(|problem| match problem.value {
-        Some(part) => at.invalid_as(part, &problem.detail),
-        None => at.required(&problem.detail),
-    }));
+    causes.extend(url::webhook_problems(at.text()).into_iter().map(
+        |problem| match problem.value {
+            Some(part) => at.invalid_as(part, &problem.detail),
+            None => at.required(&problem.detail),
+        },
+    ));
 }
 
 pub fn webhook_service(service: &At<'_>, causes: &mut Vec<Cause>) {
     // The real server mixes the two up.
-    let (name, namespace, path, port) = (service.get("name"), service.get("namespace"), service.get("path"), service.get("port"));
+    let (name, namespace, path, port) = (
+        service.get("name"),
+        service.get("namespace"),
+        service.get("path"),
+        service.get("port"),
+    );
     if namespace.is_empty() {
         causes.push(name.required(""));
     }
@@ -88,7 +113,10 @@ pub fn webhook_service(service: &At<'_>, causes: &mut Vec<Cause>) {
         causes.push(namespace.required(""));
     }
     let number = port.int().unwrap_or(0);
-    causes.extend(formats::port_number(number).map(|p| port.invalid_as(number, &format!("port is not valid: {p}"))));
+    causes.extend(
+        formats::port_number(number)
+            .map(|p| port.invalid_as(number, &format!("port is not valid: {p}"))),
+    );
     let text = path.text();
     if matches!(text, "" | "/") {
         return;
@@ -100,10 +128,19 @@ pub fn webhook_service(service: &At<'_>, causes: &mut Vec<Cause>) {
         causes.push(path.invalid("must start with a '/'"));
     }
     let inner = &text[text.chars().next().map_or(0, char::len_utf8)..];
-    for (i, step) in inner.strip_suffix('/').unwrap_or(inner).split('/').enumerate() {
+    for (i, step) in inner
+        .strip_suffix('/')
+        .unwrap_or(inner)
+        .split('/')
+        .enumerate()
+    {
         match step.is_empty() {
             true => causes.push(path.invalid(&format!("segment[{i}] may not be empty"))),
-            false => causes.extend(formats::dns_subdomain(step).iter().map(|p| path.invalid(&format!("segment[{i}]: {p}")))),
+            false => causes.extend(
+                formats::dns_subdomain(step)
+                    .iter()
+                    .map(|p| path.invalid(&format!("segment[{i}]: {p}"))),
+            ),
         }
     }
 }
@@ -114,12 +151,18 @@ fn review_versions(versions: &At<'_>, causes: &mut Vec<Cause>) {
     }
     let items = versions.items();
     for (i, version) in items.iter().enumerate() {
-        match items[..i].iter().any(|before| before.value == version.value) {
+        match items[..i]
+            .iter()
+            .any(|before| before.value == version.value)
+        {
             true => causes.push(version.invalid("duplicate version")),
             false => version.form(formats::dns1035_label, causes),
         }
     }
-    if !items.iter().any(|version| matches!(version.text(), "v1" | "v1beta1")) {
+    if !items
+        .iter()
+        .any(|version| matches!(version.text(), "v1" | "v1beta1"))
+    {
         causes.push(versions.invalid("must include at least one of v1, v1beta1"));
     }
 }
@@ -136,11 +179,27 @@ pub fn conditions(all: &At<'_>, params: bool, changed: bool, causes: &mut Vec<Ca
         if source.is_empty() {
             causes.push(expression.required(""));
         } else if changed {
-            let scope = Scope { params, authorizer: true, ..Scope::default() };
-            causes.extend(scope.compile(source, Returns::Bool).err().map(|e| expression.invalid_as(source, &e)));
+            let scope = Scope {
+                params,
+                authorizer: true,
+                ..Scope::default()
+            };
+            causes.extend(
+                scope
+                    .compile(source, Returns::Bool)
+                    .err()
+                    .map(|e| expression.invalid_as(source, &e)),
+            );
         }
-        name.check(&[Check::Required(""), Check::Form(formats::qualified_name)], causes);
-        if !name.is_empty() && items[..i].iter().any(|before| before.get("name").value == name.value) {
+        name.check(
+            &[Check::Required(""), Check::Form(formats::qualified_name)],
+            causes,
+        );
+        if !name.is_empty()
+            && items[..i]
+                .iter()
+                .any(|before| before.get("name").value == name.value)
+        {
             causes.push(name.duplicate());
         }
     }
@@ -148,7 +207,8 @@ pub fn conditions(all: &At<'_>, params: bool, changed: bool, causes: &mut Vec<Ca
 
 /// Which requests are meant.
 pub fn rule(rule: &At<'_>, causes: &mut Vec<Cause>) {
-    let [operations, groups, versions, resources] = ["operations", "apiGroups", "apiVersions", "resources"].map(|f| rule.get(f));
+    let [operations, groups, versions, resources] =
+        ["operations", "apiGroups", "apiVersions", "resources"].map(|f| rule.get(f));
     let alone = |list: &At<'_>, what: &str, causes: &mut Vec<Cause>| {
         if list.is_empty() {
             causes.push(list.required(""));
@@ -158,12 +218,22 @@ pub fn rule(rule: &At<'_>, causes: &mut Vec<Cause>) {
         }
     };
     alone(&operations, "operations", causes);
-    for operation in operations.items().iter().filter(|o| !OPERATIONS.contains(&o.text())) {
+    for operation in operations
+        .items()
+        .iter()
+        .filter(|o| !OPERATIONS.contains(&o.text()))
+    {
         causes.push(operation.not_supported(OPERATIONS));
     }
     alone(&groups, "API groups", causes);
     alone(&versions, "API versions", causes);
-    causes.extend(versions.items().iter().filter(|v| v.is_empty()).map(|v| v.required("")));
+    causes.extend(
+        versions
+            .items()
+            .iter()
+            .filter(|v| v.is_empty())
+            .map(|v| v.required("")),
+    );
     rule_resources(&resources, causes);
     one_of(&rule.get("scope"), SCOPES, causes);
 }
@@ -186,10 +256,14 @@ fn rule_resources(resources: &At<'_>, causes: &mut Vec<Cause>) {
             continue;
         };
         if whole.contains(&resource) {
-            causes.push(at.invalid(&format!("if '{resource}/*' is present, must not specify {text}")));
+            causes.push(at.invalid(&format!(
+                "if '{resource}/*' is present, must not specify {text}"
+            )));
         }
         if everywhere.contains(&part) {
-            causes.push(at.invalid(&format!("if '*/{part}' is present, must not specify {text}")));
+            causes.push(at.invalid(&format!(
+                "if '*/{part}' is present, must not specify {text}"
+            )));
         }
         whole.extend((part == "*").then_some(resource));
         everywhere.extend((resource == "*").then_some(part));
@@ -198,6 +272,10 @@ fn rule_resources(resources: &At<'_>, causes: &mut Vec<Cause>) {
         causes.push(resources.invalid("if '*/*' is present, must not specify other resources"));
     }
     if all && plain {
-        causes.push(resources.invalid("if '*' is present, must not specify other resources without subresources"));
+        causes.push(
+            resources.invalid(
+                "if '*' is present, must not specify other resources without subresources",
+            ),
+        );
     }
 }

@@ -11,7 +11,10 @@ pub fn is(value: &Value, allowed: &Value) -> bool {
             None => allowed.as_f64() == n.as_f64(),
         },
         (Value::String(allowed), Value::Number(n)) => {
-            let letter = n.as_i64().and_then(|n| u32::try_from(n).ok()).and_then(char::from_u32);
+            let letter = n
+                .as_i64()
+                .and_then(|n| u32::try_from(n).ok())
+                .and_then(char::from_u32);
             letter.is_some_and(|letter| allowed.chars().eq([letter]))
         }
         _ => allowed == value,

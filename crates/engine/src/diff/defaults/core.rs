@@ -24,7 +24,9 @@ pub(super) fn rule_for(name: &str) -> Option<Rule> {
         | "core.v1.ProjectedVolumeSource" => |m| set(m, "defaultMode", 0o644),
         "core.v1.ServiceAccountTokenProjection" => |m| set(m, "expirationSeconds", 3600),
         "core.v1.HostPathVolumeSource" => |m| set(m, "type", ""),
-        "core.v1.ISCSIVolumeSource" | "core.v1.ISCSIPersistentVolumeSource" => |m| set_text(m, "iscsiInterface", "default"),
+        "core.v1.ISCSIVolumeSource" | "core.v1.ISCSIPersistentVolumeSource" => {
+            |m| set_text(m, "iscsiInterface", "default")
+        }
         "core.v1.RBDVolumeSource" | "core.v1.RBDPersistentVolumeSource" => rbd,
         "core.v1.AzureDiskVolumeSource" => azure_disk,
         "core.v1.ScaleIOVolumeSource" | "core.v1.ScaleIOPersistentVolumeSource" => scale_io,
@@ -43,12 +45,20 @@ pub(super) fn rule_for(name: &str) -> Option<Rule> {
 }
 
 fn pod(pod: &mut Fields) {
-    let Some(spec) = existing(pod, "spec") else { return };
+    let Some(spec) = existing(pod, "spec") else {
+        return;
+    };
     for list in ["containers", "initContainers"] {
         for container in items(spec, list) {
-            let Some(resources) = existing(container, "resources") else { continue };
-            let Some(Value::Object(limits)) = resources.get("limits").cloned() else { continue };
-            let Some(requests) = map(resources, "requests") else { continue };
+            let Some(resources) = existing(container, "resources") else {
+                continue;
+            };
+            let Some(Value::Object(limits)) = resources.get("limits").cloned() else {
+                continue;
+            };
+            let Some(requests) = map(resources, "requests") else {
+                continue;
+            };
             for (name, limit) in limits {
                 requests.entry(name).or_insert(limit);
             }
@@ -76,7 +86,11 @@ fn pod_spec(spec: &mut Fields) {
 
 fn container(container: &mut Fields) {
     let latest = image_tag(text(container, "image")) == Some("latest");
-    set_text(container, "imagePullPolicy", if latest { "Always" } else { "IfNotPresent" });
+    set_text(
+        container,
+        "imagePullPolicy",
+        if latest { "Always" } else { "IfNotPresent" },
+    );
     set_text(container, "terminationMessagePath", "/dev/termination-log");
     set_text(container, "terminationMessagePolicy", "File");
 }
@@ -86,7 +100,9 @@ fn image_tag(image: &str) -> Option<&str> {
     if image.is_empty() {
         return None;
     }
-    let (name, digest) = image.split_once('@').map_or((image, false), |(name, _)| (name, true));
+    let (name, digest) = image
+        .split_once('@')
+        .map_or((image, false), |(name, _)| (name, true));
     let last = name.rsplit('/').next().unwrap_or(name);
     match last.split_once(':') {
         Some((_, tag)) => Some(tag),
@@ -108,12 +124,19 @@ fn http_get(action: &mut Fields) {
 }
 
 fn volume(volume: &mut Fields) {
-    if !volume.iter().any(|(key, value)| key != "name" && !value.is_null()) {
+    if !volume
+        .iter()
+        .any(|(key, value)| key != "name" && !value.is_null())
+    {
         volume.insert("emptyDir".into(), json!({}));
     }
     if let Some(image) = existing(volume, "image") {
         let latest = image_tag(text(image, "reference")) == Some("latest");
-        set_text(image, "pullPolicy", if latest { "Always" } else { "IfNotPresent" });
+        set_text(
+            image,
+            "pullPolicy",
+            if latest { "Always" } else { "IfNotPresent" },
+        );
     }
 }
 
@@ -136,12 +159,16 @@ fn scale_io(source: &mut Fields) {
 }
 
 fn service(service: &mut Fields) {
-    let Some(spec) = map(service, "spec") else { return };
+    let Some(spec) = map(service, "spec") else {
+        return;
+    };
     set_text(spec, "sessionAffinity", "None");
     match text(spec, "sessionAffinity") {
         "None" => drop(spec.remove("sessionAffinityConfig")),
         "ClientIP" => {
-            if let Some(client) = map(spec, "sessionAffinityConfig").and_then(|config| map(config, "clientIP")) {
+            if let Some(client) =
+                map(spec, "sessionAffinityConfig").and_then(|config| map(config, "clientIP"))
+            {
                 set(client, "timeoutSeconds", 10800);
             }
         }
@@ -150,14 +177,20 @@ fn service(service: &mut Fields) {
     set_text(spec, "type", "ClusterIP");
     for port in items(spec, "ports") {
         set_text(port, "protocol", "TCP");
-        let unset = port.get("targetPort").is_none_or(|p| p.is_null() || *p == json!(0) || *p == json!(""));
+        let unset = port
+            .get("targetPort")
+            .is_none_or(|p| p.is_null() || *p == json!(0) || *p == json!(""));
         if let (true, Some(number)) = (unset, port.get("port").cloned()) {
             port.insert("targetPort".into(), number);
         }
     }
     let kind = text(spec, "type").to_owned();
-    let external_ips = spec.get("externalIPs").and_then(Value::as_array).is_some_and(|ips| !ips.is_empty());
-    if matches!(kind.as_str(), "LoadBalancer" | "NodePort") || (kind == "ClusterIP" && external_ips) {
+    let external_ips = spec
+        .get("externalIPs")
+        .and_then(Value::as_array)
+        .is_some_and(|ips| !ips.is_empty());
+    if matches!(kind.as_str(), "LoadBalancer" | "NodePort") || (kind == "ClusterIP" && external_ips)
+    {
         set_text(spec, "externalTrafficPolicy", "Cluster");
     }
     if matches!(kind.as_str(), "LoadBalancer" | "NodePort" | "ClusterIP") {
@@ -165,8 +198,12 @@ fn service(service: &mut Fields) {
     }
     if kind == "LoadBalancer" {
         set(spec, "allocateLoadBalancerNodePorts", true);
-        let balancer = existing(service, "status").and_then(|status| existing(status, "loadBalancer"));
-        for ingress in balancer.into_iter().flat_map(|balancer| items(balancer, "ingress")) {
+        let balancer =
+            existing(service, "status").and_then(|status| existing(status, "loadBalancer"));
+        for ingress in balancer
+            .into_iter()
+            .flat_map(|balancer| items(balancer, "ingress"))
+        {
             if !text(ingress, "ip").is_empty() {
                 set(ingress, "ipMode", "VIP");
             }
@@ -175,7 +212,9 @@ fn service(service: &mut Fields) {
 }
 
 fn namespace(namespace: &mut Fields) {
-    let Some(metadata) = map(namespace, "metadata") else { return };
+    let Some(metadata) = map(namespace, "metadata") else {
+        return;
+    };
     let name = text(metadata, "name").to_owned();
     if let (false, Some(labels)) = (name.is_empty(), map(metadata, "labels")) {
         labels.insert("kubernetes.io/metadata.name".into(), name.into());
@@ -198,7 +237,9 @@ fn persistent_volume(volume: &mut Fields) {
 }
 
 fn replication_controller(controller: &mut Fields) {
-    let template = controller.get("spec").and_then(|spec| spec.pointer("/template/metadata/labels"));
+    let template = controller
+        .get("spec")
+        .and_then(|spec| spec.pointer("/template/metadata/labels"));
     let labels = template.filter(|l| l.is_object()).cloned();
     if let Some(spec) = map(controller, "spec") {
         set(spec, "replicas", 1);
@@ -215,9 +256,17 @@ fn limit_range_item(item: &mut Fields) {
     if text(item, "type") != "Container" {
         return;
     }
-    for (to, from) in [("default", "max"), ("defaultRequest", "default"), ("defaultRequest", "min")] {
-        let Some(Value::Object(source)) = item.get(from).cloned() else { continue };
-        let Some(target) = map(item, to) else { continue };
+    for (to, from) in [
+        ("default", "max"),
+        ("defaultRequest", "default"),
+        ("defaultRequest", "min"),
+    ] {
+        let Some(Value::Object(source)) = item.get(from).cloned() else {
+            continue;
+        };
+        let Some(target) = map(item, to) else {
+            continue;
+        };
         for (name, value) in source {
             target.entry(name).or_insert(value);
         }

@@ -17,7 +17,11 @@ pub fn set(map: &mut Fields, field: &str, value: impl Into<Value>) {
 
 /// A text for which empty means not set.
 pub fn set_text(map: &mut Fields, field: &str, value: &str) {
-    if text(map, field).is_empty() && !map.get(field).is_some_and(|v| !v.is_null() && !v.is_string()) {
+    if text(map, field).is_empty()
+        && !map
+            .get(field)
+            .is_some_and(|v| !v.is_null() && !v.is_string())
+    {
         map.insert(field.to_owned(), value.into());
     }
 }
@@ -31,7 +35,12 @@ pub fn set_number(map: &mut Fields, field: &str, value: i64) {
 
 /// A list for which empty means not set.
 pub fn set_list(map: &mut Fields, field: &str, value: Value) {
-    if is_unset(map, field) || map.get(field).and_then(Value::as_array).is_some_and(Vec::is_empty) {
+    if is_unset(map, field)
+        || map
+            .get(field)
+            .and_then(Value::as_array)
+            .is_some_and(Vec::is_empty)
+    {
         map.insert(field.to_owned(), value);
     }
 }
@@ -53,5 +62,10 @@ pub fn existing<'a>(parent: &'a mut Fields, field: &str) -> Option<&'a mut Field
 
 /// The maps in a list.
 pub fn items<'a>(parent: &'a mut Fields, field: &str) -> impl Iterator<Item = &'a mut Fields> {
-    parent.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
+    parent
+        .get_mut(field)
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object_mut)
 }

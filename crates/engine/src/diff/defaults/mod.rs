@@ -21,14 +21,22 @@ pub fn apply(object: &mut Value, ty: TypeRef<'_>) {
             if let Some(rule) = ty.name().and_then(rule_for) {
                 rule(map);
             }
-            for (key, value) in map.iter_mut().filter(|(_, v)| v.is_object() || v.is_array()) {
+            for (key, value) in map
+                .iter_mut()
+                .filter(|(_, v)| v.is_object() || v.is_array())
+            {
                 if let Some(field) = ty.field(key) {
                     apply(value, field);
                 }
             }
         }
         Value::Array(list) => {
-            let Some(items) = ty.items().filter(|i| matches!(i.kind(), TypeKind::Object | TypeKind::Map)) else { return };
+            let Some(items) = ty
+                .items()
+                .filter(|i| matches!(i.kind(), TypeKind::Object | TypeKind::Map))
+            else {
+                return;
+            };
             list.iter_mut().for_each(|item| apply(item, items));
         }
         _ => {}
@@ -37,5 +45,7 @@ pub fn apply(object: &mut Value, ty: TypeRef<'_>) {
 
 fn rule_for(name: &str) -> Option<Rule> {
     let name = name.strip_prefix("io.k8s.api.")?;
-    core::rule_for(name).or_else(|| workloads::rule_for(name)).or_else(|| others::rule_for(name))
+    core::rule_for(name)
+        .or_else(|| workloads::rule_for(name))
+        .or_else(|| others::rule_for(name))
 }

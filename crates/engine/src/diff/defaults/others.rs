@@ -33,9 +33,11 @@ pub(super) fn rule_for(name: &str) -> Option<Rule> {
             webhook(m);
             set(m, "reinvocationPolicy", "Never");
         },
-        "admissionregistration.v1.RuleWithOperations" | "admissionregistration.v1.NamedRuleWithOperations" => |m| set(m, "scope", "*"),
+        "admissionregistration.v1.RuleWithOperations"
+        | "admissionregistration.v1.NamedRuleWithOperations" => |m| set(m, "scope", "*"),
         "admissionregistration.v1.ServiceReference" => |m| set(m, "port", 443),
-        "admissionregistration.v1.ValidatingAdmissionPolicySpec" | "admissionregistration.v1.MutatingAdmissionPolicySpec" => {
+        "admissionregistration.v1.ValidatingAdmissionPolicySpec"
+        | "admissionregistration.v1.MutatingAdmissionPolicySpec" => {
             |m| set(m, "failurePolicy", "Fail")
         }
         "admissionregistration.v1.MatchResources" => match_resources,
@@ -44,16 +46,35 @@ pub(super) fn rule_for(name: &str) -> Option<Rule> {
 }
 
 fn network_policy(policy: &mut Fields) {
-    let Some(spec) = map(policy, "spec") else { return };
-    let egress = spec.get("egress").and_then(Value::as_array).is_some_and(|rules| !rules.is_empty());
-    set_list(spec, "policyTypes", if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) });
+    let Some(spec) = map(policy, "spec") else {
+        return;
+    };
+    let egress = spec
+        .get("egress")
+        .and_then(Value::as_array)
+        .is_some_and(|rules| !rules.is_empty());
+    set_list(
+        spec,
+        "policyTypes",
+        if egress {
+            json!(["Ingress", "Egress"])
+        } else {
+            json!(["Ingress"])
+        },
+    );
 }
 
 fn autoscaler(spec: &mut Fields) {
     set(spec, "minReplicas", 1);
     let cpu = json!({"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}});
-    set_list(spec, "metrics", json!([{"type": "Resource", "resource": cpu}]));
-    let Some(behavior) = existing(spec, "behavior") else { return };
+    set_list(
+        spec,
+        "metrics",
+        json!([{"type": "Resource", "resource": cpu}]),
+    );
+    let Some(behavior) = existing(spec, "behavior") else {
+        return;
+    };
     let pods = json!({"type": "Pods", "value": 4, "periodSeconds": 15});
     let percent = json!({"type": "Percent", "value": 100, "periodSeconds": 15});
     if let Some(up) = map(behavior, "scaleUp") {
@@ -74,7 +95,12 @@ fn storage_class(class: &mut Fields) {
 
 fn csi_driver(spec: &mut Fields) {
     set(spec, "attachRequired", true);
-    for field in ["podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"] {
+    for field in [
+        "podInfoOnMount",
+        "storageCapacity",
+        "requiresRepublish",
+        "seLinuxMount",
+    ] {
         set(spec, field, false);
     }
     set(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");

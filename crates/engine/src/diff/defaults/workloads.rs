@@ -56,7 +56,11 @@ fn stateful_set(set_: &mut Fields) {
         set_text(spec, "podManagementPolicy", "OrderedReady");
         if let Some(strategy) = map(spec, "updateStrategy") {
             if text(strategy, "type").is_empty() {
-                set_text(strategy, "type", if beta { "OnDelete" } else { "RollingUpdate" });
+                set_text(
+                    strategy,
+                    "type",
+                    if beta { "OnDelete" } else { "RollingUpdate" },
+                );
                 if !beta {
                     set(strategy, "rollingUpdate", json!({}));
                 }
@@ -98,10 +102,26 @@ fn job(job: &mut Fields) {
             set(spec, "completions", 1);
         }
         set(spec, "parallelism", 1);
-        set(spec, "backoffLimit", if is_unset(spec, "backoffLimitPerIndex") { 6 } else { i32::MAX });
+        set(
+            spec,
+            "backoffLimit",
+            if is_unset(spec, "backoffLimitPerIndex") {
+                6
+            } else {
+                i32::MAX
+            },
+        );
         set(spec, "completionMode", "NonIndexed");
         set(spec, "suspend", false);
-        set(spec, "podReplacementPolicy", if is_unset(spec, "podFailurePolicy") { "TerminatingOrFailed" } else { "Failed" });
+        set(
+            spec,
+            "podReplacementPolicy",
+            if is_unset(spec, "podFailurePolicy") {
+                "TerminatingOrFailed"
+            } else {
+                "Failed"
+            },
+        );
         set(spec, "manualSelector", false);
     });
     if let Some(labels) = labels {
@@ -119,12 +139,19 @@ fn cron_job(job: &mut Fields) {
 }
 
 fn template_labels(object: &Fields) -> Option<Value> {
-    object.get("spec")?.pointer("/template/metadata/labels").filter(|labels| labels.is_object()).cloned()
+    object
+        .get("spec")?
+        .pointer("/template/metadata/labels")
+        .filter(|labels| labels.is_object())
+        .cloned()
 }
 
 fn set_labels(object: &mut Fields, labels: Value) {
     if let Some(metadata) = map(object, "metadata") {
-        let empty = metadata.get("labels").and_then(Value::as_object).is_some_and(serde_json::Map::is_empty);
+        let empty = metadata
+            .get("labels")
+            .and_then(Value::as_object)
+            .is_some_and(serde_json::Map::is_empty);
         if empty {
             metadata.remove("labels");
         }
@@ -134,7 +161,11 @@ fn set_labels(object: &mut Fields, labels: Value) {
 
 /// Before `apps/v1`, selector and labels were taken from the template.
 fn labels_from_template(object: &mut Fields) {
-    let Some(labels) = template_labels(object) else { return };
-    with_spec(object, |spec| set(spec, "selector", json!({"matchLabels": labels.clone()})));
+    let Some(labels) = template_labels(object) else {
+        return;
+    };
+    with_spec(object, |spec| {
+        set(spec, "selector", json!({"matchLabels": labels.clone()}))
+    });
     set_labels(object, labels);
 }

@@ -14,17 +14,27 @@ pub fn check(object: &Object) -> Result<Health, EngineError> {
         let message = "Waiting for rollout to finish: observed daemon set generation less than desired generation";
         return Ok(Health::new(HealthStatus::Progressing, message));
     }
-    let (wanted, updated) = (view.int32("/status/desiredNumberScheduled")?, view.int32("/status/updatedNumberScheduled")?);
+    let (wanted, updated) = (
+        view.int32("/status/desiredNumberScheduled")?,
+        view.int32("/status/updatedNumberScheduled")?,
+    );
     let available = view.int32("/status/numberAvailable")?;
     if view.text("/spec/updateStrategy/type")? == "OnDelete" {
-        return Ok(Health::new(HealthStatus::Healthy, format!("daemon set {updated} out of {wanted} new pods have been updated")));
+        return Ok(Health::new(
+            HealthStatus::Healthy,
+            format!("daemon set {updated} out of {wanted} new pods have been updated"),
+        ));
     }
     if updated < wanted {
-        let message = format!("Waiting for daemon set {name:?} rollout to finish: {updated} out of {wanted} new pods have been updated...");
+        let message = format!(
+            "Waiting for daemon set {name:?} rollout to finish: {updated} out of {wanted} new pods have been updated..."
+        );
         return Ok(Health::new(HealthStatus::Progressing, message));
     }
     if available < wanted {
-        let message = format!("Waiting for daemon set {name:?} rollout to finish: {available} of {wanted} updated pods are available...");
+        let message = format!(
+            "Waiting for daemon set {name:?} rollout to finish: {available} of {wanted} updated pods are available..."
+        );
         return Ok(Health::new(HealthStatus::Progressing, message));
     }
     Ok(Health::new(HealthStatus::Healthy, ""))

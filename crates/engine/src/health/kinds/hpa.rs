@@ -29,18 +29,25 @@ pub fn check(object: &Object) -> Result<Health, EngineError> {
         return Ok(judge(view.list("/status/conditions")));
     }
     // Version 1 has no field for conditions: the API server hands them over as an annotation.
-    let Some(text) = object.annotation(CONDITIONS_ANNOTATION) else { return Ok(judge(&[])) };
-    let conditions: Vec<Value> =
-        serde_json::from_str(text).map_err(|error| EngineError::ConditionsAnnotation(gojson::error_text(text, &error)))?;
+    let Some(text) = object.annotation(CONDITIONS_ANNOTATION) else {
+        return Ok(judge(&[]));
+    };
+    let conditions: Vec<Value> = serde_json::from_str(text)
+        .map_err(|error| EngineError::ConditionsAnnotation(gojson::error_text(text, &error)))?;
     Ok(judge(&conditions))
 }
 
 fn judge(conditions: &[Value]) -> Health {
-    let degraded = conditions.iter().find(|c| DEGRADED.contains(&(text_of(c, "type"), text_of(c, "reason"))));
+    let degraded = conditions
+        .iter()
+        .find(|c| DEGRADED.contains(&(text_of(c, "type"), text_of(c, "reason"))));
     if let Some(condition) = degraded {
         return Health::new(HealthStatus::Degraded, text_of(condition, "message"));
     }
-    let able = |c: &&Value| matches!(text_of(c, "type"), "AbleToScale" | "ScalingLimited") && text_of(c, "status") == "True";
+    let able = |c: &&Value| {
+        matches!(text_of(c, "type"), "AbleToScale" | "ScalingLimited")
+            && text_of(c, "status") == "True"
+    };
     match conditions.iter().find(able) {
         Some(condition) => Health::new(HealthStatus::Healthy, text_of(condition, "message")),
         None => Health::new(HealthStatus::Progressing, "Waiting to Autoscale"),

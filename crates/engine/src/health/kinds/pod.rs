@@ -14,7 +14,8 @@ const IGNORE_RESTART_POLICY: &str = "argocd.argoproj.io/ignore-restart-policy";
 pub fn check(object: &Object) -> Result<Health, EngineError> {
     let view = View::new("Pod", object, &["v1"])?;
     let policy = view.text("/spec/restartPolicy")?;
-    let asked_as_long_running = object.annotation(IGNORE_RESTART_POLICY) == Some("true") && !marks::is_hook(object);
+    let asked_as_long_running =
+        object.annotation(IGNORE_RESTART_POLICY) == Some("true") && !marks::is_hook(object);
     let long_running = policy == "Always" || asked_as_long_running;
     let containers = view.list("/status/containerStatuses");
 
@@ -32,8 +33,14 @@ pub fn check(object: &Object) -> Result<Health, EngineError> {
         "Succeeded" => HealthStatus::Healthy,
         "Failed" if !message.is_empty() => HealthStatus::Degraded,
         "Failed" => {
-            let all = view.list("/status/initContainerStatuses").iter().chain(containers);
-            return Ok(Health::new(HealthStatus::Degraded, all.filter_map(failure).next().unwrap_or_default()));
+            let all = view
+                .list("/status/initContainerStatuses")
+                .iter()
+                .chain(containers);
+            return Ok(Health::new(
+                HealthStatus::Degraded,
+                all.filter_map(failure).next().unwrap_or_default(),
+            ));
         }
         "Running" if long_running => running(&view, containers),
         "Running" if matches!(policy, "OnFailure" | "Never") => HealthStatus::Progressing,
@@ -43,9 +50,15 @@ pub fn check(object: &Object) -> Result<Health, EngineError> {
 }
 
 fn running(view: &View<'_>, containers: &[Value]) -> HealthStatus {
-    if view.condition("Ready").is_some_and(|c| text_of(c, "status") == "True") {
+    if view
+        .condition("Ready")
+        .is_some_and(|c| text_of(c, "status") == "True")
+    {
         HealthStatus::Healthy
-    } else if containers.iter().any(|c| c.pointer("/lastState/terminated").is_some_and(|t| !t.is_null())) {
+    } else if containers.iter().any(|c| {
+        c.pointer("/lastState/terminated")
+            .is_some_and(|t| !t.is_null())
+    }) {
         HealthStatus::Degraded
     } else {
         HealthStatus::Progressing
@@ -56,20 +69,32 @@ fn running(view: &View<'_>, containers: &[Value]) -> HealthStatus {
 fn waiting_error(container: &Value) -> Option<&str> {
     let waiting = container.pointer("/state/waiting")?;
     let reason = text_of(waiting, "reason");
-    let error = reason.starts_with("Err") || reason.ends_with("Error") || reason.ends_with("BackOff");
+    let error =
+        reason.starts_with("Err") || reason.ends_with("Error") || reason.ends_with("BackOff");
     error.then(|| text_of(waiting, "message"))
 }
 
 /// Why a container ended, when it ended badly.
 fn failure(container: &Value) -> Option<String> {
     let terminated = container.pointer("/state/terminated")?;
-    let (message, reason) = (text_of(terminated, "message"), text_of(terminated, "reason"));
+    let (message, reason) = (
+        text_of(terminated, "message"),
+        text_of(terminated, "reason"),
+    );
     if !message.is_empty() {
         return Some(message.to_owned());
     }
     if reason == "OOMKilled" {
         return Some(reason.to_owned());
     }
-    let code = terminated.get("exitCode").and_then(Value::as_i64).unwrap_or(0);
-    (code != 0).then(|| format!("container {:?} failed with exit code {code}", text_of(container, "name")))
+    let code = terminated
+        .get("exitCode")
+        .and_then(Value::as_i64)
+        .unwrap_or(0);
+    (code != 0).then(|| {
+        format!(
+            "container {:?} failed with exit code {code}",
+            text_of(container, "name")
+        )
+    })
 }

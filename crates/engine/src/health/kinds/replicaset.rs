@@ -15,12 +15,20 @@ pub fn check(object: &Object) -> Result<Health, EngineError> {
         let message = "Waiting for rollout to finish: observed replica set generation less than desired generation";
         return Ok(Health::new(HealthStatus::Progressing, message));
     }
-    if let Some(condition) = view.condition("ReplicaFailure").filter(|c| text_of(c, "status") == "True") {
-        return Ok(Health::new(HealthStatus::Degraded, text_of(condition, "message")));
+    if let Some(condition) = view
+        .condition("ReplicaFailure")
+        .filter(|c| text_of(c, "status") == "True")
+    {
+        return Ok(Health::new(
+            HealthStatus::Degraded,
+            text_of(condition, "message"),
+        ));
     }
     Ok(match wanted.filter(|wanted| available < *wanted) {
         Some(wanted) => {
-            let message = format!("Waiting for rollout to finish: {available} out of {wanted} new replicas are available...");
+            let message = format!(
+                "Waiting for rollout to finish: {available} out of {wanted} new replicas are available..."
+            );
             Health::new(HealthStatus::Progressing, message)
         }
         None => Health::new(HealthStatus::Healthy, ""),

@@ -17,8 +17,16 @@ pub fn judge(rules: &[Statement], object: &Map<String, Value>) -> Option<Health>
 }
 
 /// As [`judge`], with the statement that decided.
-pub fn decide<'a>(rules: &'a [Statement], object: &'a Map<String, Value>) -> Option<(&'a Statement, Health)> {
-    Scope { object, names: Vec::new(), items: Vec::new() }.run(rules)
+pub fn decide<'a>(
+    rules: &'a [Statement],
+    object: &'a Map<String, Value>,
+) -> Option<(&'a Statement, Health)> {
+    Scope {
+        object,
+        names: Vec::new(),
+        items: Vec::new(),
+    }
+    .run(rules)
 }
 
 /// What expressions can refer to at one place of a rule.
@@ -44,24 +52,32 @@ impl<'a> Scope<'a> {
                 self.names.push(value);
                 None
             }
-            Statement::Each { list, named, body } => self.value(list).items().enumerate().find_map(|(at, item)| {
-                if *named {
-                    self.names.push(item.clone());
-                }
-                self.items.push((item, at + 1));
-                let verdict = self.run(body);
-                self.items.pop();
-                if *named {
-                    self.names.pop();
-                }
-                verdict
-            }),
+            Statement::Each { list, named, body } => {
+                self.value(list).items().enumerate().find_map(|(at, item)| {
+                    if *named {
+                        self.names.push(item.clone());
+                    }
+                    self.items.push((item, at + 1));
+                    let verdict = self.run(body);
+                    self.items.pop();
+                    if *named {
+                        self.names.pop();
+                    }
+                    verdict
+                })
+            }
             Statement::If { when, body } => self.holds(when).then(|| self.run(body)).flatten(),
-            Statement::Verdict { status, when, message } => {
+            Statement::Verdict {
+                status,
+                when,
+                message,
+            } => {
                 if when.as_ref().is_some_and(|when| !self.holds(when)) {
                     return None;
                 }
-                let message = message.as_ref().map(|message| self.value(message).into_text().into_owned());
+                let message = message
+                    .as_ref()
+                    .map(|message| self.value(message).into_text().into_owned());
                 Some((statement, Health::new(*status, message.unwrap_or_default())))
             }
         }
@@ -81,10 +97,18 @@ impl<'a> Scope<'a> {
             Expr::Bool(b) => Val::Bool(*b),
             Expr::Number(n) => Val::Number(*n),
             Expr::Text(text) => Val::Text(Cow::Borrowed(text)),
-            Expr::Template(parts) => Val::Text(Cow::Owned(parts.iter().map(|part| self.text(part)).collect())),
+            Expr::Template(parts) => Val::Text(Cow::Owned(
+                parts.iter().map(|part| self.text(part)).collect(),
+            )),
             Expr::Root(name) => self.object.get(name).map_or(Val::Null, Val::from),
-            Expr::Item => self.items.last().map_or(Val::Null, |(item, _)| item.clone()),
-            Expr::Index => self.items.last().map_or(Val::Null, |(_, at)| Val::Number(*at as f64)),
+            Expr::Item => self
+                .items
+                .last()
+                .map_or(Val::Null, |(item, _)| item.clone()),
+            Expr::Index => self
+                .items
+                .last()
+                .map_or(Val::Null, |(_, at)| Val::Number(*at as f64)),
             Expr::Name(slot) => self.names.get(*slot).cloned().unwrap_or(Val::Null),
             Expr::Field(of, name) => self.value(of).field(name),
             Expr::Not(expr) => Val::Bool(!self.holds(expr)),
@@ -106,7 +130,12 @@ impl<'a> Scope<'a> {
             }
             Expr::Add(a, b) => self.numbers(a, b, |a, b| a + b),
             Expr::Subtract(a, b) => self.numbers(a, b, |a, b| a - b),
-            Expr::OverList { what, list, each, separator } => self.over_list(*what, list, each.as_deref(), separator.as_deref()),
+            Expr::OverList {
+                what,
+                list,
+                each,
+                separator,
+            } => self.over_list(*what, list, each.as_deref(), separator.as_deref()),
             Expr::Call(function, arguments) => self.call(*function, arguments),
         }
     }
@@ -120,14 +149,22 @@ impl<'a> Scope<'a> {
 
     /// What `each` is worth for one item.
     fn of_item(&mut self, item: &Val<'a>, at: usize, each: Option<&'a Expr>) -> Val<'a> {
-        let Some(each) = each else { return item.clone() };
+        let Some(each) = each else {
+            return item.clone();
+        };
         self.items.push((item.clone(), at));
         let value = self.value(each);
         self.items.pop();
         value
     }
 
-    fn over_list(&mut self, what: ListFunction, list: &'a Expr, each: Option<&'a Expr>, separator: Option<&'a Expr>) -> Val<'a> {
+    fn over_list(
+        &mut self,
+        what: ListFunction,
+        list: &'a Expr,
+        each: Option<&'a Expr>,
+        separator: Option<&'a Expr>,
+    ) -> Val<'a> {
         let list = self.value(list);
         let mut worth = list.items().enumerate().map(|(at, item)| {
             let value = self.of_item(&item, at + 1, each);
@@ -138,9 +175,19 @@ impl<'a> Scope<'a> {
             ListFunction::All => Val::Bool(worth.all(|(_, v)| v.holds())),
             ListFunction::Count => Val::Number(worth.filter(|(_, v)| v.holds()).count() as f64),
             ListFunction::Sum => Val::Number(worth.filter_map(|(_, v)| v.number()).sum()),
-            ListFunction::First => worth.find(|(_, v)| v.holds()).map_or(Val::Null, |(item, _)| item),
-            ListFunction::Last => worth.filter(|(_, v)| v.holds()).last().map_or(Val::Null, |(item, _)| item),
-            ListFunction::Where => Val::List(worth.filter(|(_, v)| v.holds()).map(|(item, _)| item).collect()),
+            ListFunction::First => worth
+                .find(|(_, v)| v.holds())
+                .map_or(Val::Null, |(item, _)| item),
+            ListFunction::Last => worth
+                .filter(|(_, v)| v.holds())
+                .last()
+                .map_or(Val::Null, |(item, _)| item),
+            ListFunction::Where => Val::List(
+                worth
+                    .filter(|(_, v)| v.holds())
+                    .map(|(item, _)| item)
+                    .collect(),
+            ),
             ListFunction::UpTo => {
                 let mut kept = Vec::new();
                 for (item, value) in worth {
@@ -167,17 +214,27 @@ impl<'a> Scope<'a> {
                 Val::List(all.into_iter().map(|(item, _)| item).collect())
             }
             ListFunction::Join => {
-                let texts: Vec<_> = worth.filter(|(_, v)| *v != Val::Null).map(|(_, v)| v.into_text()).collect();
-                Val::Text(Cow::Owned(texts.join(&*separator.map_or(Cow::Borrowed(", "), |s| self.text(s)))))
+                let texts: Vec<_> = worth
+                    .filter(|(_, v)| *v != Val::Null)
+                    .map(|(_, v)| v.into_text())
+                    .collect();
+                Val::Text(Cow::Owned(
+                    texts.join(&*separator.map_or(Cow::Borrowed(", "), |s| self.text(s))),
+                ))
             }
         }
     }
 
     fn call(&mut self, function: Function, arguments: &'a [Expr]) -> Val<'a> {
-        let [first, more @ ..] = arguments else { return Val::Null };
+        let [first, more @ ..] = arguments else {
+            return Val::Null;
+        };
         let first = self.value(first);
         let mut more = more.iter().map(|argument| self.value(argument));
-        let (second, third) = (more.next().unwrap_or(Val::Null), more.next().unwrap_or(Val::Null));
+        let (second, third) = (
+            more.next().unwrap_or(Val::Null),
+            more.next().unwrap_or(Val::Null),
+        );
         match function {
             Function::Empty => Val::Bool(first.is_empty()),
             Function::Number => match first {
@@ -191,7 +248,11 @@ impl<'a> Scope<'a> {
             Function::Contains => Val::Bool(first.into_text().contains(&*second.into_text())),
             Function::Before => owned(parts(&first, &second).map(|(before, _)| before)),
             Function::After => owned(parts(&first, &second).map(|(_, after)| after)),
-            Function::Replace => Val::Text(Cow::Owned(first.into_text().replace(&*second.into_text(), &third.into_text()))),
+            Function::Replace => Val::Text(Cow::Owned(
+                first
+                    .into_text()
+                    .replace(&*second.into_text(), &third.into_text()),
+            )),
             Function::Cut => {
                 let keep = second.number().map_or(usize::MAX, |n| n as usize);
                 Val::Text(Cow::Owned(first.into_text().chars().take(keep).collect()))
@@ -219,13 +280,18 @@ fn by_key(a: &Val, b: &Val) -> Ordering {
         Val::Null => 3,
         _ => 2,
     };
-    rank(a).cmp(&rank(b)).then_with(|| a.order(b).unwrap_or(Ordering::Equal))
+    rank(a)
+        .cmp(&rank(b))
+        .then_with(|| a.order(b).unwrap_or(Ordering::Equal))
 }
 
 /// The two parts of a text around a mark; missing if the mark is.
 fn parts(text: &Val, mark: &Val) -> Option<(String, String)> {
-    let (Val::Text(text), Val::Text(mark)) = (text, mark) else { return None };
-    text.split_once(&**mark).map(|(before, after)| (before.to_owned(), after.to_owned()))
+    let (Val::Text(text), Val::Text(mark)) = (text, mark) else {
+        return None;
+    };
+    text.split_once(&**mark)
+        .map(|(before, after)| (before.to_owned(), after.to_owned()))
 }
 
 fn owned<'a>(text: Option<String>) -> Val<'a> {

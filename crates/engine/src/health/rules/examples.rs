@@ -24,7 +24,10 @@ struct Example {
 }
 
 fn all() -> Vec<Example> {
-    EXAMPLES.iter().flat_map(|(file, text)| read(file, text)).collect()
+    EXAMPLES
+        .iter()
+        .flat_map(|(file, text)| read(file, text))
+        .collect()
 }
 
 fn read(file: &str, text: &str) -> Vec<Example> {
@@ -35,16 +38,33 @@ fn read(file: &str, text: &str) -> Vec<Example> {
         if line.starts_with('#') {
             continue;
         } else if let Some(name) = line.strip_prefix("kind ") {
-            (group, kind) = name.split_once('/').unwrap_or_else(|| panic!("{place}: expected GROUP/KIND"));
+            (group, kind) = name
+                .split_once('/')
+                .unwrap_or_else(|| panic!("{place}: expected GROUP/KIND"));
         } else if let Some((status, rest)) = line.trim().split_once(' ') {
             let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
-            let mut next = || values.next().and_then(Result::ok).unwrap_or_else(|| panic!("{place}: not JSON"));
-            let wanted = if status == "none" { json!("none") } else { json!(format!("{status} {}", next().as_str().expect("a text"))) };
+            let mut next = || {
+                values
+                    .next()
+                    .and_then(Result::ok)
+                    .unwrap_or_else(|| panic!("{place}: not JSON"))
+            };
+            let wanted = if status == "none" {
+                json!("none")
+            } else {
+                json!(format!("{status} {}", next().as_str().expect("a text")))
+            };
             let mut object = next();
             object["apiVersion"] = format!("{group}/v1").into();
             object["kind"] = kind.into();
             let wanted = wanted.as_str().unwrap_or_default().to_owned();
-            examples.push(Example { place, group: group.to_owned(), kind: kind.to_owned(), wanted, object });
+            examples.push(Example {
+                place,
+                group: group.to_owned(),
+                kind: kind.to_owned(),
+                wanted,
+                object,
+            });
         }
     }
     examples
@@ -66,7 +86,9 @@ fn as_written(rule: &Statement) -> String {
     let text = format!("{rule:?}");
     let mut parts = text.split("Name(");
     let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |text, part| text + "Name(" + part.trim_start_matches(|c: char| c.is_ascii_digit()))
+    parts.fold(first, |text, part| {
+        text + "Name(" + part.trim_start_matches(|c: char| c.is_ascii_digit())
+    })
 }
 
 #[test]
@@ -75,21 +97,37 @@ fn every_example_comes_out_and_every_rule_has_one() {
     let mut used = BTreeSet::new();
     let mut kinds = BTreeSet::new();
     for example in all() {
-        let Example { place, group, kind, wanted, object } = example;
-        let rules = known.rules_of(&group, &kind).unwrap_or_else(|| panic!("{place}: {group}/{kind} has no rules"));
+        let Example {
+            place,
+            group,
+            kind,
+            wanted,
+            object,
+        } = example;
+        let rules = known
+            .rules_of(&group, &kind)
+            .unwrap_or_else(|| panic!("{place}: {group}/{kind} has no rules"));
         let found = eval::decide(rules, object.as_object().expect("a map"));
-        let got = found.as_ref().map_or("none".to_owned(), |(_, h)| format!("{} {}", h.status.as_str(), h.message));
+        let got = found.as_ref().map_or("none".to_owned(), |(_, h)| {
+            format!("{} {}", h.status.as_str(), h.message)
+        });
         assert_eq!(got, wanted, "{place}");
         used.extend(found.map(|(rule, _)| as_written(rule)));
         kinds.insert((group, kind));
     }
     let mut rules = Vec::new();
-    known.rules.iter().for_each(|block| verdicts(block, &mut rules));
+    known
+        .rules
+        .iter()
+        .for_each(|block| verdicts(block, &mut rules));
     rules.retain(|rule| !used.contains(&as_written(rule)));
     assert!(rules.is_empty(), "no examples for {rules:?}");
     for (kind, groups) in &known.exact {
         for (group, _) in groups {
-            assert!(kinds.contains(&(group.clone(), kind.clone())), "no example of {group}/{kind}");
+            assert!(
+                kinds.contains(&(group.clone(), kind.clone())),
+                "no example of {group}/{kind}"
+            );
         }
     }
 }

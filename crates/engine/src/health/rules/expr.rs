@@ -54,12 +54,20 @@ const COMPARISONS: [(&str, Comparison); 6] = [
 
 impl<'t> Reader<'t> {
     pub fn new(text: &'t str, names: &'t mut Names) -> Self {
-        Self { rest: text.trim(), names, depth: 0 }
+        Self {
+            rest: text.trim(),
+            names,
+            depth: 0,
+        }
     }
 
     /// Nothing may be left.
     pub fn end(&self) -> Read<()> {
-        if self.rest.trim().is_empty() { Ok(()) } else { Err(format!("unexpected `{}`", self.rest.trim())) }
+        if self.rest.trim().is_empty() {
+            Ok(())
+        } else {
+            Err(format!("unexpected `{}`", self.rest.trim()))
+        }
     }
 
     pub fn expr(&mut self) -> Read<Expr> {
@@ -121,7 +129,11 @@ impl<'t> Reader<'t> {
 
     fn primary(&mut self) -> Read<Expr> {
         self.rest = self.rest.trim_start();
-        let first = self.rest.chars().next().ok_or("something is missing at the end")?;
+        let first = self
+            .rest
+            .chars()
+            .next()
+            .ok_or("something is missing at the end")?;
         match first {
             '"' | '\'' => {
                 let text = self.quoted(first)?;
@@ -137,7 +149,10 @@ impl<'t> Reader<'t> {
                 self.path(inner)
             }
             '0'..='9' => {
-                let end = self.rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.rest.len());
+                let end = self
+                    .rest
+                    .find(|c: char| !c.is_ascii_digit())
+                    .unwrap_or(self.rest.len());
                 let number = self.take(end).parse().map_err(|_| "not a number")?;
                 Ok(Expr::Number(number))
             }
@@ -159,7 +174,10 @@ impl<'t> Reader<'t> {
     }
 
     fn named(&mut self) -> Read<Expr> {
-        let name = self.identifier().ok_or_else(|| format!("unexpected `{}`", self.rest))?.to_owned();
+        let name = self
+            .identifier()
+            .ok_or_else(|| format!("unexpected `{}`", self.rest))?
+            .to_owned();
         if self.word("is") {
             return self.condition(name);
         }
@@ -174,7 +192,11 @@ impl<'t> Reader<'t> {
             "index" if self.names.items > 0 => return Ok(Expr::Index),
             "conditions" => conditions(),
             "apiVersion" | "kind" | "metadata" | "spec" | "status" => Expr::Root(name),
-            _ => Expr::Name(self.names.find(&name).ok_or_else(|| format!("`{name}` is not known here"))?),
+            _ => Expr::Name(
+                self.names
+                    .find(&name)
+                    .ok_or_else(|| format!("`{name}` is not known here"))?,
+            ),
         };
         self.path(start)
     }
@@ -184,11 +206,15 @@ impl<'t> Reader<'t> {
         loop {
             if self.rest.starts_with('.') {
                 self.take(1);
-                let name = self.identifier().ok_or("a field name must follow the dot")?;
+                let name = self
+                    .identifier()
+                    .ok_or("a field name must follow the dot")?;
                 of = field(of, name);
             } else if self.rest.starts_with("[\"") {
                 self.take(1);
-                let Expr::Text(name) = self.quoted('"')? else { return Err("a field name has no holes".into()) };
+                let Expr::Text(name) = self.quoted('"')? else {
+                    return Err("a field name has no holes".into());
+                };
                 self.expect("]")?;
                 of = field(of, &name);
             } else {
@@ -200,14 +226,25 @@ impl<'t> Reader<'t> {
     /// What follows `TYPE is`: a status, `not` a status, or `present`. Of the item at hand, else of any of the object's conditions.
     fn condition(&mut self, kind: String) -> Read<Expr> {
         let negated = self.word("not");
-        let status = self.identifier().ok_or("expected a condition's status, or `present`")?.to_owned();
+        let status = self
+            .identifier()
+            .ok_or("expected a condition's status, or `present`")?
+            .to_owned();
         let kind = equal(field(Expr::Item, "type"), Expr::Text(kind));
         let test = match (negated, status.as_str()) {
             (false, "present") => kind,
             (true, "present") => return Err("say `not TYPE is present`".into()),
             _ => {
-                let how = if negated { Comparison::Different } else { Comparison::Equal };
-                let status = Expr::Compare(how, Box::new(field(Expr::Item, "status")), Box::new(Expr::Text(status)));
+                let how = if negated {
+                    Comparison::Different
+                } else {
+                    Comparison::Equal
+                };
+                let status = Expr::Compare(
+                    how,
+                    Box::new(field(Expr::Item, "status")),
+                    Box::new(Expr::Text(status)),
+                );
                 Expr::And(Box::new(kind), Box::new(status))
             }
         };
@@ -215,23 +252,45 @@ impl<'t> Reader<'t> {
             return Ok(test);
         }
         let (list, each) = (Box::new(conditions()), Some(Box::new(test)));
-        Ok(Expr::OverList { what: ListFunction::Any, list, each, separator: None })
+        Ok(Expr::OverList {
+            what: ListFunction::Any,
+            list,
+            each,
+            separator: None,
+        })
     }
 
     fn function(&mut self, name: &str) -> Read<Expr> {
         if let Some(what) = ListFunction::named(name) {
             let list = Box::new(self.expr()?);
             self.names.items += 1;
-            let each = if self.mark(",") { Some(Box::new(self.expr()?)) } else { None };
+            let each = if self.mark(",") {
+                Some(Box::new(self.expr()?))
+            } else {
+                None
+            };
             self.names.items -= 1;
-            let separator = if self.mark(",") { Some(Box::new(self.expr()?)) } else { None };
+            let separator = if self.mark(",") {
+                Some(Box::new(self.expr()?))
+            } else {
+                None
+            };
             self.expect(")")?;
-            return Ok(Expr::OverList { what, list, each, separator });
+            return Ok(Expr::OverList {
+                what,
+                list,
+                each,
+                separator,
+            });
         }
-        let (function, wanted) = Function::named(name).ok_or_else(|| format!("there is no function `{name}`"))?;
+        let (function, wanted) =
+            Function::named(name).ok_or_else(|| format!("there is no function `{name}`"))?;
         let arguments = self.arguments()?;
         if arguments.len() != wanted {
-            return Err(format!("`{name}` takes {wanted} values, not {}", arguments.len()));
+            return Err(format!(
+                "`{name}` takes {wanted} values, not {}",
+                arguments.len()
+            ));
         }
         Ok(Expr::Call(function, arguments))
     }
@@ -266,7 +325,11 @@ impl<'t> Reader<'t> {
                         parts.push(Expr::Text(std::mem::take(&mut text)));
                     }
                     parts.push(self.expr()?);
-                    self.rest = self.rest.trim_start().strip_prefix('}').ok_or("a hole is not closed with `}`")?;
+                    self.rest = self
+                        .rest
+                        .trim_start()
+                        .strip_prefix('}')
+                        .ok_or("a hole is not closed with `}`")?;
                 }
                 other => text.push(other),
             }
@@ -285,19 +348,30 @@ impl<'t> Reader<'t> {
         if !self.word(word) {
             return Ok(None);
         }
-        self.identifier().map(|name| Some(name.to_owned())).ok_or_else(|| format!("a name must follow `{word}`"))
+        self.identifier()
+            .map(|name| Some(name.to_owned()))
+            .ok_or_else(|| format!("a name must follow `{word}`"))
     }
 
     fn identifier(&mut self) -> Option<&'t str> {
-        let end = self.rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(self.rest.len());
+        let end = self
+            .rest
+            .find(|c: char| !c.is_alphanumeric() && c != '_')
+            .unwrap_or(self.rest.len());
         let name = self.take(end);
-        self.rest = if self.rest.starts_with(' ') { self.rest.trim_start() } else { self.rest };
+        self.rest = if self.rest.starts_with(' ') {
+            self.rest.trim_start()
+        } else {
+            self.rest
+        };
         (!name.is_empty()).then_some(name)
     }
 
     /// Takes a whole word if it is next.
     pub fn word(&mut self, word: &str) -> bool {
-        let Some(rest) = self.rest.trim_start().strip_prefix(word) else { return false };
+        let Some(rest) = self.rest.trim_start().strip_prefix(word) else {
+            return false;
+        };
         let whole = !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
         if whole {
             self.rest = rest.trim_start();
@@ -306,13 +380,19 @@ impl<'t> Reader<'t> {
     }
 
     pub fn mark(&mut self, mark: &str) -> bool {
-        let Some(rest) = self.rest.trim_start().strip_prefix(mark) else { return false };
+        let Some(rest) = self.rest.trim_start().strip_prefix(mark) else {
+            return false;
+        };
         self.rest = rest.trim_start();
         true
     }
 
     fn expect(&mut self, mark: &str) -> Read<()> {
-        if self.mark(mark) { Ok(()) } else { Err(format!("expected `{mark}` at `{}`", self.rest)) }
+        if self.mark(mark) {
+            Ok(())
+        } else {
+            Err(format!("expected `{mark}` at `{}`", self.rest))
+        }
     }
 
     fn take(&mut self, bytes: usize) -> &'t str {

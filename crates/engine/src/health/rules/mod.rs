@@ -67,11 +67,15 @@ const COMMON: (&str, &str) = ("common.health", include_str!("data/common.health"
 /// The files with their texts.
 const FILES: &[(&str, &str)] = &families!(rules_files);
 
-static KNOWN: LazyLock<Known> = LazyLock::new(|| Known::read(FILES).expect("the files are part of the program, and a test reads them"));
+static KNOWN: LazyLock<Known> = LazyLock::new(|| {
+    Known::read(FILES).expect("the files are part of the program, and a test reads them")
+});
 
 /// What the rules say of an object; `None` for kinds without rules. Some objects of a kind with rules have no health either.
 pub fn judge(live: &Object) -> Option<Option<Health>> {
-    KNOWN.rules_of(live.group(), live.kind()).map(|rules| eval::judge(rules, &live.0))
+    KNOWN
+        .rules_of(live.group(), live.kind())
+        .map(|rules| eval::judge(rules, &live.0))
 }
 
 /// Whether there are rules for the kind.
@@ -99,7 +103,11 @@ impl Known {
                     if kind == "*" {
                         known.groups.push((group, known.rules.len()));
                     } else {
-                        known.exact.entry(kind).or_default().push((group, known.rules.len()));
+                        known
+                            .exact
+                            .entry(kind)
+                            .or_default()
+                            .push((group, known.rules.len()));
                     }
                 }
                 known.rules.push(rules);
@@ -109,15 +117,24 @@ impl Known {
     }
 
     fn rules_of(&self, group: &str, kind: &str) -> Option<&[Statement]> {
-        let exact = self.exact.get(kind).and_then(|groups| groups.iter().find(|(name, _)| name == group));
-        let found = exact.or_else(|| self.groups.iter().find(|(pattern, _)| covers(pattern, group)));
+        let exact = self
+            .exact
+            .get(kind)
+            .and_then(|groups| groups.iter().find(|(name, _)| name == group));
+        let found = exact.or_else(|| {
+            self.groups
+                .iter()
+                .find(|(pattern, _)| covers(pattern, group))
+        });
         found.map(|(_, at)| self.rules[*at].as_slice())
     }
 }
 
 /// Whether a group is the pattern's, or ends as a pattern that begins with `*`.
 fn covers(pattern: &str, group: &str) -> bool {
-    pattern.strip_prefix('*').map_or(group == pattern, |end| group.ends_with(end))
+    pattern
+        .strip_prefix('*')
+        .map_or(group == pattern, |end| group.ends_with(end))
 }
 
 #[cfg(test)]

@@ -48,9 +48,17 @@ pub fn parse(file: &str, text: &str, common: &Shared) -> Result<Vec<KindRules>, 
         if let Some(name) = line.text.strip_prefix("rules ") {
             own.insert(name.trim().to_owned(), line.block);
         } else if let Some(names) = line.text.strip_prefix("kind ") {
-            let mut parser = Parser { shared: [&own, common], names: Names::default(), uses: 0 };
-            let kinds = kinds_of(names).ok_or_else(|| line.wrong("expected `kind GROUP/KIND, KIND, …`"))?;
-            found.push(KindRules { kinds, rules: parser.block(&line.block)? });
+            let mut parser = Parser {
+                shared: [&own, common],
+                names: Names::default(),
+                uses: 0,
+            };
+            let kinds =
+                kinds_of(names).ok_or_else(|| line.wrong("expected `kind GROUP/KIND, KIND, …`"))?;
+            found.push(KindRules {
+                kinds,
+                rules: parser.block(&line.block)?,
+            });
         } else {
             return Err(line.wrong("expected `kind GROUP/KIND` or `rules NAME`"));
         }
@@ -88,14 +96,26 @@ fn kinds_of(text: &str) -> Option<Vec<(String, String)>> {
 
 /// Puts lines below the line that they belong to. `#` starts a comment line.
 fn blocks<'t>(file: &'t str, text: &str) -> Result<Vec<Line<'t>>, RuleError> {
-    let mut open: Vec<Line> = vec![Line { number: 0, text: String::new(), indent: 0, block: Vec::new(), file }];
+    let mut open: Vec<Line> = vec![Line {
+        number: 0,
+        text: String::new(),
+        indent: 0,
+        block: Vec::new(),
+        file,
+    }];
     for (at, raw) in text.lines().enumerate() {
         let content = raw.trim();
         if content.is_empty() || content.starts_with('#') {
             continue;
         }
         let indent = raw.len() - raw.trim_start_matches(' ').len() + 1;
-        let line = Line { number: at + 1, text: content.to_owned(), indent, block: Vec::new(), file };
+        let line = Line {
+            number: at + 1,
+            text: content.to_owned(),
+            indent,
+            block: Vec::new(),
+            file,
+        };
         if raw.starts_with('\t') {
             return Err(line.wrong("indent with spaces"));
         }
@@ -118,12 +138,18 @@ fn close(open: &mut Vec<Line>, indent: usize) {
 
 impl Line<'_> {
     fn wrong(&self, why: impl Into<String>) -> RuleError {
-        RuleError { file: self.file.to_owned(), line: self.number, why: why.into() }
+        RuleError {
+            file: self.file.to_owned(),
+            line: self.number,
+            why: why.into(),
+        }
     }
 
     /// The line with those that go on with it.
     fn joined(&self) -> String {
-        self.block.iter().fold(self.text.clone(), |text, more| format!("{text} {}", more.joined()))
+        self.block.iter().fold(self.text.clone(), |text, more| {
+            format!("{text} {}", more.joined())
+        })
     }
 }
 
@@ -153,10 +179,15 @@ impl Parser<'_, '_> {
             "use" => return self.shared(line, rest.trim(), into),
             "if" => {
                 let when = self.read(line, rest, |reader| reader.expr())?;
-                into.push(Statement::If { when, body: self.block(&line.block)? });
+                into.push(Statement::If {
+                    when,
+                    body: self.block(&line.block)?,
+                });
             }
             "each" => {
-                let (list, name) = self.read(line, rest, |reader| Ok((reader.expr()?, reader.name_after("as")?)))?;
+                let (list, name) = self.read(line, rest, |reader| {
+                    Ok((reader.expr()?, reader.name_after("as")?))
+                })?;
                 let named = name.is_some();
                 let outer = self.names.len();
                 self.names.extend(name);
@@ -169,7 +200,9 @@ impl Parser<'_, '_> {
             "let" => {
                 let text = line.joined();
                 let rest = text.strip_prefix("let ").unwrap_or(&text);
-                let (name, value) = rest.split_once('=').ok_or_else(|| line.wrong("expected `let NAME = VALUE`"))?;
+                let (name, value) = rest
+                    .split_once('=')
+                    .ok_or_else(|| line.wrong("expected `let NAME = VALUE`"))?;
                 let value = self.read(line, value, |reader| reader.expr())?;
                 self.names.extend(Some(name.trim().to_owned()));
                 into.push(Statement::Let(value));
@@ -180,7 +213,12 @@ impl Parser<'_, '_> {
     }
 
     /// The statements of a `rules` block, as if they stood here.
-    fn shared(&mut self, line: &Line, name: &str, into: &mut Vec<Statement>) -> Result<(), RuleError> {
+    fn shared(
+        &mut self,
+        line: &Line,
+        name: &str,
+        into: &mut Vec<Statement>,
+    ) -> Result<(), RuleError> {
         let block = self
             .shared
             .iter()
@@ -208,18 +246,39 @@ impl Parser<'_, '_> {
             "Suspended" => HealthStatus::Suspended,
             "Missing" => HealthStatus::Missing,
             "Unknown" => HealthStatus::Unknown,
-            _ => return Err(line.wrong(format!("`{word}` is neither a status nor one of let, each, if, use"))),
+            _ => {
+                return Err(line.wrong(format!(
+                    "`{word}` is neither a status nor one of let, each, if, use"
+                )));
+            }
         };
         let (when, message) = self.read(line, rest, |reader| {
-            let when = if reader.word("if") { Some(reader.expr()?) } else { None };
-            let message: Option<Expr> = if reader.mark(":") { Some(reader.expr()?) } else { None };
+            let when = if reader.word("if") {
+                Some(reader.expr()?)
+            } else {
+                None
+            };
+            let message: Option<Expr> = if reader.mark(":") {
+                Some(reader.expr()?)
+            } else {
+                None
+            };
             Ok((when, message))
         })?;
-        Ok(Statement::Verdict { status, when, message })
+        Ok(Statement::Verdict {
+            status,
+            when,
+            message,
+        })
     }
 
     /// Reads all of a text.
-    fn read<T>(&mut self, line: &Line, text: &str, what: impl FnOnce(&mut Reader) -> Result<T, String>) -> Result<T, RuleError> {
+    fn read<T>(
+        &mut self,
+        line: &Line,
+        text: &str,
+        what: impl FnOnce(&mut Reader) -> Result<T, String>,
+    ) -> Result<T, RuleError> {
         let mut reader = Reader::new(text, &mut self.names);
         let found = what(&mut reader).and_then(|found| reader.end().map(|()| found));
         found.map_err(|why| line.wrong(why))

@@ -10,11 +10,19 @@ pub enum Statement {
     /// `let NAME = EXPR`. Names are numbered from the outermost block on; a block's names end with it.
     Let(Expr),
     /// `each LIST [as NAME]`: the block is tried for each item, in order.
-    Each { list: Expr, named: bool, body: Vec<Statement> },
+    Each {
+        list: Expr,
+        named: bool,
+        body: Vec<Statement>,
+    },
     /// `if EXPR`: the block is tried only if this holds.
     If { when: Expr, body: Vec<Statement> },
     /// `STATUS [if EXPR][: MESSAGE]`.
-    Verdict { status: HealthStatus, when: Option<Expr>, message: Option<Expr> },
+    Verdict {
+        status: HealthStatus,
+        when: Option<Expr>,
+        message: Option<Expr>,
+    },
 }
 
 #[derive(Debug)]

@@ -79,7 +79,12 @@ impl<'a> Val<'a> {
             Self::Number(n) => Cow::Owned(n.to_string()),
             Self::Text(text) => text,
             Self::Json(value) => Cow::Owned(value.to_string()),
-            Self::List(list) => Cow::Owned(list.into_iter().map(Val::into_text).collect::<Vec<_>>().join(", ")),
+            Self::List(list) => Cow::Owned(
+                list.into_iter()
+                    .map(Val::into_text)
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            ),
         }
     }
 

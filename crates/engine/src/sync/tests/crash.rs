@@ -26,26 +26,60 @@ impl End {
     fn is_as_good_as(&self, other: &Self, annotation_kept: bool) -> bool {
         let reported = |end: &Self| {
             let counts = |key: &str| annotation_kept || !key.starts_with("/Namespace/");
-            end.results.iter().filter(|(k, _)| counts(k)).map(|(k, v)| (k.clone(), v.clone())).collect()
+            end.results
+                .iter()
+                .filter(|(k, _)| counts(k))
+                .map(|(k, v)| (k.clone(), v.clone()))
+                .collect()
         };
-        let (mine, others) = (Self { results: reported(self), ..self.clone() }, Self { results: reported(other), ..other.clone() });
+        let (mine, others) = (
+            Self {
+                results: reported(self),
+                ..self.clone()
+            },
+            Self {
+                results: reported(other),
+                ..other.clone()
+            },
+        );
         mine == others
     }
 }
 
 fn end(sim: Sim, phase: OperationPhase, message: String) -> End {
-    let held = |o: &tiphys_apimachinery::Object| if o.finalizers().is_empty() { "" } else { " (held)" };
+    let held = |o: &tiphys_apimachinery::Object| {
+        if o.finalizers().is_empty() {
+            ""
+        } else {
+            " (held)"
+        }
+    };
     // Whether the very last wave is looked at again depends on when the crash was.
     let verdict = |r: &crate::sync::ResourceResult| {
-        let phase = r.hook_phase.filter(|p| *p != OperationPhase::Running).unwrap_or(OperationPhase::Succeeded);
+        let phase = r
+            .hook_phase
+            .filter(|p| *p != OperationPhase::Running)
+            .unwrap_or(OperationPhase::Succeeded);
         format!("{:?} {phase}", r.status)
     };
     End {
         phase,
         // Which of the two texts says so depends on it as well; why a wave took too long is in the annotation only.
-        message: [" (", ", reason: wave"].iter().fold(message.as_str(), |m, end| m.split(end).next().unwrap_or(m)).to_owned(),
-        world: sim.world.values().map(|o| format!("{}{}", o.key(), held(o))).collect(),
-        results: sim.progress.results.iter().map(|r| (r.step_key().to_string(), verdict(r))).collect(),
+        message: [" (", ", reason: wave"]
+            .iter()
+            .fold(message.as_str(), |m, end| m.split(end).next().unwrap_or(m))
+            .to_owned(),
+        world: sim
+            .world
+            .values()
+            .map(|o| format!("{}{}", o.key(), held(o)))
+            .collect(),
+        results: sim
+            .progress
+            .results
+            .iter()
+            .map(|r| (r.step_key().to_string(), verdict(r)))
+            .collect(),
         created: sim.created_hooks,
         deleted: sim.deleted,
     }
@@ -73,7 +107,11 @@ fn run(mut sim: Sim, user: scenarios::User, keep_annotation: bool) -> (End, usiz
 /// Kills it at every point in turn; then after every write without the annotation, and with the effects of a group in the other order.
 fn killed_anywhere(name: &str, make_sim: fn() -> Sim, user: scenarios::User) -> (End, usize) {
     let (expected, points) = run(make_sim(), user, true);
-    assert!(expected.created.values().all(|n| *n == 1), "{name}: {:?}", expected.created);
+    assert!(
+        expected.created.values().all(|n| *n == 1),
+        "{name}: {:?}",
+        expected.created
+    );
     // The points after a write and before the next differ in little but the time.
     for (keep, backwards, every) in [(true, false, 1), (false, false, 2), (true, true, 2)] {
         for point in (every - 1..points).step_by(every) {
@@ -82,7 +120,9 @@ fn killed_anywhere(name: &str, make_sim: fn() -> Sim, user: scenarios::User) -> 
             sim.dies_in = Some(point);
             let (got, _) = run(sim, user, keep);
             if !got.is_as_good_as(&expected, keep) {
-                let how = format!("{name}: killed at point {point}, annotation kept: {keep}, backwards: {backwards}");
+                let how = format!(
+                    "{name}: killed at point {point}, annotation kept: {keep}, backwards: {backwards}"
+                );
                 panic!("{how}\n{:#?}\nand not\n{expected:#?}", got);
             }
         }
@@ -96,9 +136,18 @@ fn killed_at_any_point(first: usize) {
     for (name, make_sim, user, phase, deleted) in SCENARIOS.iter().skip(first).step_by(4) {
         let (end, points) = killed_anywhere(name, *make_sim, *user);
         println!("{points:4} points: {name}");
-        let gone: Vec<String> = end.deleted.iter().map(|(key, n)| format!("{} {n}", key.rsplit('/').next().unwrap_or_default())).collect();
+        let gone: Vec<String> = end
+            .deleted
+            .iter()
+            .map(|(key, n)| format!("{} {n}", key.rsplit('/').next().unwrap_or_default()))
+            .collect();
         if (end.phase, gone.join(", ").as_str()) != (*phase, *deleted) {
-            wrong.push(format!("{name}: {} {:?} {}", end.phase, gone.join(", "), end.message));
+            wrong.push(format!(
+                "{name}: {} {:?} {}",
+                end.phase,
+                gone.join(", "),
+                end.message
+            ));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -126,7 +175,10 @@ fn killed_at_any_point_scenarios_end_the_same_4() {
 
 #[test]
 fn there_are_enough_points() {
-    let points: usize = SCENARIOS.iter().map(|(_, make_sim, user, ..)| run(make_sim(), *user, true).1).sum();
+    let points: usize = SCENARIOS
+        .iter()
+        .map(|(_, make_sim, user, ..)| run(make_sim(), *user, true).1)
+        .sum();
     println!("{points} points in {} scenarios", SCENARIOS.len());
     assert!(SCENARIOS.len() >= 24 && points > 1_000, "{points} points");
 }
@@ -143,7 +195,8 @@ fn killed_in_every_single_turn_it_ends_the_same() {
             sim.pass(decision.wake_after.unwrap_or_default());
             decision.phase.completed().then_some(decision)
         });
-        let last = last.unwrap_or_else(|| panic!("the sync did not end: {:?}", &sim.messages[380..]));
+        let last =
+            last.unwrap_or_else(|| panic!("the sync did not end: {:?}", &sim.messages[380..]));
         assert_eq!(end(sim, last.phase, last.message), expected);
     }
 }
@@ -152,7 +205,12 @@ fn killed_in_every_single_turn_it_ends_the_same() {
 fn with_one_plan_for_all_turns_it_ends_the_same() {
     for make_sim in [rich, scenarios::failing, scenarios::refused] {
         let (expected, points) = run(make_sim(), scenarios::nobody, true);
-        for dies_in in [None, Some(points / 4), Some(points / 2), Some(points * 3 / 4)] {
+        for dies_in in [
+            None,
+            Some(points / 4),
+            Some(points / 2),
+            Some(points * 3 / 4),
+        ] {
             let mut sim = make_sim();
             sim.keep_plan();
             sim.dies_in = dies_in;
@@ -189,12 +247,18 @@ fn a_hook_of_another_attempt_is_not_adopted() {
     sim.retry("op-2");
     sim = sim.healthy("j", &[Healthy]);
     assert_eq!(sim.run().phase, OperationPhase::Succeeded);
-    assert_eq!(sim.wet_log()[2..], ["delete hook j", "run hook j", "remove finalizer of j"]);
+    assert_eq!(
+        sim.wet_log()[2..],
+        ["delete hook j", "run hook j", "remove finalizer of j"]
+    );
 }
 
 #[test]
 fn a_completed_hook_that_was_deleted_under_our_eyes_is_done() {
-    let mut sim = Sim::new(vec![hook_job("j", "PreSync", ""), wave(make("ConfigMap", "c"), 1)]);
+    let mut sim = Sim::new(vec![
+        hook_job("j", "PreSync", ""),
+        wave(make("ConfigMap", "c"), 1),
+    ]);
     while !sim.log.contains(&"remove finalizer of j".to_owned()) {
         sim.turn();
     }
@@ -209,7 +273,10 @@ fn results_are_durable_before_a_hook_is_let_go() {
     let mut sim = Sim::new(vec![hook_job("j", "PreSync", "HookSucceeded")]);
     for _ in 0..20 {
         let decision = sim.decide();
-        let lets_go = decision.effects.iter().any(|e| ["remove finalizer of", "delete hook", "prune"].contains(&e.verb()));
+        let lets_go = decision
+            .effects
+            .iter()
+            .any(|e| ["remove finalizer of", "delete hook", "prune"].contains(&e.verb()));
         assert!(!lets_go || decision.must_store, "{:?}", decision.effects);
         if sim.turn().phase.completed() {
             return;
@@ -228,7 +295,11 @@ fn a_namespace_made_just_before_a_crash_is_reported() {
     assert_eq!(sim.log, ["read app-ns", "apply app-ns"]);
     sim.restart(true);
     assert_eq!(sim.run().phase, OperationPhase::Succeeded);
-    assert_eq!(sim.result(NS), "Synced Running namespace/app-ns configured", "once it is there nobody looks at it again");
+    assert_eq!(
+        sim.result(NS),
+        "Synced Running namespace/app-ns configured",
+        "once it is there nobody looks at it again"
+    );
 }
 
 /// Numbers that look random but are the same in every run.
@@ -236,7 +307,10 @@ struct Dice(u64);
 
 impl Dice {
     fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).expect("31 bits") % n
     }
 
@@ -254,8 +328,23 @@ fn random(seed: u64) -> Sim {
         let name = format!("n{i}");
         let wave_of = dice.pick(&[0, 0, 0, 1, 2]);
         let object = if dice.below(2) == 0 {
-            let types = dice.pick(&["PreSync", "Sync", "PostSync", "SyncFail", "PreSync,PostSync"]);
-            hook_job(&name, types, dice.pick(&["", "HookSucceeded", "HookFailed", "BeforeHookCreation,HookSucceeded"]))
+            let types = dice.pick(&[
+                "PreSync",
+                "Sync",
+                "PostSync",
+                "SyncFail",
+                "PreSync,PostSync",
+            ]);
+            hook_job(
+                &name,
+                types,
+                dice.pick(&[
+                    "",
+                    "HookSucceeded",
+                    "HookFailed",
+                    "BeforeHookCreation,HookSucceeded",
+                ]),
+            )
         } else {
             make(dice.pick(&["ConfigMap", "Deployment", "Secret"]), &name)
         };
@@ -271,7 +360,10 @@ fn random(seed: u64) -> Sim {
         }
     }
     for i in 0..dice.below(3) {
-        sim.put(wave(make("ConfigMap", &format!("old{i}")), dice.pick(&[0, 1])));
+        sim.put(wave(
+            make("ConfigMap", &format!("old{i}")),
+            dice.pick(&[0, 1]),
+        ));
         sim.slow_deletions.insert(format!("old{i}"), dice.below(2));
     }
     if dice.below(4) == 0 {
@@ -297,7 +389,10 @@ fn whatever_is_synced_and_whenever_it_is_killed() {
                 sim.dies_in = Some(dice.below(points / 2 + 1));
             }
             let Some(decision) = sim.turn_or_die() else {
-                let begun = sim.stored.as_ref().is_some_and(|(results, _)| results != "[]");
+                let begun = sim
+                    .stored
+                    .as_ref()
+                    .is_some_and(|(results, _)| results != "[]");
                 sim.restart(!begun || dice.below(2) == 0);
                 return None;
             };
@@ -311,9 +406,23 @@ fn whatever_is_synced_and_whenever_it_is_killed() {
         });
         let last = last.unwrap_or_else(|| panic!("sync {seed} did not end"));
         let got = end(sim, last.phase, last.message);
-        let what = |e: &End| (e.phase, e.world.clone(), e.created.clone(), e.deleted.clone());
+        let what = |e: &End| {
+            (
+                e.phase,
+                e.world.clone(),
+                e.created.clone(),
+                e.deleted.clone(),
+            )
+        };
         assert_eq!(what(&got), what(&expected), "sync {seed}");
-        assert!(got.created.values().all(|n| *n == 1), "sync {seed}: {:?}", got.created);
+        assert!(
+            got.created.values().all(|n| *n == 1),
+            "sync {seed}: {:?}",
+            got.created
+        );
     }
-    assert!(phases["Succeeded"] > 20 && phases["Failed"] > 20, "{phases:?}");
+    assert!(
+        phases["Succeeded"] > 20 && phases["Failed"] > 20,
+        "{phases:?}"
+    );
 }

@@ -9,7 +9,11 @@ use std::time::Duration;
 
 /// Two waves, of which the first may be waited for a minute.
 fn two_waves() -> Sim {
-    let mut sim = Sim::new(vec![make("Deployment", "a"), wave(make("Deployment", "b"), 1)]).healthy("a", &[Progressing]);
+    let mut sim = Sim::new(vec![
+        make("Deployment", "a"),
+        wave(make("Deployment", "b"), 1),
+    ])
+    .healthy("a", &[Progressing]);
     sim.request.wave_timeout_secs = 60;
     sim
 }
@@ -17,12 +21,27 @@ fn two_waves() -> Sim {
 #[test]
 fn a_wave_that_takes_too_long_fails_the_sync() {
     let mut sim = two_waves();
-    assert_eq!(says(&sim.run_to_wait()), "Running: waiting for healthy state of apps/Deployment/a");
+    assert_eq!(
+        says(&sim.run_to_wait()),
+        "Running: waiting for healthy state of apps/Deployment/a"
+    );
     let end = sim.run();
-    let why = "wave 0 of Sync took longer than 1m0s, waiting for healthy state of apps/Deployment/a";
-    assert_eq!(says(&end), format!("Failed: one or more synchronization tasks completed unsuccessfully, reason: {why}"));
-    assert_eq!(end.progress.notes.ending, Some(Ending::TimedOut(why.to_owned())));
-    assert_eq!(sim.result("a"), "Synced Failed timed out: not done within 1m0s");
+    let why =
+        "wave 0 of Sync took longer than 1m0s, waiting for healthy state of apps/Deployment/a";
+    assert_eq!(
+        says(&end),
+        format!(
+            "Failed: one or more synchronization tasks completed unsuccessfully, reason: {why}"
+        )
+    );
+    assert_eq!(
+        end.progress.notes.ending,
+        Some(Ending::TimedOut(why.to_owned()))
+    );
+    assert_eq!(
+        sim.result("a"),
+        "Synced Failed timed out: not done within 1m0s"
+    );
     assert!(sim.live("Deployment", "b").is_none());
 }
 
@@ -31,7 +50,11 @@ fn a_wave_is_over_when_its_time_is() {
     let mut sim = two_waves();
     let waiting = sim.run_to_wait();
     sim.pass(Duration::from_secs(60) - Duration::from_millis(1));
-    assert_eq!(sim.decide().wake_after, Some(Duration::from_millis(1)), "{waiting:?}");
+    assert_eq!(
+        sim.decide().wake_after,
+        Some(Duration::from_millis(1)),
+        "{waiting:?}"
+    );
     sim.pass(Duration::from_millis(1));
     assert_eq!(sim.run().phase, OperationPhase::Failed);
     assert_eq!(sim.now, sim.request.started_at + Duration::from_secs(60));
@@ -58,11 +81,18 @@ fn a_restart_keeps_the_time_and_each_wave_has_its_own() {
     sim.pass(Duration::from_secs(50));
     sim.restart(true);
     let waiting = sim.run_to_wait();
-    assert_eq!(waiting.wake_after, Some(Duration::from_secs(10)), "what is left of the minute");
+    assert_eq!(
+        waiting.wake_after,
+        Some(Duration::from_secs(10)),
+        "what is left of the minute"
+    );
     sim = sim.healthy("a", &[Healthy]);
     sim.pass(Duration::from_secs(9));
     let waiting = sim.run_to_wait();
-    assert_eq!(says(&waiting), "Running: waiting for healthy state of apps/Deployment/b");
+    assert_eq!(
+        says(&waiting),
+        "Running: waiting for healthy state of apps/Deployment/b"
+    );
     sim.pass(Duration::from_secs(59));
     assert_eq!(sim.run_to_wait().phase, OperationPhase::Running);
     sim.pass(Duration::from_secs(1));
@@ -81,37 +111,64 @@ fn what_is_well_just_in_time_is_in_time() {
 
 #[test]
 fn hooks_that_take_too_long_are_ended_and_sync_fail_hooks_run() {
-    let mut sim = Sim::new(vec![hook_job("slow", "PreSync", ""), make("ConfigMap", "c"), hook_job("fail", "SyncFail", "")])
-        .healthy("slow", &[Progressing]);
+    let mut sim = Sim::new(vec![
+        hook_job("slow", "PreSync", ""),
+        make("ConfigMap", "c"),
+        hook_job("fail", "SyncFail", ""),
+    ])
+    .healthy("slow", &[Progressing]);
     sim.request.wave_timeout_secs = 60;
     let end = sim.run();
     assert_eq!(end.phase, OperationPhase::Failed);
-    let done = ["run hook slow", "remove finalizer of slow", "delete hook slow", "run hook fail", "remove finalizer of fail"];
+    let done = [
+        "run hook slow",
+        "remove finalizer of slow",
+        "delete hook slow",
+        "run hook fail",
+        "remove finalizer of fail",
+    ];
     assert_eq!(sim.wet_log(), done);
     assert!(sim.live("Job", "slow").is_none() && sim.live("Job", "fail").is_some());
 }
 
 #[test]
 fn a_deletion_that_takes_too_long() {
-    let mut sim = Sim::new(vec![wave(make("ConfigMap", "c"), 1)]).existing(make("ConfigMap", "old"));
+    let mut sim =
+        Sim::new(vec![wave(make("ConfigMap", "c"), 1)]).existing(make("ConfigMap", "old"));
     sim.slow_deletions.insert("old".into(), 1000);
     sim.request.wave_timeout_secs = 30;
     let why = "wave 0 of Sync took longer than 30s, waiting for deletion of /ConfigMap/old";
-    assert_eq!(says(&sim.run()), format!("Failed: one or more synchronization tasks completed unsuccessfully, reason: {why}"));
-    let mut sim = Sim::new(vec![hook_job("j", "PreSync", "")]).existing(hook_job("j", "PreSync", ""));
+    assert_eq!(
+        says(&sim.run()),
+        format!(
+            "Failed: one or more synchronization tasks completed unsuccessfully, reason: {why}"
+        )
+    );
+    let mut sim =
+        Sim::new(vec![hook_job("j", "PreSync", "")]).existing(hook_job("j", "PreSync", ""));
     sim.slow_deletions.insert("j".into(), 1000);
     sim.request.wave_timeout_secs = 30;
     let why = "wave 0 of PreSync took longer than 30s, waiting for deletion of hook batch/Job/j";
-    assert_eq!(says(&sim.run()), format!("Failed: one or more synchronization tasks completed unsuccessfully, reason: {why}"));
+    assert_eq!(
+        says(&sim.run()),
+        format!(
+            "Failed: one or more synchronization tasks completed unsuccessfully, reason: {why}"
+        )
+    );
     assert!(!sim.wet_log().contains(&"run hook j"));
 }
 
 #[test]
 fn nobody_is_hurried_to_confirm() {
-    let mut sim = Sim::new(vec![]).existing(make("ConfigMap", "old")).sync_options(&["Prune=confirm"]);
+    let mut sim = Sim::new(vec![])
+        .existing(make("ConfigMap", "old"))
+        .sync_options(&["Prune=confirm"]);
     sim.request.wave_timeout_secs = 5;
     for _ in 0..5 {
-        assert_eq!(says(&sim.run_to_wait()), "Running: waiting for pruning confirmation of /ConfigMap/old");
+        assert_eq!(
+            says(&sim.run_to_wait()),
+            "Running: waiting for pruning confirmation of /ConfigMap/old"
+        );
         sim.pass(Duration::from_secs(60));
     }
 }
@@ -130,34 +187,56 @@ fn a_newer_revision_ends_a_sync_that_waits_for_health() {
     let end = sim.run();
     let when = "while waiting for healthy state of apps/Deployment/a";
     let (old, new) = (sim.request.revision.clone(), "fedcba9");
-    assert_eq!(says(&end), format!("Failed: superseded: the sync of {old} was ended {when}, because {new} is newer"));
+    assert_eq!(
+        says(&end),
+        format!("Failed: superseded: the sync of {old} was ended {when}, because {new} is newer")
+    );
     assert_eq!(end.progress.notes.ending, Some(Ending::Superseded));
     assert!(sim.live("Deployment", "b").is_none());
 }
 
 #[test]
 fn a_newer_revision_waits_for_hooks() {
-    let wanted = vec![hook_job("pre", "PreSync", "HookSucceeded"), make("ConfigMap", "c")];
+    let wanted = vec![
+        hook_job("pre", "PreSync", "HookSucceeded"),
+        make("ConfigMap", "c"),
+    ];
     let mut sim = Sim::new(wanted).healthy("pre", &[Progressing]);
     sim.run_to_wait();
     let mut sim = superseded(sim);
-    assert_eq!(says(&sim.run_to_wait()), "Running: waiting for completion of hook batch/Job/pre");
+    assert_eq!(
+        says(&sim.run_to_wait()),
+        "Running: waiting for completion of hook batch/Job/pre"
+    );
     let mut sim = sim.healthy("pre", &[Healthy]);
     let end = sim.run();
     let old = &sim.request.revision;
-    assert_eq!(says(&end), format!("Failed: superseded: the sync of {old} was ended before wave 0 of Sync, because fedcba9 is newer"));
-    assert_eq!(sim.wet_log(), ["run hook pre", "remove finalizer of pre", "delete hook pre"], "it succeeded, and goes as its policy says");
+    assert_eq!(
+        says(&end),
+        format!(
+            "Failed: superseded: the sync of {old} was ended before wave 0 of Sync, because fedcba9 is newer"
+        )
+    );
+    assert_eq!(
+        sim.wet_log(),
+        ["run hook pre", "remove finalizer of pre", "delete hook pre"],
+        "it succeeded, and goes as its policy says"
+    );
     assert!(sim.live("ConfigMap", "c").is_none());
 }
 
 #[test]
 fn a_newer_revision_does_not_touch_a_sync_that_is_over() {
-    let mut failing = Sim::new(vec![make("ConfigMap", "c"), hook_job("f", "SyncFail", "")]).error("apply c", "no");
+    let mut failing = Sim::new(vec![make("ConfigMap", "c"), hook_job("f", "SyncFail", "")])
+        .error("apply c", "no");
     while failing.result("c") == "none" {
         failing.turn();
     }
     let mut failing = superseded(failing);
-    assert_eq!(says(&failing.run()), "Failed: one or more synchronization tasks completed unsuccessfully, reason: no");
+    assert_eq!(
+        says(&failing.run()),
+        "Failed: one or more synchronization tasks completed unsuccessfully, reason: no"
+    );
     assert!(failing.wet_log().contains(&"run hook f"));
     let mut last = Sim::new(vec![make("ConfigMap", "c")]);
     last.run();

@@ -19,7 +19,8 @@ pub fn make(kind: &str, name: &str) -> Object {
         "Widget" => "example.com/v1",
         _ => "v1",
     };
-    let mut o = object(json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}));
+    let mut o =
+        object(json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}));
     if !cluster_scoped(kind) {
         o.set_namespace(NS);
     }
@@ -38,7 +39,10 @@ pub fn with(mut object: Object, annotations: &[(&str, &str)]) -> Object {
 }
 
 pub fn wave(object: Object, wave: i64) -> Object {
-    with(object, &[("argocd.argoproj.io/sync-wave", &wave.to_string())])
+    with(
+        object,
+        &[("argocd.argoproj.io/sync-wave", &wave.to_string())],
+    )
 }
 
 pub fn options(object: Object, options: &str) -> Object {
@@ -48,12 +52,19 @@ pub fn options(object: Object, options: &str) -> Object {
 /// A Job that is a hook.
 pub fn hook_job(name: &str, types: &str, policies: &str) -> Object {
     let o = with(make("Job", name), &[("argocd.argoproj.io/hook", types)]);
-    if policies.is_empty() { o } else { with(o, &[("argocd.argoproj.io/hook-delete-policy", policies)]) }
+    if policies.is_empty() {
+        o
+    } else {
+        with(o, &[("argocd.argoproj.io/hook-delete-policy", policies)])
+    }
 }
 
 /// The CRD of `example.com/Widget`.
 pub fn widget_crd() -> Object {
     let mut o = make("CustomResourceDefinition", "widgets.example.com");
-    o.0.insert("spec".into(), json!({"group": "example.com", "names": {"kind": "Widget"}, "scope": "Namespaced"}));
+    o.0.insert(
+        "spec".into(),
+        json!({"group": "example.com", "names": {"kind": "Widget"}, "scope": "Namespaced"}),
+    );
     o
 }

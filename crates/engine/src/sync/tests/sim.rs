@@ -1,13 +1,18 @@
 //! A cluster in a map: carries effects out, lets time pass, and can forget everything between two steps.
 
-pub use super::objects::{NS, cluster_scoped, hook_job, make, object, options, wave, widget_crd, with};
+pub use super::objects::{
+    NS, cluster_scoped, hook_job, make, object, options, wave, widget_crd, with,
+};
 use crate::{
     error::EngineError,
     sync::{
-        Decision, Effect, Observed, OperationPhase, Outcome, Progress, ResourceResult, SyncPlan, SyncRequest, Write, hook, next, plan_with,
-        record,
+        Decision, Effect, Observed, OperationPhase, Outcome, Progress, ResourceResult, SyncPlan,
+        SyncRequest, Write, hook, next, plan_with, record,
     },
-    types::{CompareRules, Comparison, DiffText, Entry, Health, HealthStatus, IgnoreRule, KindInfo, SyncStatus, Tracking},
+    types::{
+        CompareRules, Comparison, DiffText, Entry, Health, HealthStatus, IgnoreRule, KindInfo,
+        SyncStatus, Tracking,
+    },
 };
 use jiff::{SignedDuration, Timestamp};
 use std::{
@@ -63,7 +68,11 @@ pub struct Sim {
 
 impl KindInfo for Sim {
     fn is_namespaced(&self, gk: &GroupKind) -> Option<bool> {
-        let crd_live = || self.world.values().any(|o| o.kind() == "CustomResourceDefinition" && o.str_at("/spec/names/kind") == gk.kind);
+        let crd_live = || {
+            self.world.values().any(|o| {
+                o.kind() == "CustomResourceDefinition" && o.str_at("/spec/names/kind") == gk.kind
+            })
+        };
         (!self.unknown_kinds.contains(&gk.kind) || crd_live()).then(|| !cluster_scoped(&gk.kind))
     }
 
@@ -74,7 +83,8 @@ impl KindInfo for Sim {
 
 impl Sim {
     pub fn new(desired: Vec<Object>) -> Self {
-        let (hooks, desired): (Vec<Object>, Vec<Object>) = desired.into_iter().partition(hook::is_hook);
+        let (hooks, desired): (Vec<Object>, Vec<Object>) =
+            desired.into_iter().partition(hook::is_hook);
         let now: Timestamp = "2024-05-01T10:00:00Z".parse().expect("a timestamp");
         let request = SyncRequest {
             operation_id: OPERATION.into(),
@@ -142,7 +152,9 @@ impl Sim {
     }
 
     pub fn live(&self, kind: &str, name: &str) -> Option<&Object> {
-        self.world.values().find(|o| o.kind() == kind && o.name() == name)
+        self.world
+            .values()
+            .find(|o| o.kind() == kind && o.name() == name)
     }
 
     pub fn comparison(&self) -> Comparison {
@@ -153,19 +165,42 @@ impl Sim {
             let modified = self.modified.get(o.name()).copied().unwrap_or(true);
             let (desired, live) = (desired.map(kept), live.map(kept));
             Arc::new(Entry {
-                diff: DiffText { modified, ..DiffText::default() },
+                diff: DiffText {
+                    modified,
+                    ..DiffText::default()
+                },
                 status: Some(SyncStatus::OutOfSync),
                 hook: hook::is_hook(o),
                 requires_pruning: desired.is_none(),
                 ..Entry::new(key, o.gvk(), desired, live)
             })
         };
-        let mut entries: Vec<Arc<Entry>> = self.desired.iter().map(|d| entry(Some(d), self.world.get(&d.key()))).collect();
+        let mut entries: Vec<Arc<Entry>> = self
+            .desired
+            .iter()
+            .map(|d| entry(Some(d), self.world.get(&d.key())))
+            .collect();
         let wanted: BTreeSet<ResourceKey> = self.desired.iter().map(Object::key).collect();
         let untracked = |o: &Object| o.label("untracked").is_some() || o.kind() == "Namespace";
-        entries.extend(self.world.iter().filter(|(k, o)| !wanted.contains(k) && !untracked(o)).map(|(_, o)| entry(None, Some(o))));
-        let mut rules = CompareRules::new(Tracking::annotation("app"), "argocd", "app", "https://kubernetes.default.svc", NS);
-        let any = IgnoreRule { group: "*".into(), kind: "*".into(), json_pointers: self.ignored.clone(), ..IgnoreRule::default() };
+        entries.extend(
+            self.world
+                .iter()
+                .filter(|(k, o)| !wanted.contains(k) && !untracked(o))
+                .map(|(_, o)| entry(None, Some(o))),
+        );
+        let mut rules = CompareRules::new(
+            Tracking::annotation("app"),
+            "argocd",
+            "app",
+            "https://kubernetes.default.svc",
+            NS,
+        );
+        let any = IgnoreRule {
+            group: "*".into(),
+            kind: "*".into(),
+            json_pointers: self.ignored.clone(),
+            ..IgnoreRule::default()
+        };
         rules.ignore_differences.push(any);
         Comparison {
             entries,
@@ -191,7 +226,11 @@ impl Sim {
             return plan.clone();
         }
         let permit = |o: &Object, _namespaced: bool| match self.not_permitted.contains(o.name()) {
-            true => Err(format!("resource {}:{} is not permitted in project p", o.group(), o.kind())),
+            true => Err(format!(
+                "resource {}:{} is not permitted in project p",
+                o.group(),
+                o.kind()
+            )),
             false => Ok(()),
         };
         plan_with(&self.comparison(), &self.request, self, &permit)
@@ -205,8 +244,14 @@ impl Sim {
     }
 
     fn known_health(&self, o: &Object) -> Option<Health> {
-        let default = ["Deployment", "Job", "Pod", "StatefulSet"].contains(&o.kind()).then_some(HealthStatus::Healthy);
-        let status = self.health.get(o.name()).and_then(|h| h.first().copied()).or(default)?;
+        let default = ["Deployment", "Job", "Pod", "StatefulSet"]
+            .contains(&o.kind())
+            .then_some(HealthStatus::Healthy);
+        let status = self
+            .health
+            .get(o.name())
+            .and_then(|h| h.first().copied())
+            .or(default)?;
         Some(Health::new(status, format!("{} is {status}", o.name())))
     }
 
@@ -215,9 +260,24 @@ impl Sim {
     }
 
     fn decide_by(&self, plan: &SyncPlan) -> Decision {
-        let live = |key: &ResourceKey| self.world.get(key).filter(|o| !self.unseen.contains(o.name())).cloned().map(Arc::new);
+        let live = |key: &ResourceKey| {
+            self.world
+                .get(key)
+                .filter(|o| !self.unseen.contains(o.name()))
+                .cloned()
+                .map(Arc::new)
+        };
         let health = |o: &Object| self.health_of(o);
-        next(plan, Observed { live: &live, health: &health }, &self.progress, &self.request, self.now)
+        next(
+            plan,
+            Observed {
+                live: &live,
+                health: &health,
+            },
+            &self.progress,
+            &self.request,
+            self.now,
+        )
     }
 
     /// One turn of the caller's loop.
@@ -229,7 +289,14 @@ impl Sim {
     pub fn turn_or_die(&mut self) -> Option<Decision> {
         let (plan, decision, outcomes) = self.act()?;
         let health = |o: &Object| self.health_of(o);
-        self.progress = record(&plan, decision.progress.clone(), &decision.effects, &outcomes, &health, self.now);
+        self.progress = record(
+            &plan,
+            decision.progress.clone(),
+            &decision.effects,
+            &outcomes,
+            &health,
+            self.now,
+        );
         self.store()?;
         Some(decision)
     }
@@ -243,7 +310,8 @@ impl Sim {
         let plan = self.plan();
         let decision = self.decide_by(&plan);
         self.progress = decision.progress.clone();
-        self.messages.push(format!("{}: {}", decision.phase, decision.message));
+        self.messages
+            .push(format!("{}: {}", decision.phase, decision.message));
         if decision.must_store || decision.effects.is_empty() {
             self.store()?;
         }
@@ -294,8 +362,12 @@ impl Sim {
     /// Forgets everything that was not stored, and lives.
     pub fn restart(&mut self, keep_annotation: bool) {
         self.dies_in = None;
-        let (results, annotation) = self.stored.clone().unwrap_or_else(|| ("[]".into(), String::new()));
-        let results: Vec<ResourceResult> = serde_json::from_str(&results).expect("results are JSON");
+        let (results, annotation) = self
+            .stored
+            .clone()
+            .unwrap_or_else(|| ("[]".into(), String::new()));
+        let results: Vec<ResourceResult> =
+            serde_json::from_str(&results).expect("results are JSON");
         let annotation = keep_annotation.then_some(annotation.as_str());
         self.progress = Progress::from_annotation(results, annotation, &self.request.operation_id);
     }
@@ -309,14 +381,23 @@ impl Sim {
 
     /// Lets time pass until the sync has something to do.
     pub fn idle(&mut self, decision: &Decision) {
-        let wake = decision.wake_after.expect("a sync without effects says when to ask again");
+        let wake = decision
+            .wake_after
+            .expect("a sync without effects says when to ask again");
         self.pass(wake);
     }
 
     pub fn pass(&mut self, time: Duration) {
-        self.now = self.now.checked_add(SignedDuration::try_from(time).expect("a short time")).expect("not the end of time");
+        self.now = self
+            .now
+            .checked_add(SignedDuration::try_from(time).expect("a short time"))
+            .expect("not the end of time");
         let there: BTreeSet<&str> = self.world.values().map(Object::name).collect();
-        for (_, list) in self.health.iter_mut().filter(|(name, list)| list.len() > 1 && there.contains(name.as_str())) {
+        for (_, list) in self
+            .health
+            .iter_mut()
+            .filter(|(name, list)| list.len() > 1 && there.contains(name.as_str()))
+        {
             list.remove(0);
         }
         self.unseen.clear();
@@ -328,7 +409,10 @@ impl Sim {
         for _ in 0..300 {
             let decision = self.turn();
             if decision.phase.completed() {
-                assert!(decision.effects.is_empty(), "a terminal decision has no effects");
+                assert!(
+                    decision.effects.is_empty(),
+                    "a terminal decision has no effects"
+                );
                 return decision;
             }
             if decision.effects.is_empty() {
@@ -351,7 +435,9 @@ impl Sim {
 
     /// `<status> <hookPhase> <message>` of a result, by name; of the last one if there are several.
     pub fn result(&self, name: &str) -> String {
-        let Some(r) = self.progress.results.iter().rfind(|r| r.name == name) else { return "none".into() };
+        let Some(r) = self.progress.results.iter().rfind(|r| r.name == name) else {
+            return "none".into();
+        };
         let status = r.status.map_or("-", |s| s.as_str());
         let phase = r.hook_phase.map_or("-", OperationPhase::as_str);
         format!("{status} {phase} {}", r.message)
@@ -359,7 +445,11 @@ impl Sim {
 
     /// What was done, without dry runs.
     pub fn wet_log(&self) -> Vec<&str> {
-        self.log.iter().map(String::as_str).filter(|l| !l.starts_with("dry-run")).collect()
+        self.log
+            .iter()
+            .map(String::as_str)
+            .filter(|l| !l.starts_with("dry-run"))
+            .collect()
     }
 }
 

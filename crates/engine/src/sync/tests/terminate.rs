@@ -16,7 +16,11 @@ fn terminated(mut sim: Sim) -> (Sim, String) {
 
 #[test]
 fn fact_76_without_running_hooks() {
-    let sim = Sim::new(vec![make("Deployment", "d"), wave(make("ConfigMap", "c"), 1)]).healthy("d", &[Progressing]);
+    let sim = Sim::new(vec![
+        make("Deployment", "d"),
+        wave(make("ConfigMap", "c"), 1),
+    ])
+    .healthy("d", &[Progressing]);
     let (sim, said) = terminated(sim);
     assert_eq!(said, "Failed: Operation terminated");
     assert_eq!(sim.wet_log(), ["apply d"]);
@@ -28,26 +32,52 @@ fn fact_76_without_running_hooks() {
 
 #[test]
 fn fact_77_running_hooks_are_ended() {
-    let sim = Sim::new(vec![hook_job("a", "Sync", ""), hook_job("b", "Sync", "HookSucceeded"), make("ConfigMap", "c")])
-        .healthy("a", &[Progressing])
-        .healthy("b", &[Progressing]);
+    let sim = Sim::new(vec![
+        hook_job("a", "Sync", ""),
+        hook_job("b", "Sync", "HookSucceeded"),
+        make("ConfigMap", "c"),
+    ])
+    .healthy("a", &[Progressing])
+    .healthy("b", &[Progressing]);
     let (sim, said) = terminated(sim);
     assert_eq!(said, "Failed: Operation terminated");
-    assert_eq!((sim.result("a"), sim.result("b")), ("Synced Failed Terminated".into(), "Synced Failed Terminated".into()));
+    assert_eq!(
+        (sim.result("a"), sim.result("b")),
+        (
+            "Synced Failed Terminated".into(),
+            "Synced Failed Terminated".into()
+        )
+    );
     assert!(sim.live("Job", "a").is_none() && sim.live("Job", "b").is_none());
-    assert_eq!(sim.wet_log()[3..], ["delete hook a", "delete hook b", "remove finalizer of a", "remove finalizer of b"]);
+    assert_eq!(
+        sim.wet_log()[3..],
+        [
+            "delete hook a",
+            "delete hook b",
+            "remove finalizer of a",
+            "remove finalizer of b"
+        ]
+    );
 }
 
 #[test]
 fn fact_77_a_hook_that_turns_out_completed_keeps_its_result() {
-    for (health, result) in [(Healthy, "Synced Succeeded j is Healthy"), (Degraded, "Synced Failed j is Degraded")] {
+    for (health, result) in [
+        (Healthy, "Synced Succeeded j is Healthy"),
+        (Degraded, "Synced Failed j is Degraded"),
+    ] {
         for (policy, stays) in [("", true), ("HookSucceeded", true), ("HookFailed", false)] {
-            let mut sim = Sim::new(vec![hook_job("j", "Sync", policy)]).healthy("j", &[Progressing]);
+            let mut sim =
+                Sim::new(vec![hook_job("j", "Sync", policy)]).healthy("j", &[Progressing]);
             sim.run_to_wait();
             sim = sim.healthy("j", &[health]);
             sim.request.terminate = true;
             assert_eq!(says(&sim.run()), "Failed: Operation terminated");
-            assert_eq!((sim.result("j").as_str(), sim.live("Job", "j").is_some()), (result, stays), "{policy}");
+            assert_eq!(
+                (sim.result("j").as_str(), sim.live("Job", "j").is_some()),
+                (result, stays),
+                "{policy}"
+            );
         }
     }
 }
@@ -66,23 +96,39 @@ fn fact_78_a_hook_that_is_gone() {
 fn fact_79_errors_while_ending_hooks() {
     for (effect, result) in [
         ("delete hook j", "Synced Failed Failed to delete: no"),
-        ("remove finalizer of j", "Synced Error Failed to remove hook finalizer: no"),
+        (
+            "remove finalizer of j",
+            "Synced Error Failed to remove hook finalizer: no",
+        ),
     ] {
-        let sim = Sim::new(vec![hook_job("j", "Sync", "")]).healthy("j", &[Progressing]).error(effect, "no");
+        let sim = Sim::new(vec![hook_job("j", "Sync", "")])
+            .healthy("j", &[Progressing])
+            .error(effect, "no");
         let (sim, said) = terminated(sim);
-        assert_eq!((said.as_str(), sim.result("j").as_str()), ("Error: Operation termination had errors", result));
+        assert_eq!(
+            (said.as_str(), sim.result("j").as_str()),
+            ("Error: Operation termination had errors", result)
+        );
     }
 }
 
 #[test]
 fn fact_80_completed_hooks_are_only_let_go() {
     for policy in ["", "HookFailed"] {
-        let mut sim = Sim::new(vec![hook_job("a", "Sync", policy), hook_job("b", "Sync", policy)]).healthy("b", &[Progressing]);
+        let mut sim = Sim::new(vec![
+            hook_job("a", "Sync", policy),
+            hook_job("b", "Sync", policy),
+        ])
+        .healthy("b", &[Progressing]);
         sim.run_to_wait();
         assert_eq!(sim.result("a"), "Synced Succeeded a is Healthy");
         sim.request.terminate = true;
         assert_eq!(sim.run().phase, OperationPhase::Failed);
-        assert!(sim.live("Job", "a").is_some_and(|o| o.finalizers().is_empty()), "{policy}");
+        assert!(
+            sim.live("Job", "a")
+                .is_some_and(|o| o.finalizers().is_empty()),
+            "{policy}"
+        );
         assert!(sim.live("Job", "b").is_none());
     }
 }
@@ -94,17 +140,25 @@ fn a_hook_whose_health_cannot_be_told_is_ended() {
     sim = sim.error("health j", "no");
     sim.request.terminate = true;
     assert_eq!(says(&sim.run()), "Failed: Operation terminated");
-    assert_eq!((sim.result("j").as_str(), sim.live("Job", "j")), ("Synced Error Failed to get hook health: no", None));
+    assert_eq!(
+        (sim.result("j").as_str(), sim.live("Job", "j")),
+        ("Synced Error Failed to get hook health: no", None)
+    );
 }
 
 #[test]
 fn a_hook_that_nothing_holds_is_ended_too() {
     let mut sim = Sim::new(vec![hook_job("j", "Sync", "")]).healthy("j", &[Progressing]);
     sim.run_to_wait();
-    sim.world.values_mut().for_each(|o| o.set_finalizers(Vec::new()));
+    sim.world
+        .values_mut()
+        .for_each(|o| o.set_finalizers(Vec::new()));
     sim.request.terminate = true;
     assert_eq!(says(&sim.run()), "Failed: Operation terminated");
-    assert_eq!((sim.result("j").as_str(), sim.live("Job", "j")), ("Synced Failed Terminated", None));
+    assert_eq!(
+        (sim.result("j").as_str(), sim.live("Job", "j")),
+        ("Synced Failed Terminated", None)
+    );
 }
 
 #[test]

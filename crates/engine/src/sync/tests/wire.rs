@@ -19,19 +19,36 @@ fn results_of_argo_cd_are_understood() {
     ]))
     .expect("unknown words are not an error");
     assert_eq!(results[0].step_key().to_string(), "batch/Job/n/j:PreSync");
-    assert_eq!((results[1].status, results[1].hook_type, results[1].step_key().to_string().as_str()), (None, None, "/ConfigMap/n/c:Sync"));
+    assert_eq!(
+        (
+            results[1].status,
+            results[1].hook_type,
+            results[1].step_key().to_string().as_str()
+        ),
+        (None, None, "/ConfigMap/n/c:Sync")
+    );
     let back = serde_json::to_value(&results[1]).expect("JSON");
-    assert_eq!(back, json!({"group": "", "version": "v1", "kind": "ConfigMap", "namespace": "n", "name": "c"}));
+    assert_eq!(
+        back,
+        json!({"group": "", "version": "v1", "kind": "ConfigMap", "namespace": "n", "name": "c"})
+    );
 }
 
 #[test]
 fn the_annotation_round_trips() {
-    let mut sim = Sim::new(vec![hook_job("j", "PreSync", ""), wave(make("ConfigMap", "c"), 1)]).healthy("j", &[Progressing]);
+    let mut sim = Sim::new(vec![
+        hook_job("j", "PreSync", ""),
+        wave(make("ConfigMap", "c"), 1),
+    ])
+    .healthy("j", &[Progressing]);
     sim.run_to_wait();
     let text = sim.progress.to_annotation();
     let back = Progress::from_annotation(sim.progress.to_results(), Some(&text), "op-1");
     assert_eq!(back, sim.progress);
-    assert_eq!(back.notes.marks.keys().collect::<Vec<_>>(), ["batch/Job/app-ns/j:PreSync"]);
+    assert_eq!(
+        back.notes.marks.keys().collect::<Vec<_>>(),
+        ["batch/Job/app-ns/j:PreSync"]
+    );
     assert!(text.len() < 300, "{text}");
 }
 
@@ -50,16 +67,49 @@ fn marks_that_may_still_matter_are_stored_whole() {
     ]))
     .expect("results");
     let mut progress = Progress::from_results(results, "op-1");
-    let mark = Mark { uid: "u".into(), version: 3, at: 9, released: true, deleted: true, gone: true, migrated: true };
+    let mark = Mark {
+        uid: "u".into(),
+        version: 3,
+        at: 9,
+        released: true,
+        deleted: true,
+        gone: true,
+        migrated: true,
+    };
     for name in ["hook", "pruned", "running", "done", "unrecorded"] {
-        progress.notes.marks.insert(format!("/Pod/n/{name}:Sync"), mark.clone());
+        progress
+            .notes
+            .marks
+            .insert(format!("/Pod/n/{name}:Sync"), mark.clone());
     }
-    let back = Progress::from_annotation(progress.to_results(), Some(&progress.to_annotation()), "op-1");
+    let back = Progress::from_annotation(
+        progress.to_results(),
+        Some(&progress.to_annotation()),
+        "op-1",
+    );
     progress.notes.marks.remove("/Pod/n/done:Sync");
     assert_eq!(back, progress);
-    progress.notes.marks.values_mut().for_each(|m| *m = Mark { at: 9, ..Mark::default() });
-    assert_eq!(Progress::from_annotation(progress.to_results(), Some(&progress.to_annotation()), "op-1"), progress);
-    assert!(progress.to_annotation().contains(r#""/Pod/n/hook:Sync":{"t":9}"#), "{}", progress.to_annotation());
+    progress.notes.marks.values_mut().for_each(|m| {
+        *m = Mark {
+            at: 9,
+            ..Mark::default()
+        }
+    });
+    assert_eq!(
+        Progress::from_annotation(
+            progress.to_results(),
+            Some(&progress.to_annotation()),
+            "op-1"
+        ),
+        progress
+    );
+    assert!(
+        progress
+            .to_annotation()
+            .contains(r#""/Pod/n/hook:Sync":{"t":9}"#),
+        "{}",
+        progress.to_annotation()
+    );
 }
 
 #[test]
@@ -67,16 +117,28 @@ fn an_annotation_that_cannot_be_used_counts_as_lost() {
     let mut sim = Sim::new(vec![make("ConfigMap", "c")]);
     sim.turn();
     let text = sim.progress.to_annotation();
-    let read = |text: &str, op: &str| Progress::from_annotation(Vec::new(), Some(text), op).notes.dry_run;
+    let read = |text: &str, op: &str| {
+        Progress::from_annotation(Vec::new(), Some(text), op)
+            .notes
+            .dry_run
+    };
     assert_eq!(read(&text, "op-1"), DryRun::Done);
     assert_eq!(read(&text, "op-2"), DryRun::Pending);
-    assert_eq!(read(&text.replace("\"v\":1", "\"v\":2"), "op-1"), DryRun::Pending);
+    assert_eq!(
+        read(&text.replace("\"v\":1", "\"v\":2"), "op-1"),
+        DryRun::Pending
+    );
     assert_eq!(read("{", "op-1"), DryRun::Pending);
 }
 
 #[test]
 fn the_annotation_stays_small() {
-    let mut sim = Sim::new((0..500).map(|i| make("ConfigMap", &format!("c{i}"))).chain([wave(make("ConfigMap", "z"), 1)]).collect());
+    let mut sim = Sim::new(
+        (0..500)
+            .map(|i| make("ConfigMap", &format!("c{i}")))
+            .chain([wave(make("ConfigMap", "z"), 1)])
+            .collect(),
+    );
     while sim.wet_log().is_empty() {
         sim.turn();
     }

@@ -19,9 +19,14 @@ impl Sim {
         };
         let version = self.fresh().to_string();
         object.metadata_mut().insert("uid".into(), uid.into());
-        object.metadata_mut().insert("resourceVersion".into(), version.into());
+        object
+            .metadata_mut()
+            .insert("resourceVersion".into(), version.into());
         if object.kind() == "CustomResourceDefinition" {
-            object.0.insert("status".into(), json!({"conditions": [{"type": "Established", "status": "True"}]}));
+            object.0.insert(
+                "status".into(),
+                json!({"conditions": [{"type": "Established", "status": "True"}]}),
+            );
         }
         self.world.insert(key, object.clone());
         object
@@ -47,10 +52,16 @@ impl Sim {
                 Outcome::ok(index, None, format!("{} dry run", w.step.key.name))
             }
             Effect::Apply(w) | Effect::RunHook(w) => self.write(index, w),
-            Effect::Prune { uid, .. } | Effect::DeleteHook { uid, .. } => self.delete(index, &step.key, uid),
-            Effect::RemoveFinalizer { finalizer, .. } => self.remove_finalizer(index, &step.key, finalizer),
+            Effect::Prune { uid, .. } | Effect::DeleteHook { uid, .. } => {
+                self.delete(index, &step.key, uid)
+            }
+            Effect::RemoveFinalizer { finalizer, .. } => {
+                self.remove_finalizer(index, &step.key, finalizer)
+            }
             Effect::MigrateManagers { manager, .. } => {
-                let Some(live) = self.world.get_mut(&step.key) else { return Outcome::not_found(index, "not found") };
+                let Some(live) = self.world.get_mut(&step.key) else {
+                    return Outcome::not_found(index, "not found");
+                };
                 if let Some(Value::Array(list)) = live.metadata_mut().get_mut("managedFields") {
                     list.retain(|e| e["manager"] != manager.as_str());
                 }
@@ -65,12 +76,21 @@ impl Sim {
 
     fn write(&mut self, index: usize, write: &Write) -> Outcome {
         self.writes.push(write.clone());
-        let target = write.step.target.as_deref().expect("a step that writes has a target").clone();
+        let target = write
+            .step
+            .target
+            .as_deref()
+            .expect("a step that writes has a target")
+            .clone();
         let exists = self.world.contains_key(&target.key());
         if write.mode == ApplyMode::Create && exists {
             return Outcome::failed(index, "already exists");
         }
-        if self.immutable.contains(target.name()) && self.world.get(&target.key()).is_some_and(|o| o.0.get("data") != target.0.get("data"))
+        if self.immutable.contains(target.name())
+            && self
+                .world
+                .get(&target.key())
+                .is_some_and(|o| o.0.get("data") != target.0.get("data"))
         {
             if !write.force {
                 return Outcome::failed(index, "field is immutable");
@@ -83,21 +103,33 @@ impl Sim {
         }
         let live = self.put(target);
         let verb = if exists { "configured" } else { "created" };
-        Outcome::ok(index, Some(live), format!("{}/{} {verb}", write.step.gvk.kind.to_lowercase(), write.step.key.name))
+        Outcome::ok(
+            index,
+            Some(live),
+            format!(
+                "{}/{} {verb}",
+                write.step.gvk.kind.to_lowercase(),
+                write.step.key.name
+            ),
+        )
     }
 
     fn delete(&mut self, index: usize, key: &ResourceKey, uid: &str) -> Outcome {
         let now = self.now.to_string();
         let version = self.fresh().to_string();
-        let Some(live) = self.world.get_mut(key) else { return Outcome::not_found(index, "not found") };
+        let Some(live) = self.world.get_mut(key) else {
+            return Outcome::not_found(index, "not found");
+        };
         if !uid.is_empty() && live.uid() != uid {
             return Outcome::failed(index, "the UID in the precondition does not match");
         }
         if live.deletion_timestamp().is_none() {
             *self.deleted.entry(key.to_string()).or_default() += 1;
         }
-        live.metadata_mut().insert("deletionTimestamp".into(), now.into());
-        live.metadata_mut().insert("resourceVersion".into(), version.into());
+        live.metadata_mut()
+            .insert("deletionTimestamp".into(), now.into());
+        live.metadata_mut()
+            .insert("resourceVersion".into(), version.into());
         if !self.slow_deletions.contains_key(&key.name) {
             self.collect();
         }
@@ -105,8 +137,14 @@ impl Sim {
     }
 
     fn remove_finalizer(&mut self, index: usize, key: &ResourceKey, finalizer: &str) -> Outcome {
-        let Some(live) = self.world.get_mut(key) else { return Outcome::not_found(index, "not found") };
-        let rest = live.finalizers().into_iter().filter(|f| f != finalizer).collect();
+        let Some(live) = self.world.get_mut(key) else {
+            return Outcome::not_found(index, "not found");
+        };
+        let rest = live
+            .finalizers()
+            .into_iter()
+            .filter(|f| f != finalizer)
+            .collect();
         live.set_finalizers(rest);
         let live = live.clone();
         self.collect();
@@ -118,7 +156,10 @@ impl Sim {
         let slow = &mut self.slow_deletions;
         self.world.retain(|_, o| {
             let held = !o.finalizers().is_empty() || slow.get(o.name()).is_some_and(|n| *n > 0);
-            if let Some(n) = slow.get_mut(o.name()).filter(|_| o.deletion_timestamp().is_some()) {
+            if let Some(n) = slow
+                .get_mut(o.name())
+                .filter(|_| o.deletion_timestamp().is_some())
+            {
                 *n = n.saturating_sub(1);
             }
             o.deletion_timestamp().is_none() || held

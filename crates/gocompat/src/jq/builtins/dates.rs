@@ -27,7 +27,9 @@ pub const TABLE: &[Native] = &[
         v => refuses("mktime", v),
     }),
     Native::deep("strftime", 1, |_, v, a| formatted("strftime", v, &a[0])),
-    Native::deep("strflocaltime", 1, |_, v, a| formatted("strflocaltime", v, &a[0])),
+    Native::deep("strflocaltime", 1, |_, v, a| {
+        formatted("strflocaltime", v, &a[0])
+    }),
     Native::deep("strptime", 1, |_, v, a| parsed(v, &a[0])),
 ];
 
@@ -41,7 +43,11 @@ fn seconds(moment: &Zoned) -> Val {
 /// The moment of so many seconds since 1970.
 fn at(seconds: f64) -> Option<Zoned> {
     let nanos = ((seconds - seconds.floor()) * 1e9) as i32;
-    Some(Timestamp::new(seconds.floor() as i64, nanos).ok()?.to_zoned(TimeZone::UTC))
+    Some(
+        Timestamp::new(seconds.floor() as i64, nanos)
+            .ok()?
+            .to_zoned(TimeZone::UTC),
+    )
 }
 
 fn broken_down(name: &str, value: &Val) -> Out {
@@ -76,11 +82,27 @@ fn moment(value: &Val) -> Option<Zoned> {
     let part = |at: usize| list.get(at).and_then(as_int).unwrap_or(0);
     let exact = list.get(5).and_then(as_float).unwrap_or(0.0);
     let months = part(0).checked_mul(12)?.checked_add(part(1))?;
-    let first = date(i16::try_from(months.div_euclid(12)).ok().filter(|y| (-9999..=9999).contains(y))?, months.rem_euclid(12) as i8 + 1, 1);
+    let first = date(
+        i16::try_from(months.div_euclid(12))
+            .ok()
+            .filter(|y| (-9999..=9999).contains(y))?,
+        months.rem_euclid(12) as i8 + 1,
+        1,
+    );
     let span = (|| {
-        let span = 0.days().try_days(part(2).checked_sub(1)?).ok()?.try_hours(part(3)).ok()?;
+        let span = 0
+            .days()
+            .try_days(part(2).checked_sub(1)?)
+            .ok()?
+            .try_hours(part(3))
+            .ok()?;
         let nanos = ((exact - exact.floor()) * 1e9) as i64;
-        span.try_minutes(part(4)).ok()?.try_seconds(exact.trunc() as i64).ok()?.try_nanoseconds(nanos).ok()
+        span.try_minutes(part(4))
+            .ok()?
+            .try_seconds(exact.trunc() as i64)
+            .ok()?
+            .try_nanoseconds(nanos)
+            .ok()
     })()?;
     let start: DateTime = first.to_datetime(jiff::civil::Time::midnight());
     start.checked_add(span).ok()?.to_zoned(TimeZone::UTC).ok()
@@ -91,7 +113,9 @@ fn formatted(name: &str, value: &Val, format: &Val) -> Out {
         Some(_) => broken_down(name, value)?,
         None => value.clone(),
     };
-    let (Val::List(_), Some(text)) = (&list, format.as_text()) else { return refuses_with(name, &list, format) };
+    let (Val::List(_), Some(text)) = (&list, format.as_text()) else {
+        return refuses_with(name, &list, format);
+    };
     let with = format!("{name}({})", preview(format));
     match moment(&list) {
         Some(moment) => match strtime::format(text, &moment) {
@@ -107,11 +131,16 @@ fn parsed(value: &Val, format: &Val) -> Out {
     let (Some(text), Some(pattern)) = (value.as_text(), format.as_text()) else {
         return refuses_with("strptime", value, format);
     };
-    let utc = text.strip_suffix('Z').filter(|_| pattern.ends_with("%z")).map(|text| format!("{text}+0000"));
+    let utc = text
+        .strip_suffix('Z')
+        .filter(|_| pattern.ends_with("%z"))
+        .map(|text| format!("{text}+0000"));
     let text = utc.as_deref().unwrap_or(text);
     let read = strtime::parse(pattern.replace("%Z", "UTC"), text).and_then(|mut fields| {
         if fields.timestamp().is_some() {
-            return fields.to_timestamp().map(|timestamp| timestamp.to_zoned(TimeZone::UTC));
+            return fields
+                .to_timestamp()
+                .map(|timestamp| timestamp.to_zoned(TimeZone::UTC));
         }
         if fields.year().is_none() {
             fields.set_year(Some(1900))?;
@@ -125,10 +154,16 @@ fn parsed(value: &Val, format: &Val) -> Out {
         let offset = fields.offset().unwrap_or(Offset::UTC);
         let time = fields.to_time().unwrap_or(jiff::civil::Time::midnight());
         let datetime = fields.to_date()?.to_datetime(time);
-        offset.to_timestamp(datetime).map(|timestamp| timestamp.to_zoned(TimeZone::UTC))
+        offset
+            .to_timestamp(datetime)
+            .map(|timestamp| timestamp.to_zoned(TimeZone::UTC))
     });
     match read {
         Ok(moment) => Ok(fields(&moment)),
-        Err(why) => fails_on(&format!("strptime({})", preview(format)), value, &why.to_string()),
+        Err(why) => fails_on(
+            &format!("strptime({})", preview(format)),
+            value,
+            &why.to_string(),
+        ),
     }
 }

@@ -13,7 +13,9 @@ pub const TABLE: &[Native] = &[
     Native::flat("round", 0, |_, v, _| one("round", v, f64::round)),
     Native::flat("trunc", 0, |_, v, _| one("trunc", v, f64::trunc)),
     Native::flat("rint", 0, |_, v, _| one("rint", v, f64::round_ties_even)),
-    Native::flat("nearbyint", 0, |_, v, _| one("nearbyint", v, f64::round_ties_even)),
+    Native::flat("nearbyint", 0, |_, v, _| {
+        one("nearbyint", v, f64::round_ties_even)
+    }),
     Native::flat("fabs", 0, |_, v, _| one("fabs", v, f64::abs)),
     Native::flat("sqrt", 0, |_, v, _| one("sqrt", v, f64::sqrt)),
     Native::flat("cbrt", 0, |_, v, _| one("cbrt", v, f64::cbrt)),
@@ -37,15 +39,25 @@ pub const TABLE: &[Native] = &[
     Native::flat("asinh", 0, |_, v, _| one("asinh", v, f64::asinh)),
     Native::flat("acosh", 0, |_, v, _| one("acosh", v, f64::acosh)),
     Native::flat("atanh", 0, |_, v, _| one("atanh", v, f64::atanh)),
-    Native::flat("significand", 0, |_, v, _| one("significand", v, |x| parts(x).0 * 2.0)),
+    Native::flat("significand", 0, |_, v, _| {
+        one("significand", v, |x| parts(x).0 * 2.0)
+    }),
     Native::flat("logb", 0, |_, v, _| one("logb", v, exponent)),
     Native::flat("frexp", 0, |_, v, _| match as_float(v) {
-        Some(x) => Ok(Val::list(vec![Val::Float(parts(x).0), Val::Int(parts(x).1)])),
+        Some(x) => Ok(Val::list(vec![
+            Val::Float(parts(x).0),
+            Val::Int(parts(x).1),
+        ])),
         None => refuses("frexp", v),
     }),
     Native::flat("modf", 0, |_, v, _| match as_float(v) {
-        Some(x) if x.is_infinite() => Ok(Val::list(vec![Val::Float(0f64.copysign(x)), Val::Float(x)])),
-        Some(x) => Ok(Val::list(vec![Val::Float(x.fract()), Val::Float(x.trunc())])),
+        Some(x) if x.is_infinite() => {
+            Ok(Val::list(vec![Val::Float(0f64.copysign(x)), Val::Float(x)]))
+        }
+        Some(x) => Ok(Val::list(vec![
+            Val::Float(x.fract()),
+            Val::Float(x.trunc()),
+        ])),
         None => refuses("modf", v),
     }),
     Native::flat("pow", 2, |_, _, a| two("pow", a, f64::powf)),
@@ -53,25 +65,47 @@ pub const TABLE: &[Native] = &[
     Native::flat("copysign", 2, |_, _, a| two("copysign", a, f64::copysign)),
     Native::flat("fmod", 2, |_, _, a| two("fmod", a, |x, y| x % y)),
     Native::flat("hypot", 2, |_, _, a| two("hypot", a, f64::hypot)),
-    Native::flat("fdim", 2, |_, _, a| two("fdim", a, |x, y| if x.is_nan() || y.is_nan() { f64::NAN } else { (x - y).max(0.0) })),
+    Native::flat("fdim", 2, |_, _, a| {
+        two("fdim", a, |x, y| {
+            if x.is_nan() || y.is_nan() {
+                f64::NAN
+            } else {
+                (x - y).max(0.0)
+            }
+        })
+    }),
     Native::flat("fmax", 2, |_, _, a| two("fmax", a, f64::max)),
     Native::flat("fmin", 2, |_, _, a| two("fmin", a, f64::min)),
-    Native::flat("drem", 2, |_, _, a| two("drem", a, |x, y| Some(remainder(x, y)).filter(|r| *r != 0.0).unwrap_or(0f64.copysign(x)))),
+    Native::flat("drem", 2, |_, _, a| {
+        two("drem", a, |x, y| {
+            Some(remainder(x, y))
+                .filter(|r| *r != 0.0)
+                .unwrap_or(0f64.copysign(x))
+        })
+    }),
     Native::flat("remainder", 2, |_, _, a| two("remainder", a, remainder)),
     Native::flat("ldexp", 2, |_, _, a| two("ldexp", a, scale)),
     Native::flat("scalb", 2, |_, _, a| two("scalb", a, scale)),
     Native::flat("scalbln", 2, |_, _, a| two("scalbln", a, scale)),
     Native::flat("nextafter", 2, |_, _, a| two("nextafter", a, next_after)),
     Native::flat("nexttoward", 2, |_, _, a| two("nexttoward", a, next_after)),
-    Native::flat("fma", 3, |_, _, a| match (as_float(&a[0]), as_float(&a[1]), as_float(&a[2])) {
-        (Some(x), Some(y), Some(z)) => Ok(Val::Float(x.mul_add(y, z))),
-        _ => refuses("fma", a.iter().find(|v| !v.is_number()).unwrap_or(&a[0])),
+    Native::flat("fma", 3, |_, _, a| {
+        match (as_float(&a[0]), as_float(&a[1]), as_float(&a[2])) {
+            (Some(x), Some(y), Some(z)) => Ok(Val::Float(x.mul_add(y, z))),
+            _ => refuses("fma", a.iter().find(|v| !v.is_number()).unwrap_or(&a[0])),
+        }
     }),
     Native::flat("infinite", 0, |_, _, _| Ok(Val::Float(f64::INFINITY))),
     Native::flat("nan", 0, |_, _, _| Ok(Val::Float(f64::NAN))),
-    Native::flat("isfinite", 0, |_, v, _| Ok(as_float(v).is_some_and(|x| !x.is_infinite()).into())),
-    Native::flat("isinfinite", 0, |_, v, _| Ok(as_float(v).is_some_and(f64::is_infinite).into())),
-    Native::flat("isnormal", 0, |_, v, _| Ok(as_float(v).is_some_and(f64::is_normal).into())),
+    Native::flat("isfinite", 0, |_, v, _| {
+        Ok(as_float(v).is_some_and(|x| !x.is_infinite()).into())
+    }),
+    Native::flat("isinfinite", 0, |_, v, _| {
+        Ok(as_float(v).is_some_and(f64::is_infinite).into())
+    }),
+    Native::flat("isnormal", 0, |_, v, _| {
+        Ok(as_float(v).is_some_and(f64::is_normal).into())
+    }),
     Native::flat("isnan", 0, |_, v, _| match (v, as_float(v)) {
         (_, Some(x)) => Ok(x.is_nan().into()),
         (Val::Null, _) => Ok(false.into()),
@@ -97,10 +131,17 @@ fn parts(x: f64) -> (f64, i64) {
         return (x, 0);
     }
     // Subnormal numbers are made normal first.
-    let (x, shift) = if x.is_normal() { (x, 0) } else { (x * 2f64.powi(54), -54) };
+    let (x, shift) = if x.is_normal() {
+        (x, 0)
+    } else {
+        (x * 2f64.powi(54), -54)
+    };
     let bits = x.to_bits();
     let exponent = (bits >> 52 & 0x7ff) as i64 - 1022;
-    (f64::from_bits(bits & !(0x7ff << 52) | 1022 << 52), exponent + shift)
+    (
+        f64::from_bits(bits & !(0x7ff << 52) | 1022 << 52),
+        exponent + shift,
+    )
 }
 
 fn exponent(x: f64) -> f64 {

@@ -34,17 +34,29 @@ pub struct Native {
 
 impl Native {
     const fn flat(name: &'static str, arity: usize, run: Run) -> Self {
-        Self { name, arity, deep: false, run }
+        Self {
+            name,
+            arity,
+            deep: false,
+            run,
+        }
     }
 
     const fn deep(name: &'static str, arity: usize, run: Run) -> Self {
-        Self { name, arity, deep: true, run }
+        Self {
+            name,
+            arity,
+            deep: true,
+            run,
+        }
     }
 
     pub fn call(&self, budget: &mut Budget, input: &Val, arguments: &[Val]) -> Out {
         if self.deep {
             budget.walk(input)?;
-            arguments.iter().try_for_each(|argument| budget.walk(argument))?;
+            arguments
+                .iter()
+                .try_for_each(|argument| budget.walk(argument))?;
         }
         let value = (self.run)(budget, input, arguments)?;
         budget.made(&value)?;
@@ -52,11 +64,23 @@ impl Native {
     }
 }
 
-const TABLES: &[&[Native]] =
-    &[values::TABLE, values::OPERATORS, lists::TABLE, strings::TABLE, formats::TABLE, math::TABLE, regexp::TABLE, dates::TABLE];
+const TABLES: &[&[Native]] = &[
+    values::TABLE,
+    values::OPERATORS,
+    lists::TABLE,
+    strings::TABLE,
+    formats::TABLE,
+    math::TABLE,
+    regexp::TABLE,
+    dates::TABLE,
+];
 
 fn known(name: &str, arity: usize) -> Option<&'static Native> {
-    TABLES.iter().copied().flatten().find(|native| native.name == name && native.arity == arity)
+    TABLES
+        .iter()
+        .copied()
+        .flatten()
+        .find(|native| native.name == name && native.arity == arity)
 }
 
 /// A function of the tables that is known to be there.
@@ -74,7 +98,10 @@ pub fn format(name: &str) -> Result<Node, JqError> {
     Ok(match name {
         "text" => Node::call(native("tostring", 0), []),
         "json" => Node::call(native("tojson", 0), []),
-        name => match formats::TABLE.iter().find(|native| native.name.strip_prefix('@') == Some(name)) {
+        name => match formats::TABLE
+            .iter()
+            .find(|native| native.name.strip_prefix('@') == Some(name))
+        {
             Some(format) => Node::call(format, []),
             None => Node::call(native("format", 1), [Node::Const(Val::text(name))]),
         },
@@ -85,8 +112,16 @@ pub fn format(name: &str) -> Result<Node, JqError> {
 const REFUSED: &[(&str, usize, &str)] = &[
     ("input", 0, "input(s)/0 is not allowed"),
     ("inputs", 0, "input(s)/0 is not allowed"),
-    ("now", 0, "now/0 is not supported: an expression has no clock"),
-    ("modulemeta", 0, "modulemeta/0 is not supported: there are no modules"),
+    (
+        "now",
+        0,
+        "now/0 is not supported: an expression has no clock",
+    ),
+    (
+        "modulemeta",
+        0,
+        "modulemeta/0 is not supported: there are no modules",
+    ),
 ];
 
 /// Functions of numbers that nobody needs to name fields.
@@ -110,7 +145,10 @@ pub fn find(name: &str, arguments: Vec<Node>) -> Result<Option<Node>, JqError> {
     if SPECIAL.contains(&(name, arity)) {
         return Err(JqError::new(format!("{name}/{arity} is not supported")));
     }
-    if let Some((.., why)) = REFUSED.iter().find(|(refused, count, _)| *refused == name && *count == arity) {
+    if let Some((.., why)) = REFUSED
+        .iter()
+        .find(|(refused, count, _)| *refused == name && *count == arity)
+    {
         return Err(JqError::new(*why));
     }
     if name == "builtins" && arity == 0 {
@@ -128,14 +166,19 @@ pub fn find(name: &str, arguments: Vec<Node>) -> Result<Option<Node>, JqError> {
 
 /// Functions that are made of nodes, without bindings of their own. Gives the arguments back if it is none.
 fn composed(name: &str, arguments: Vec<Node>) -> Result<Node, Vec<Node>> {
-    let each = |f: Node| Node::Array(Box::new(Node::pipe(Node::Iterate(Box::new(Node::Identity)), f)));
+    let each = |f: Node| {
+        Node::Array(Box::new(Node::pipe(
+            Node::Iterate(Box::new(Node::Identity)),
+            f,
+        )))
+    };
     let keys = |f: Node| each(Node::Array(Box::new(f)));
     let count = arguments.len();
     let is_known = match name {
         "empty" | "env" => count == 0,
         "_range" => count == 3,
-        "path" | "getpath" | "last" | "select" | "map" | "map_values" | "del" | "with_entries" | "add" | "sort_by" | "group_by"
-        | "unique_by" | "min_by" | "max_by" => count == 1,
+        "path" | "getpath" | "last" | "select" | "map" | "map_values" | "del" | "with_entries"
+        | "add" | "sort_by" | "group_by" | "unique_by" | "min_by" | "max_by" => count == 1,
         _ => false,
     };
     if !is_known {
@@ -143,7 +186,8 @@ fn composed(name: &str, arguments: Vec<Node>) -> Result<Node, Vec<Node>> {
     }
     let mut given = arguments.into_iter();
     let mut next = || given.next().unwrap_or(Node::Identity);
-    let call = |name: &str, arguments: Vec<Node>| Node::call(native(name, arguments.len()), arguments);
+    let call =
+        |name: &str, arguments: Vec<Node>| Node::call(native(name, arguments.len()), arguments);
     Ok(match name {
         "empty" => Node::Empty,
         "env" => Node::Const(Val::map(Default::default())),
@@ -153,8 +197,14 @@ fn composed(name: &str, arguments: Vec<Node>) -> Result<Node, Vec<Node>> {
         "last" => Node::Last(Box::new(next())),
         "select" => Node::condition(next(), Node::Identity, Node::Empty),
         "map" => each(next()),
-        "map_values" => Node::Update(Update::Modify, Box::new((Node::Iterate(Box::new(Node::Identity)), next()))),
-        "del" => call("delpaths", vec![Node::Array(Box::new(Node::Path(Box::new(next()))))]),
+        "map_values" => Node::Update(
+            Update::Modify,
+            Box::new((Node::Iterate(Box::new(Node::Identity)), next())),
+        ),
+        "del" => call(
+            "delpaths",
+            vec![Node::Array(Box::new(Node::Path(Box::new(next()))))],
+        ),
         "with_entries" => {
             let made = Node::pipe(each(next()), call("from_entries", Vec::new()));
             Node::pipe(call("to_entries", Vec::new()), made)
@@ -184,9 +234,17 @@ fn all_names() -> Val {
         "min_by/1",
         "max_by/1",
     ];
-    let natives = TABLES.iter().copied().flatten().map(|native| (native.name, native.arity));
-    let visible = natives.chain(prelude::names()).filter(|(name, _)| name.starts_with(|c: char| c.is_ascii_alphabetic()));
-    let mut all: Vec<String> = visible.map(|(name, arity)| format!("{name}/{arity}")).collect();
+    let natives = TABLES
+        .iter()
+        .copied()
+        .flatten()
+        .map(|native| (native.name, native.arity));
+    let visible = natives
+        .chain(prelude::names())
+        .filter(|(name, _)| name.starts_with(|c: char| c.is_ascii_alphabetic()));
+    let mut all: Vec<String> = visible
+        .map(|(name, arity)| format!("{name}/{arity}"))
+        .collect();
     all.extend(composed.map(str::to_owned));
     all.sort();
     Val::list(all.into_iter().map(Val::text).collect())
@@ -198,9 +256,16 @@ fn refuses(name: &str, value: &Val) -> Out {
 }
 
 fn refuses_with(name: &str, value: &Val, argument: &Val) -> Out {
-    fail(format!("{name}({}) cannot be applied to: {}", preview(argument), described(value)))
+    fail(format!(
+        "{name}({}) cannot be applied to: {}",
+        preview(argument),
+        described(value)
+    ))
 }
 
 fn fails_on(name: &str, value: &Val, why: &str) -> Out {
-    fail(format!("{name} cannot be applied to {}: {why}", preview(value)))
+    fail(format!(
+        "{name} cannot be applied to {}: {why}",
+        preview(value)
+    ))
 }

@@ -26,12 +26,21 @@ pub const OPERATORS: &[Native] = &[
         number::subtract(&a[0], &a[1])
     }),
     Native::deep("*", 2, |budget, _, a| {
-        budget.bytes(usize::try_from(number::repeated_length(&a[0], &a[1]).min(i32::MAX as u64)).unwrap_or(usize::MAX))?;
+        budget.bytes(
+            usize::try_from(number::repeated_length(&a[0], &a[1]).min(i32::MAX as u64))
+                .unwrap_or(usize::MAX),
+        )?;
         number::multiply(&a[0], &a[1])
     }),
     Native::deep("/", 2, |_, _, a| number::divide(&a[0], &a[1])),
     Native::deep("%", 2, |_, _, a| number::modulo(&a[0], &a[1])),
-    Native::flat("//", 2, |_, _, a| Ok(if a[0].is_true() { a[0].clone() } else { a[1].clone() })),
+    Native::flat("//", 2, |_, _, a| {
+        Ok(if a[0].is_true() {
+            a[0].clone()
+        } else {
+            a[1].clone()
+        })
+    }),
     Native::deep("==", 2, |_, _, a| Ok(order(&a[0], &a[1]).is_eq().into())),
     Native::deep("!=", 2, |_, _, a| Ok(order(&a[0], &a[1]).is_ne().into())),
     Native::deep("<", 2, |_, _, a| Ok(order(&a[0], &a[1]).is_lt().into())),
@@ -42,16 +51,35 @@ pub const OPERATORS: &[Native] = &[
 
 pub const TABLE: &[Native] = &[
     Native::flat("_negate", 0, |_, v, _| number::negate(v)),
-    Native::flat("_plus", 0, |_, v, _| if v.is_number() { Ok(v.clone()) } else { fail(format!("cannot plus: {}", described(v))) }),
+    Native::flat("_plus", 0, |_, v, _| {
+        if v.is_number() {
+            Ok(v.clone())
+        } else {
+            fail(format!("cannot plus: {}", described(v)))
+        }
+    }),
     Native::flat("not", 0, |_, v, _| Ok((!v.is_true()).into())),
     Native::flat("type", 0, |_, v, _| Ok(Val::text(v.kind()))),
     Native::flat("length", 0, |_, v, _| length(v)),
-    Native::flat("abs", 0, |_, v, _| magnitude(v).map_or_else(|| refuses("abs", v), Ok)),
-    Native::flat("utf8bytelength", 0, |_, v, _| v.as_text().map_or_else(|| refuses("utf8bytelength", v), |t| Ok(Val::count(t.len())))),
+    Native::flat("abs", 0, |_, v, _| {
+        magnitude(v).map_or_else(|| refuses("abs", v), Ok)
+    }),
+    Native::flat("utf8bytelength", 0, |_, v, _| {
+        v.as_text()
+            .map_or_else(|| refuses("utf8bytelength", v), |t| Ok(Val::count(t.len())))
+    }),
     Native::deep("tojson", 0, |_, v, _| Ok(Val::text(to_json(v)))),
-    Native::deep("tostring", 0, |_, v, _| Ok(if v.as_text().is_some() { v.clone() } else { Val::text(to_json(v)) })),
+    Native::deep("tostring", 0, |_, v, _| {
+        Ok(if v.as_text().is_some() {
+            v.clone()
+        } else {
+            Val::text(to_json(v))
+        })
+    }),
     Native::flat("tonumber", 0, |_, v, _| match v {
-        Val::Text(text) if lexer::is_number(text) => Ok(lexer::number(text.trim_start_matches('+'))),
+        Val::Text(text) if lexer::is_number(text) => {
+            Ok(lexer::number(text.trim_start_matches('+')))
+        }
         Val::Text(_) => fails_on("tonumber", v, "invalid number"),
         v if v.is_number() => Ok(v.clone()),
         v => refuses("tonumber", v),
@@ -66,15 +94,23 @@ pub const TABLE: &[Native] = &[
         v => refuses("toboolean", v),
     }),
     Native::deep("fromjson", 0, |budget, v, _| {
-        let Some(text) = v.as_text() else { return refuses("fromjson", v) };
+        let Some(text) = v.as_text() else {
+            return refuses("fromjson", v);
+        };
         budget.bytes(text.len() * 4)?;
         from_json(v, text)
     }),
-    Native::flat("setpath", 2, |budget, v, a| paths::set(v.clone(), &a[0], a[1].clone(), budget)),
-    Native::flat("delpaths", 1, |budget, v, a| paths::delete(v.clone(), &a[0], budget)),
+    Native::flat("setpath", 2, |budget, v, a| {
+        paths::set(v.clone(), &a[0], a[1].clone(), budget)
+    }),
+    Native::flat("delpaths", 1, |budget, v, a| {
+        paths::delete(v.clone(), &a[0], budget)
+    }),
     Native::flat("keys", 0, |_, v, _| match v {
         Val::List(list) => Ok(Val::list((0..list.items.len()).map(Val::count).collect())),
-        Val::Map(map) => Ok(Val::list(map.items.keys().cloned().map(Val::Text).collect())),
+        Val::Map(map) => Ok(Val::list(
+            map.items.keys().cloned().map(Val::Text).collect(),
+        )),
         v => refuses("keys", v),
     }),
     Native::flat("has", 1, |_, v, a| match (v, &a[0]) {
@@ -86,13 +122,23 @@ pub const TABLE: &[Native] = &[
         (Val::Map(map), Val::Text(key)) => Ok(map.items.contains_key(key).into()),
         (v, key) => refuses_with("has", v, key),
     }),
-    Native::deep("contains", 1, |budget, v, a| contains(budget, v, &a[0]).map(Val::from)),
-    Native::deep("inside", 1, |budget, v, a| contains(budget, &a[0], v).map(Val::from)),
+    Native::deep("contains", 1, |budget, v, a| {
+        contains(budget, v, &a[0]).map(Val::from)
+    }),
+    Native::deep("inside", 1, |budget, v, a| {
+        contains(budget, &a[0], v).map(Val::from)
+    }),
     Native::flat("error", 0, |_, v, _| Err(Fault::Raised(v.clone()))),
     Native::flat("error", 1, |_, _, a| Err(Fault::Raised(a[0].clone()))),
     Native::flat("halt", 0, |_, _, _| ended("halt error: null")),
     Native::flat("halt_error", 0, |_, v, _| halt(v)),
-    Native::flat("halt_error", 1, |_, v, a| if a[0].is_number() { halt(v) } else { refuses("halt_error", &a[0]) }),
+    Native::flat("halt_error", 1, |_, v, a| {
+        if a[0].is_number() {
+            halt(v)
+        } else {
+            refuses("halt_error", &a[0])
+        }
+    }),
     Native::flat("to_entries", 0, |_, v, _| entries(v)),
     Native::flat("from_entries", 0, |_, v, _| from_entries(v)),
 ];
@@ -115,7 +161,10 @@ fn magnitude(value: &Val) -> Option<Val> {
     match value {
         Val::Int(n) if *n >= 0 => Some(value.clone()),
         Val::Big(n) if n.sign() == Sign::Plus => Some(value.clone()),
-        Val::Int(n) => Some(n.checked_neg().map_or_else(|| number::big(-BigInt::from(*n)), Val::Int)),
+        Val::Int(n) => Some(
+            n.checked_neg()
+                .map_or_else(|| number::big(-BigInt::from(*n)), Val::Int),
+        ),
         Val::Big(n) => Some(number::big(-(**n).clone())),
         Val::Float(f) => Some(Val::Float(f.abs())),
         _ => None,
@@ -129,7 +178,11 @@ fn from_json(value: &Val, text: &str) -> Out {
         Err(e) if e.is_eof() => fails_on("fromjson", value, "unexpected EOF"),
         // Something that comes after a value is not said.
         Err(e) if e.to_string().starts_with("trailing") => refuses("fromjson", value),
-        Err(e) => fails_on("fromjson", value, &json_read::fault(text).unwrap_or_else(|| e.to_string())),
+        Err(e) => fails_on(
+            "fromjson",
+            value,
+            &json_read::fault(text).unwrap_or_else(|| e.to_string()),
+        ),
     }
 }
 
@@ -157,7 +210,9 @@ fn contains(budget: &mut super::Budget, value: &Val, part: &Val) -> Result<bool,
             Ok(true)
         }
         (Val::Text(value), Val::Text(part)) => Ok(value.contains(&**part)),
-        _ if value.kind() == part.kind() && value.depth() == 0 && order(value, part).is_eq() => Ok(true),
+        _ if value.kind() == part.kind() && value.depth() == 0 && order(value, part).is_eq() => {
+            Ok(true)
+        }
         _ if value.is_number() && part.is_number() => Ok(false),
         _ => refuses_with("contains", value, part).map(|_| false),
     }
@@ -174,15 +229,28 @@ fn holds(budget: &mut super::Budget, value: &Val, part: &Val) -> Result<bool, Fa
 fn entries(value: &Val) -> Out {
     let entry = |key: Val, value: &Val| Val::fields([("key", key), ("value", value.clone())]);
     match value {
-        Val::List(list) => Ok(Val::list(list.items.iter().enumerate().map(|(at, value)| entry(Val::count(at), value)).collect())),
-        Val::Map(map) => Ok(Val::list(map.items.iter().map(|(key, value)| entry(Val::Text(key.clone()), value)).collect())),
+        Val::List(list) => Ok(Val::list(
+            list.items
+                .iter()
+                .enumerate()
+                .map(|(at, value)| entry(Val::count(at), value))
+                .collect(),
+        )),
+        Val::Map(map) => Ok(Val::list(
+            map.items
+                .iter()
+                .map(|(key, value)| entry(Val::Text(key.clone()), value))
+                .collect(),
+        )),
         value => refuses("keys", value),
     }
 }
 
 /// A map of entries: the key is the first of `key`, `Key`, `name` and `Name` that is true.
 fn from_entries(value: &Val) -> Out {
-    let Some(entries) = value.values() else { return fail(format!("cannot iterate over: {}", described(value))) };
+    let Some(entries) = value.values() else {
+        return fail(format!("cannot iterate over: {}", described(value)));
+    };
     let mut map = Map::new();
     for entry in &entries {
         let field = |name: &str| paths::index(entry, &Val::text(name));
@@ -198,7 +266,10 @@ fn from_entries(value: &Val) -> Out {
             false => field("Value")?,
         };
         let Val::Text(key) = key else {
-            return fail(format!("expected a string for object key but got: {}", described(&key)));
+            return fail(format!(
+                "expected a string for object key but got: {}",
+                described(&key)
+            ));
         };
         map.insert(Arc::clone(&key), value);
     }

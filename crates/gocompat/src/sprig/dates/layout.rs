@@ -4,9 +4,29 @@
 
 use super::moment::Moment;
 
-pub(super) const MONTHS: [&str; 12] =
-    ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"];
-pub(super) const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+pub(super) const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+pub(super) const DAYS: [&str; 7] = [
+    "Sunday",
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+];
 
 /// The elements; of those that begin the same, the first that fits counts.
 const ELEMENTS: [&str; 35] = [
@@ -53,11 +73,19 @@ pub(super) fn chunk(layout: &str) -> (&str, &str, &str) {
         let here = &layout[at..];
         let known = ELEMENTS.iter().find(|element| {
             let short_name = matches!(**element, "Jan" | "Mon");
-            !element.is_empty() && here.starts_with(**element) && !(short_name && here[3..].starts_with(|c: char| c.is_ascii_lowercase()))
+            !element.is_empty()
+                && here.starts_with(**element)
+                && !(short_name && here[3..].starts_with(|c: char| c.is_ascii_lowercase()))
         });
         match known {
             Some(&"_2006") => return (&layout[..=at], &here[1..5], &here[5..]),
-            Some(element) => return (&layout[..at], &here[..element.len()], &here[element.len()..]),
+            Some(element) => {
+                return (
+                    &layout[..at],
+                    &here[..element.len()],
+                    &here[element.len()..],
+                );
+            }
             None => {}
         }
         if let Some(len) = fraction(here) {
@@ -152,7 +180,19 @@ fn offset_text(element: &str, offset: i32) -> String {
 /// The fraction of a second after its separator; nines leave trailing zeros out.
 fn fraction_text(element: &str, nanos: i32) -> String {
     let digits = format!("{nanos:09}");
-    let shown: String = digits.chars().chain(std::iter::repeat('0')).take(element.len() - 1).collect();
-    let shown = if element.ends_with('9') { shown.trim_end_matches('0') } else { &shown };
-    if shown.is_empty() { String::new() } else { format!("{}{shown}", &element[..1]) }
+    let shown: String = digits
+        .chars()
+        .chain(std::iter::repeat('0'))
+        .take(element.len() - 1)
+        .collect();
+    let shown = if element.ends_with('9') {
+        shown.trim_end_matches('0')
+    } else {
+        &shown
+    };
+    if shown.is_empty() {
+        String::new()
+    } else {
+        format!("{}{shown}", &element[..1])
+    }
 }

@@ -8,9 +8,18 @@ use crate::template::{Call, Error, Function, INT, JsonForm, Named, Object, Type,
 use jiff::{SignedDuration, Span, Timestamp, civil::DateTime, tz::Offset, tz::TimeZone};
 use std::rc::Rc;
 
-static TIME: Named = Named { name: "time.Time", underlying: None };
-static MONTH: Named = Named { name: "time.Month", underlying: Some(INT) };
-static WEEKDAY: Named = Named { name: "time.Weekday", underlying: Some(INT) };
+static TIME: Named = Named {
+    name: "time.Time",
+    underlying: None,
+};
+static MONTH: Named = Named {
+    name: "time.Month",
+    underlying: Some(INT),
+};
+static WEEKDAY: Named = Named {
+    name: "time.Weekday",
+    underlying: Some(INT),
+};
 
 /// The type of a parameter that takes a time.
 pub(in super::super) const TYPE: Type = Type::Named(&TIME);
@@ -26,13 +35,22 @@ pub(in super::super) struct Moment {
 
 impl Moment {
     pub fn new(at: Timestamp, zone: TimeZone) -> Self {
-        Self { at, zone, name: None }
+        Self {
+            at,
+            zone,
+            name: None,
+        }
     }
 
     /// The zero value.
     pub fn zero() -> Self {
-        let first = jiff::civil::date(1, 1, 1).at(0, 0, 0, 0).to_zoned(TimeZone::UTC);
-        Self::new(first.map(|zoned| zoned.timestamp()).unwrap_or_default(), TimeZone::UTC)
+        let first = jiff::civil::date(1, 1, 1)
+            .at(0, 0, 0, 0)
+            .to_zoned(TimeZone::UTC);
+        Self::new(
+            first.map(|zoned| zoned.timestamp()).unwrap_or_default(),
+            TimeZone::UTC,
+        )
     }
 
     pub fn civil(&self) -> DateTime {
@@ -58,7 +76,13 @@ impl Moment {
 
     /// The time after nanoseconds; at the ends of time it stays.
     pub fn after(&self, nanos: i64) -> Self {
-        Self { at: self.at.checked_add(SignedDuration::from_nanos(nanos)).unwrap_or(self.at), ..self.clone() }
+        Self {
+            at: self
+                .at
+                .checked_add(SignedDuration::from_nanos(nanos))
+                .unwrap_or(self.at),
+            ..self.clone()
+        }
     }
 
     /// Nanoseconds from another time to this one, as far as they can be counted.
@@ -91,7 +115,9 @@ impl Object for Moment {
     }
 
     fn method(&self, name: &str) -> Option<&'static Function> {
-        METHODS.iter().find_map(|(own, function)| (*own == name).then_some(function))
+        METHODS
+            .iter()
+            .find_map(|(own, function)| (*own == name).then_some(function))
     }
 
     fn text(&self) -> Option<String> {
@@ -137,48 +163,140 @@ impl Object for Counted {
 }
 
 static METHODS: &[(&str, Function)] = &[
-    ("Year", Function::new(&[], |call| Ok(Value::int(me(call)?.civil().year())))),
+    (
+        "Year",
+        Function::new(&[], |call| Ok(Value::int(me(call)?.civil().year()))),
+    ),
     (
         "Month",
         Function::new(&[], |call| {
             let month = me(call)?.civil().month();
-            Ok(Value::Object(Rc::new(Counted(&MONTH, month.into(), MONTHS[usize::try_from(month - 1).unwrap_or(0)]))))
+            Ok(Value::Object(Rc::new(Counted(
+                &MONTH,
+                month.into(),
+                MONTHS[usize::try_from(month - 1).unwrap_or(0)],
+            ))))
         }),
     ),
-    ("Day", Function::new(&[], |call| Ok(Value::int(me(call)?.civil().day())))),
+    (
+        "Day",
+        Function::new(&[], |call| Ok(Value::int(me(call)?.civil().day()))),
+    ),
     (
         "Weekday",
         Function::new(&[], |call| {
             let day = me(call)?.civil().weekday().to_sunday_zero_offset();
-            Ok(Value::Object(Rc::new(Counted(&WEEKDAY, day.into(), DAYS[usize::try_from(day).unwrap_or(0)]))))
+            Ok(Value::Object(Rc::new(Counted(
+                &WEEKDAY,
+                day.into(),
+                DAYS[usize::try_from(day).unwrap_or(0)],
+            ))))
         }),
     ),
-    ("YearDay", Function::new(&[], |call| Ok(Value::int(me(call)?.civil().day_of_year())))),
-    ("Hour", Function::new(&[], |call| Ok(Value::int(me(call)?.civil().hour())))),
-    ("Minute", Function::new(&[], |call| Ok(Value::int(me(call)?.civil().minute())))),
-    ("Second", Function::new(&[], |call| Ok(Value::int(me(call)?.civil().second())))),
-    ("Nanosecond", Function::new(&[], |call| Ok(Value::int(me(call)?.civil().subsec_nanosecond())))),
-    ("Unix", Function::new(&[], |call| Ok(Value::int64(me(call)?.at.as_nanosecond().div_euclid(1_000_000_000) as i64)))),
-    ("UnixMilli", Function::new(&[], |call| Ok(Value::int64(me(call)?.at.as_nanosecond().div_euclid(1_000_000) as i64)))),
-    ("UnixMicro", Function::new(&[], |call| Ok(Value::int64(me(call)?.at.as_nanosecond().div_euclid(1000) as i64)))),
-    ("UnixNano", Function::new(&[], |call| Ok(Value::int64(me(call)?.at.as_nanosecond() as i64)))),
-    ("Format", Function::new(&[Type::String], |call| Ok(format(&me(call)?, &call.text(0)?).into()))),
-    ("String", Function::new(&[], |call| Ok(me(call)?.text().unwrap_or_default().into()))),
-    ("UTC", Function::new(&[], |call| Ok(me(call)?.in_zone(TimeZone::UTC).value()))),
-    ("IsZero", Function::new(&[], |call| Ok(Value::Bool(me(call)?.at == Moment::zero().at)))),
-    ("Before", Function::new(&[TYPE], |call| Ok(Value::Bool(me(call)?.at < argument(call, 0)?.at)))),
-    ("After", Function::new(&[TYPE], |call| Ok(Value::Bool(me(call)?.at > argument(call, 0)?.at)))),
-    ("Equal", Function::new(&[TYPE], |call| Ok(Value::Bool(me(call)?.at == argument(call, 0)?.at)))),
+    (
+        "YearDay",
+        Function::new(&[], |call| Ok(Value::int(me(call)?.civil().day_of_year()))),
+    ),
+    (
+        "Hour",
+        Function::new(&[], |call| Ok(Value::int(me(call)?.civil().hour()))),
+    ),
+    (
+        "Minute",
+        Function::new(&[], |call| Ok(Value::int(me(call)?.civil().minute()))),
+    ),
+    (
+        "Second",
+        Function::new(&[], |call| Ok(Value::int(me(call)?.civil().second()))),
+    ),
+    (
+        "Nanosecond",
+        Function::new(&[], |call| {
+            Ok(Value::int(me(call)?.civil().subsec_nanosecond()))
+        }),
+    ),
+    (
+        "Unix",
+        Function::new(&[], |call| {
+            Ok(Value::int64(
+                me(call)?.at.as_nanosecond().div_euclid(1_000_000_000) as i64,
+            ))
+        }),
+    ),
+    (
+        "UnixMilli",
+        Function::new(&[], |call| {
+            Ok(Value::int64(
+                me(call)?.at.as_nanosecond().div_euclid(1_000_000) as i64,
+            ))
+        }),
+    ),
+    (
+        "UnixMicro",
+        Function::new(&[], |call| {
+            Ok(Value::int64(
+                me(call)?.at.as_nanosecond().div_euclid(1000) as i64
+            ))
+        }),
+    ),
+    (
+        "UnixNano",
+        Function::new(&[], |call| {
+            Ok(Value::int64(me(call)?.at.as_nanosecond() as i64))
+        }),
+    ),
+    (
+        "Format",
+        Function::new(&[Type::String], |call| {
+            Ok(format(&me(call)?, &call.text(0)?).into())
+        }),
+    ),
+    (
+        "String",
+        Function::new(&[], |call| Ok(me(call)?.text().unwrap_or_default().into())),
+    ),
+    (
+        "UTC",
+        Function::new(&[], |call| Ok(me(call)?.in_zone(TimeZone::UTC).value())),
+    ),
+    (
+        "IsZero",
+        Function::new(&[], |call| {
+            Ok(Value::Bool(me(call)?.at == Moment::zero().at))
+        }),
+    ),
+    (
+        "Before",
+        Function::new(&[TYPE], |call| {
+            Ok(Value::Bool(me(call)?.at < argument(call, 0)?.at))
+        }),
+    ),
+    (
+        "After",
+        Function::new(&[TYPE], |call| {
+            Ok(Value::Bool(me(call)?.at > argument(call, 0)?.at))
+        }),
+    ),
+    (
+        "Equal",
+        Function::new(&[TYPE], |call| {
+            Ok(Value::Bool(me(call)?.at == argument(call, 0)?.at))
+        }),
+    ),
     ("AddDate", Function::new(&[INT, INT, INT], add_date)),
 ];
 
 fn me(call: &Call<'_>) -> Result<Moment, Error> {
-    Moment::of(call.receiver()).cloned().map_or_else(|| fails("not a time"), Ok)
+    Moment::of(call.receiver())
+        .cloned()
+        .map_or_else(|| fails("not a time"), Ok)
 }
 
 /// An argument declared as a time.
 pub(super) fn argument(call: &Call<'_>, index: usize) -> Result<Moment, Error> {
-    Moment::of(call.arg(index)).cloned().map_or_else(|| fails("not a time"), Ok)
+    Moment::of(call.arg(index))
+        .cloned()
+        .map_or_else(|| fails("not a time"), Ok)
 }
 
 /// Years, months and days later; days that a month does not have run over into the next.
@@ -186,7 +304,11 @@ fn add_date(call: &mut Call<'_>) -> Out {
     let moment = me(call)?;
     let civil = moment.civil();
     let months = i64::from(civil.year()) * 12 + i64::from(civil.month()) - 1;
-    let months = call.integer(0)?.saturating_mul(12).saturating_add(call.integer(1)?).saturating_add(months);
+    let months = call
+        .integer(0)?
+        .saturating_mul(12)
+        .saturating_add(call.integer(1)?)
+        .saturating_add(months);
     let days = call.integer(2)?.saturating_add(i64::from(civil.day()) - 1);
     let first = i16::try_from(months.div_euclid(12)).ok().and_then(|year| {
         let month = i8::try_from(months.rem_euclid(12) + 1).ok()?;
@@ -195,7 +317,11 @@ fn add_date(call: &mut Call<'_>) -> Out {
     let day = first.and_then(|first| first.checked_add(Span::new().try_days(days).ok()?).ok());
     let zoned = day.and_then(|day| moment.zone.to_zoned(day.to_datetime(civil.time())).ok());
     match zoned {
-        Some(zoned) => Ok(Moment { at: zoned.timestamp(), ..moment }.value()),
+        Some(zoned) => Ok(Moment {
+            at: zoned.timestamp(),
+            ..moment
+        }
+        .value()),
         None => fails("the date is out of range"),
     }
 }

@@ -32,7 +32,12 @@ struct Parts {
 pub(super) fn parse(layout: &str, text: &str, local: &TimeZone) -> Result<Moment, String> {
     let refused = |why: &str| format!("parsing time {}{why}", quote(text.as_bytes()));
     let misfit = |value: &[u8], element: &str| {
-        refused(&format!(" as {}: cannot parse {} as {}", quote(layout.as_bytes()), quote(value), quote(element.as_bytes())))
+        refused(&format!(
+            " as {}: cannot parse {} as {}",
+            quote(layout.as_bytes()),
+            quote(value),
+            quote(element.as_bytes())
+        ))
     };
     let mut parts = Parts::default();
     let (mut rest_layout, mut rest) = (layout, text.as_bytes());
@@ -52,7 +57,9 @@ pub(super) fn parse(layout: &str, text: &str, local: &TimeZone) -> Result<Moment
             Err(Misfit::Other) => return Err(misfit(rest, element)),
         };
     }
-    parts.moment(local).map_err(|why| refused(&format!(": {why}")))
+    parts
+        .moment(local)
+        .map_err(|why| refused(&format!(": {why}")))
 }
 
 /// The text after what the layout has literally; spaces stand for any number of them.
@@ -93,13 +100,19 @@ fn quote(text: &[u8]) -> String {
 /// A number of one or two digits.
 fn number(text: &[u8], both: bool) -> Result<(i8, &[u8]), Misfit> {
     match text {
-        [a @ b'0'..=b'9', b @ b'0'..=b'9', rest @ ..] => Ok(((a - b'0') as i8 * 10 + (b - b'0') as i8, rest)),
+        [a @ b'0'..=b'9', b @ b'0'..=b'9', rest @ ..] => {
+            Ok(((a - b'0') as i8 * 10 + (b - b'0') as i8, rest))
+        }
         [a @ b'0'..=b'9', rest @ ..] if !both => Ok(((a - b'0') as i8, rest)),
         _ => Err(Misfit::Other),
     }
 }
 
-fn ranged<'t>(read: Result<(i8, &'t [u8]), Misfit>, most: i8, what: &'static str) -> Result<(i8, &'t [u8]), Misfit> {
+fn ranged<'t>(
+    read: Result<(i8, &'t [u8]), Misfit>,
+    most: i8,
+    what: &'static str,
+) -> Result<(i8, &'t [u8]), Misfit> {
     match read? {
         (number, _) if number > most => Err(Misfit::Range(what)),
         fits => Ok(fits),
@@ -109,10 +122,14 @@ fn ranged<'t>(read: Result<(i8, &'t [u8]), Misfit>, most: i8, what: &'static str
 fn name<'t>(text: &'t [u8], names: &[&str], length: usize) -> Result<(i8, &'t [u8]), Misfit> {
     let fits = |name: &&str| {
         let name = &name.as_bytes()[..length.min(name.len())];
-        text.get(..name.len()).is_some_and(|t| t.eq_ignore_ascii_case(name))
+        text.get(..name.len())
+            .is_some_and(|t| t.eq_ignore_ascii_case(name))
     };
     let at = names.iter().position(fits).ok_or(Misfit::Other)?;
-    Ok((i8::try_from(at).unwrap_or(0), &text[length.min(names[at].len())..]))
+    Ok((
+        i8::try_from(at).unwrap_or(0),
+        &text[length.min(names[at].len())..],
+    ))
 }
 
 impl Parts {
@@ -126,7 +143,9 @@ impl Parts {
                 (month, rest) = name(text, &MONTHS, if element == "Jan" { 3 } else { usize::MAX })?;
                 self.month = Some(month + 1);
             }
-            "Mon" | "Monday" => (_, rest) = name(text, &DAYS, if element == "Mon" { 3 } else { usize::MAX })?,
+            "Mon" | "Monday" => {
+                (_, rest) = name(text, &DAYS, if element == "Mon" { 3 } else { usize::MAX })?
+            }
             "1" | "01" => {
                 let month;
                 (month, rest) = ranged(number(text, both), 12, "month")?;
@@ -136,7 +155,11 @@ impl Parts {
                 self.month = Some(month);
             }
             "2" | "_2" | "02" => {
-                let text = if element == "_2" { text.strip_prefix(b" ").unwrap_or(text) } else { text };
+                let text = if element == "_2" {
+                    text.strip_prefix(b" ").unwrap_or(text)
+                } else {
+                    text
+                };
                 let day;
                 (day, rest) = number(text, both)?;
                 self.day = Some(day.unsigned_abs().into());
@@ -156,8 +179,18 @@ impl Parts {
             }
             "PM" | "pm" => {
                 let half = text.get(..2).ok_or(Misfit::Other)?;
-                let names = if element == "PM" { ["AM", "PM"] } else { ["am", "pm"] };
-                self.afternoon = Some(names.iter().position(|n| n.as_bytes() == half).ok_or(Misfit::Other)? == 1);
+                let names = if element == "PM" {
+                    ["AM", "PM"]
+                } else {
+                    ["am", "pm"]
+                };
+                self.afternoon = Some(
+                    names
+                        .iter()
+                        .position(|n| n.as_bytes() == half)
+                        .ok_or(Misfit::Other)?
+                        == 1,
+                );
                 rest = &text[2..];
             }
             "MST" => return self.take_zone(text),
@@ -168,8 +201,13 @@ impl Parts {
     }
 
     fn take_year<'t>(&mut self, text: &'t [u8], digits: usize) -> Result<&'t [u8], Misfit> {
-        let shown = text.get(..digits).filter(|t| t.iter().all(u8::is_ascii_digit)).ok_or(Misfit::Other)?;
-        let year = shown.iter().fold(0, |year, b| year * 10 + i16::from(b - b'0'));
+        let shown = text
+            .get(..digits)
+            .filter(|t| t.iter().all(u8::is_ascii_digit))
+            .ok_or(Misfit::Other)?;
+        let year = shown
+            .iter()
+            .fold(0, |year, b| year * 10 + i16::from(b - b'0'));
         self.year = match year {
             year if digits == 4 => year,
             year @ 69.. => year + 1900,
@@ -180,18 +218,34 @@ impl Parts {
 
     fn take_year_day<'t>(&mut self, mut text: &'t [u8], three: bool) -> Result<&'t [u8], Misfit> {
         for _ in 0..2 {
-            text = if three { text } else { text.strip_prefix(b" ").unwrap_or(text) };
+            text = if three {
+                text
+            } else {
+                text.strip_prefix(b" ").unwrap_or(text)
+            };
         }
-        let digits = text.iter().take(3).take_while(|b| b.is_ascii_digit()).count();
+        let digits = text
+            .iter()
+            .take(3)
+            .take_while(|b| b.is_ascii_digit())
+            .count();
         if digits == 0 || (three && digits != 3) {
             return Err(Misfit::Other);
         }
-        self.year_day = Some(text[..digits].iter().fold(0, |day, b| day * 10 + u16::from(b - b'0')));
+        self.year_day = Some(
+            text[..digits]
+                .iter()
+                .fold(0, |day, b| day * 10 + u16::from(b - b'0')),
+        );
         Ok(&text[digits..])
     }
 
     /// As many digits as the layout has zeros; with nines any number, or none.
-    fn take_fraction<'t>(&mut self, text: &'t [u8], element: Option<&str>) -> Result<&'t [u8], Misfit> {
+    fn take_fraction<'t>(
+        &mut self,
+        text: &'t [u8],
+        element: Option<&str>,
+    ) -> Result<&'t [u8], Misfit> {
         let len = match element {
             Some(zeros) if zeros.ends_with('0') => zeros.len(),
             _ if !matches!(text, [b'.' | b',', b'0'..=b'9', ..]) => return Ok(text),
@@ -201,7 +255,11 @@ impl Parts {
         if !matches!(shown[0], b'.' | b',') || !shown[1..].iter().all(u8::is_ascii_digit) {
             return Err(Misfit::Other);
         }
-        let digits = shown[1..].iter().map(|b| i32::from(b - b'0')).chain(std::iter::repeat(0)).take(9);
+        let digits = shown[1..]
+            .iter()
+            .map(|b| i32::from(b - b'0'))
+            .chain(std::iter::repeat(0))
+            .take(9);
         self.nanos = digits.fold(0, |nanos, digit| nanos * 10 + digit);
         Ok(&text[len..])
     }
@@ -224,7 +282,11 @@ impl Parts {
             let (number, rest) = number(digits, true)?;
             (*part, digits) = (number.into(), rest);
         }
-        let limits = [(24, "time zone offset hour"), (60, "time zone offset minute"), (60, "time zone offset second")];
+        let limits = [
+            (24, "time zone offset hour"),
+            (60, "time zone offset minute"),
+            (60, "time zone offset second"),
+        ];
         for (number, (most, what)) in numbers.iter().zip(limits) {
             if *number > most {
                 return Err(Misfit::Range(what));
@@ -252,7 +314,10 @@ impl Parts {
     /// The day in its month, from that of the year where it is given.
     fn date(&self) -> Result<civil::Date, &'static str> {
         let Some(year_day) = self.year_day else {
-            let (month, day) = (self.month.unwrap_or(1), i8::try_from(self.day.unwrap_or(1)).unwrap_or(0));
+            let (month, day) = (
+                self.month.unwrap_or(1),
+                i8::try_from(self.day.unwrap_or(1)).unwrap_or(0),
+            );
             return civil::Date::new(self.year, month, day).map_err(|_| "day out of range");
         };
         let first = civil::date(self.year, 1, 1);
@@ -260,11 +325,16 @@ impl Parts {
         if !(1..=days).contains(&year_day) {
             return Err("day-of-year out of range");
         }
-        let date = first.saturating_add(jiff::SignedDuration::from_hours(24 * (i64::from(year_day) - 1)));
+        let date = first.saturating_add(jiff::SignedDuration::from_hours(
+            24 * (i64::from(year_day) - 1),
+        ));
         if self.month.is_some_and(|month| month != date.month()) {
             return Err("day-of-year does not match month");
         }
-        if self.day.is_some_and(|day| day != u16::from(date.day().unsigned_abs())) {
+        if self
+            .day
+            .is_some_and(|day| day != u16::from(date.day().unsigned_abs()))
+        {
             return Err("day-of-year does not match day");
         }
         Ok(date)
@@ -284,24 +354,44 @@ impl Parts {
         if let Some(offset) = self.offset {
             let at = at(&fixed(offset))?;
             let info = local.to_offset_info(at);
-            if info.offset().seconds() == offset && self.zone.as_ref().is_none_or(|name| name == info.abbreviation()) {
+            if info.offset().seconds() == offset
+                && self
+                    .zone
+                    .as_ref()
+                    .is_none_or(|name| name == info.abbreviation())
+            {
                 return Ok(Moment::new(at, local.clone()));
             }
-            return Ok(Moment { at, zone: fixed(offset), name: Some(self.zone.clone().unwrap_or_default()) });
+            return Ok(Moment {
+                at,
+                zone: fixed(offset),
+                name: Some(self.zone.clone().unwrap_or_default()),
+            });
         }
-        let Some(name) = &self.zone else { return Ok(Moment::new(at(local)?, local.clone())) };
+        let Some(name) = &self.zone else {
+            return Ok(Moment::new(at(local)?, local.clone()));
+        };
         if let Some(offset) = named_offset(local, name, at(&TimeZone::UTC)?) {
             return Ok(Moment::new(at(&fixed(offset))?, local.clone()));
         }
-        let hours = name.strip_prefix("GMT").and_then(|hours| hours.parse::<i32>().ok()).unwrap_or(0);
-        Ok(Moment { at: at(&fixed(hours * 3600))?, zone: fixed(hours * 3600), name: Some(name.clone()) })
+        let hours = name
+            .strip_prefix("GMT")
+            .and_then(|hours| hours.parse::<i32>().ok())
+            .unwrap_or(0);
+        Ok(Moment {
+            at: at(&fixed(hours * 3600))?,
+            zone: fixed(hours * 3600),
+            name: Some(name.clone()),
+        })
     }
 }
 
 /// The offset that a zone has under an abbreviation around a time.
 fn named_offset(zone: &TimeZone, name: &str, around: Timestamp) -> Option<i32> {
     [0, 90, 180, 270].into_iter().find_map(|days| {
-        let at = around.checked_add(jiff::SignedDuration::from_hours(24 * days)).ok()?;
+        let at = around
+            .checked_add(jiff::SignedDuration::from_hours(24 * days))
+            .ok()?;
         let info = zone.to_offset_info(at);
         (info.abbreviation() == name).then(|| info.offset().seconds())
     })
@@ -321,7 +411,12 @@ fn zone_length(text: &[u8]) -> Option<usize> {
     if matches!(text[0], b'+' | b'-') {
         return Some(signed_length(text)).filter(|len| *len > 0);
     }
-    match text.iter().take(6).take_while(|b| b.is_ascii_uppercase()).count() {
+    match text
+        .iter()
+        .take(6)
+        .take_while(|b| b.is_ascii_uppercase())
+        .count()
+    {
         5 if text[4] == b'T' => Some(5),
         4 if text[3] == b'T' || text.starts_with(b"WITA") => Some(4),
         3 => Some(3),
@@ -331,8 +426,15 @@ fn zone_length(text: &[u8]) -> Option<usize> {
 
 /// The length of a sign and hours up to 23.
 fn signed_length(text: &[u8]) -> usize {
-    let digits = text.iter().skip(1).take_while(|b| b.is_ascii_digit()).count();
-    let hours = text.get(1..=digits).and_then(|t| std::str::from_utf8(t).ok()).and_then(|t| t.parse::<u32>().ok());
+    let digits = text
+        .iter()
+        .skip(1)
+        .take_while(|b| b.is_ascii_digit())
+        .count();
+    let hours = text
+        .get(1..=digits)
+        .and_then(|t| std::str::from_utf8(t).ok())
+        .and_then(|t| t.parse::<u32>().ok());
     match (text.first(), hours) {
         (Some(b'+' | b'-'), Some(..=23)) => digits + 1,
         _ => 0,

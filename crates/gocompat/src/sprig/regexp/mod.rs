@@ -7,7 +7,9 @@ pub(crate) mod syntax;
 
 use super::args::{Out, string};
 use super::words::width;
-use crate::template::{Budget, Call, Error, Function, INT, List, STRINGS, Str, Type, Value, format};
+use crate::template::{
+    Budget, Call, Error, Function, INT, List, STRINGS, Str, Type, Value, format,
+};
 use regex::bytes::{Captures, Regex, RegexBuilder};
 use std::{cell::RefCell, collections::HashMap};
 
@@ -16,18 +18,59 @@ const THREE: &[Type] = &[Type::String, Type::String, Type::String];
 const COUNTED: &[Type] = &[Type::String, Type::String, INT];
 
 pub(super) const TABLE: &[(&str, Function)] = &[
-    ("regexMatch", Function::new(TWO, |call| Ok(Value::Bool(compiled(call, false).and_then(|r| matches(call, &r)).unwrap_or(false))))),
-    ("mustRegexMatch", Function::new(TWO, |call| matches(call, &compiled(call, false)?).map(Value::Bool))),
+    (
+        "regexMatch",
+        Function::new(TWO, |call| {
+            Ok(Value::Bool(
+                compiled(call, false)
+                    .and_then(|r| matches(call, &r))
+                    .unwrap_or(false),
+            ))
+        }),
+    ),
+    (
+        "mustRegexMatch",
+        Function::new(TWO, |call| {
+            matches(call, &compiled(call, false)?).map(Value::Bool)
+        }),
+    ),
     ("regexFind", Function::new(TWO, |call| find(call, true))),
-    ("mustRegexFind", Function::new(TWO, |call| find(call, false))),
-    ("regexFindAll", Function::new(COUNTED, |call| find_all(call, true))),
-    ("mustRegexFindAll", Function::new(COUNTED, |call| find_all(call, false))),
-    ("regexReplaceAll", Function::new(THREE, |call| replace(call, true, false))),
-    ("mustRegexReplaceAll", Function::new(THREE, |call| replace(call, false, false))),
-    ("regexReplaceAllLiteral", Function::new(THREE, |call| replace(call, true, true))),
-    ("mustRegexReplaceAllLiteral", Function::new(THREE, |call| replace(call, false, true))),
-    ("regexSplit", Function::new(COUNTED, |call| split(call, true))),
-    ("mustRegexSplit", Function::new(COUNTED, |call| split(call, false))),
+    (
+        "mustRegexFind",
+        Function::new(TWO, |call| find(call, false)),
+    ),
+    (
+        "regexFindAll",
+        Function::new(COUNTED, |call| find_all(call, true)),
+    ),
+    (
+        "mustRegexFindAll",
+        Function::new(COUNTED, |call| find_all(call, false)),
+    ),
+    (
+        "regexReplaceAll",
+        Function::new(THREE, |call| replace(call, true, false)),
+    ),
+    (
+        "mustRegexReplaceAll",
+        Function::new(THREE, |call| replace(call, false, false)),
+    ),
+    (
+        "regexReplaceAllLiteral",
+        Function::new(THREE, |call| replace(call, true, true)),
+    ),
+    (
+        "mustRegexReplaceAllLiteral",
+        Function::new(THREE, |call| replace(call, false, true)),
+    ),
+    (
+        "regexSplit",
+        Function::new(COUNTED, |call| split(call, true)),
+    ),
+    (
+        "mustRegexSplit",
+        Function::new(COUNTED, |call| split(call, false)),
+    ),
     ("regexQuoteMeta", Function::new(&[Type::String], quote_meta)),
 ];
 
@@ -63,13 +106,21 @@ fn compile(pattern: &Str, budget: &Budget) -> Result<Regex, Error> {
         return Ok(known);
     }
     if text.len() > LONGEST {
-        return Err(Error::limit(format!("a regular expression is longer than {LONGEST} bytes")));
+        return Err(Error::limit(format!(
+            "a regular expression is longer than {LONGEST} bytes"
+        )));
     }
     budget.steps(1000 + 20 * text.len() as u64)?;
-    let translated = syntax::translate(&text).map_err(|e| Error::function(format!("error parsing regexp: {e}")))?;
-    let regex = RegexBuilder::new(&translated).size_limit(SIZE).dfa_size_limit(SIZE).build();
+    let translated = syntax::translate(&text)
+        .map_err(|e| Error::function(format!("error parsing regexp: {e}")))?;
+    let regex = RegexBuilder::new(&translated)
+        .size_limit(SIZE)
+        .dfa_size_limit(SIZE)
+        .build();
     let regex = regex.map_err(|e| match e {
-        regex::Error::CompiledTooBig(_) => Error::function(format!("error parsing regexp: expression too large: `{text}`")),
+        regex::Error::CompiledTooBig(_) => Error::function(format!(
+            "error parsing regexp: expression too large: `{text}`"
+        )),
         other => Error::function(format!("error parsing regexp: {other}")),
     })?;
     LAST.with_borrow_mut(|last| {
@@ -94,26 +145,41 @@ fn matches(call: &Call<'_>, regex: &Regex) -> Result<bool, Error> {
 fn find(call: &Call<'_>, panics: bool) -> Out {
     let regex = compiled(call, panics)?;
     charge(call)?;
-    let found = regex.find(call.string(1)?.as_bytes()).map_or(&b""[..], |m| m.as_bytes());
+    let found = regex
+        .find(call.string(1)?.as_bytes())
+        .map_or(&b""[..], |m| m.as_bytes());
     string(call.budget(), found)
 }
 
 /// Goes through the matches as Go does: none is empty right after another, and none lies inside of a character.
-fn each_match(text: &[u8], regex: &Regex, budget: &Budget, mut each: impl FnMut(&Captures<'_>) -> bool) -> Result<(), Error> {
+fn each_match(
+    text: &[u8],
+    regex: &Regex,
+    budget: &Budget,
+    mut each: impl FnMut(&Captures<'_>) -> bool,
+) -> Result<(), Error> {
     let mut at = 0;
     let mut before = None;
     while at <= text.len() {
         budget.steps(4)?;
-        let Some(found) = regex.captures_at(text, at) else { break };
+        let Some(found) = regex.captures_at(text, at) else {
+            break;
+        };
         let Some(whole) = found.get(0) else { break };
-        let inside = whole.is_empty() && text.get(whole.start()).is_some_and(|b| b & 0xc0 == 0x80) && within(text, whole.start());
+        let inside = whole.is_empty()
+            && text.get(whole.start()).is_some_and(|b| b & 0xc0 == 0x80)
+            && within(text, whole.start());
         if inside {
             at = whole.start() + 1;
             continue;
         }
         let accepted = !(whole.is_empty() && before == Some(whole.start()));
         before = Some(whole.end());
-        at = if whole.end() > at { whole.end() } else { at + width(&text[at..]).max(1) };
+        at = if whole.end() > at {
+            whole.end()
+        } else {
+            at + width(&text[at..]).max(1)
+        };
         if accepted && !each(&found) {
             break;
         }
@@ -129,23 +195,35 @@ fn within(text: &[u8], at: usize) -> bool {
 fn spans(call: &Call<'_>, regex: &Regex, most: usize) -> Result<Vec<(usize, usize)>, Error> {
     charge(call)?;
     let mut found = Vec::new();
-    each_match(call.string(1)?.as_bytes(), regex, call.budget(), |captures| {
-        found.extend(captures.get(0).map(|m| (m.start(), m.end())));
-        found.len() < most
-    })?;
-    call.budget().memory(found.len().saturating_mul(size_of::<Value>() * 2))?;
+    each_match(
+        call.string(1)?.as_bytes(),
+        regex,
+        call.budget(),
+        |captures| {
+            found.extend(captures.get(0).map(|m| (m.start(), m.end())));
+            found.len() < most
+        },
+    )?;
+    call.budget()
+        .memory(found.len().saturating_mul(size_of::<Value>() * 2))?;
     Ok(found)
 }
 
 fn find_all(call: &Call<'_>, panics: bool) -> Out {
     let regex = compiled(call, panics)?;
     let most = usize::try_from(call.integer(2)?).unwrap_or(usize::MAX);
-    let found = if most == 0 { Vec::new() } else { spans(call, &regex, most)? };
+    let found = if most == 0 {
+        Vec::new()
+    } else {
+        spans(call, &regex, most)?
+    };
     if found.is_empty() {
         return Ok(Value::List(List::nil(STRINGS)));
     }
     let text = call.string(1)?.as_bytes();
-    Ok(Value::strings(found.iter().map(|(from, to)| &text[*from..*to])))
+    Ok(Value::strings(
+        found.iter().map(|(from, to)| &text[*from..*to]),
+    ))
 }
 
 fn split(call: &Call<'_>, panics: bool) -> Out {
@@ -185,7 +263,9 @@ fn replace(call: &Call<'_>, panics: bool, literal: bool) -> Out {
     let mut done = 0;
     let mut charged = Ok(());
     each_match(text, &regex, call.budget(), |captures| {
-        let Some(whole) = captures.get(0) else { return false };
+        let Some(whole) = captures.get(0) else {
+            return false;
+        };
         let before = out.len();
         out.extend_from_slice(&text[done..whole.start()]);
         if literal {
@@ -235,7 +315,9 @@ fn group_name(text: &[u8]) -> Option<(String, &[u8])> {
         None => (false, &text[1..]),
     };
     let valid = body.utf8_chunks().next().map_or("", |chunk| chunk.valid());
-    let len = valid.find(|c: char| c != '_' && !super::words::is_letter(c) && !super::words::is_digit(c)).unwrap_or(valid.len());
+    let len = valid
+        .find(|c: char| c != '_' && !super::words::is_letter(c) && !super::words::is_digit(c))
+        .unwrap_or(valid.len());
     let after = &body[len..];
     match (len, braced) {
         (0, _) => None,

@@ -9,7 +9,13 @@ const DEPTH: usize = 250;
 const REPEATS: u32 = 1000;
 
 pub(crate) fn translate(pattern: &str) -> Result<String, String> {
-    let mut translator = Translator { whole: pattern, rest: pattern, out: String::new(), depth: 0, last: Last::Nothing };
+    let mut translator = Translator {
+        whole: pattern,
+        rest: pattern,
+        out: String::new(),
+        depth: 0,
+        last: Last::Nothing,
+    };
     translator.run()?;
     Ok(translator.out)
 }
@@ -78,20 +84,40 @@ impl<'p> Translator<'p> {
 
     fn deeper(&mut self) -> Result<(), String> {
         self.depth += 1;
-        if self.depth > DEPTH { Err(format!("expression nests too deeply: `{}`", self.whole)) } else { Ok(()) }
+        if self.depth > DEPTH {
+            Err(format!("expression nests too deeply: `{}`", self.whole))
+        } else {
+            Ok(())
+        }
     }
 
     /// A named group, or flags.
     fn open_special(&mut self) -> Result<(), String> {
         let here = self.rest;
-        if let Some(body) = here.strip_prefix("(?P<").or_else(|| here.strip_prefix("(?<")) {
-            let Some((name, after)) = body.split_once('>') else { return Err(format!("invalid named capture: `{here}`")) };
-            let valid = !name.is_empty() && name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric());
+        if let Some(body) = here
+            .strip_prefix("(?P<")
+            .or_else(|| here.strip_prefix("(?<"))
+        {
+            let Some((name, after)) = body.split_once('>') else {
+                return Err(format!("invalid named capture: `{here}`"));
+            };
+            let valid =
+                !name.is_empty() && name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric());
             if !valid {
-                return Err(format!("invalid named capture: `{}`", &here[..here.len() - after.len()]));
+                return Err(format!(
+                    "invalid named capture: `{}`",
+                    &here[..here.len() - after.len()]
+                ));
             }
             // A name may begin with a digit in Go.
-            self.out.push_str(&format!("(?P<{}{name}>", if name.starts_with(|c: char| c.is_ascii_digit()) { "_" } else { "" }));
+            self.out.push_str(&format!(
+                "(?P<{}{name}>",
+                if name.starts_with(|c: char| c.is_ascii_digit()) {
+                    "_"
+                } else {
+                    ""
+                }
+            ));
             self.rest = after;
             self.last = Last::Nothing;
             return self.deeper();
@@ -99,7 +125,12 @@ impl<'p> Translator<'p> {
         let (mut negated, mut flagged) = (false, false);
         for (index, c) in here.char_indices().skip(2) {
             let end = index + c.len_utf8();
-            let unsupported = || Err(format!("invalid or unsupported Perl syntax: `{}`", &here[..end]));
+            let unsupported = || {
+                Err(format!(
+                    "invalid or unsupported Perl syntax: `{}`",
+                    &here[..end]
+                ))
+            };
             match c {
                 'i' | 'm' | 's' | 'U' => flagged = true,
                 '-' if !negated => (negated, flagged) = (true, false),
@@ -128,11 +159,23 @@ impl<'p> Translator<'p> {
     /// A repetition that ends where `after` begins.
     fn repeat(&mut self, after: &'p str, written: &str) -> Result<(), String> {
         let here = self.rest;
-        let (after, lazy) = after.strip_prefix('?').map_or((after, ""), |after| (after, "?"));
+        let (after, lazy) = after
+            .strip_prefix('?')
+            .map_or((after, ""), |after| (after, "?"));
         let length = |from: &str| from.len() - after.len();
         match self.last {
-            Last::Repeat(from) => return Err(format!("invalid nested repetition operator: `{}`", &from[..length(from)])),
-            Last::Nothing => return Err(format!("missing argument to repetition operator: `{}`", &here[..length(here)])),
+            Last::Repeat(from) => {
+                return Err(format!(
+                    "invalid nested repetition operator: `{}`",
+                    &from[..length(from)]
+                ));
+            }
+            Last::Nothing => {
+                return Err(format!(
+                    "missing argument to repetition operator: `{}`",
+                    &here[..length(here)]
+                ));
+            }
             Last::Atom => {}
         }
         self.out.push_str(written);
@@ -145,9 +188,17 @@ impl<'p> Translator<'p> {
     /// `{n}`, `{n,}` or `{n,m}`; anything else is a brace.
     fn brace(&mut self) -> Result<(), String> {
         let here = self.rest;
-        let Some((inner, after)) = here[1..].split_once('}') else { return self.lone_brace() };
-        let (least, most) = inner.split_once(',').map_or((inner, None), |(least, most)| (least, Some(most)));
-        let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+        let Some((inner, after)) = here[1..].split_once('}') else {
+            return self.lone_brace();
+        };
+        let (least, most) = inner
+            .split_once(',')
+            .map_or((inner, None), |(least, most)| (least, Some(most)));
+        let number = |text: &str| {
+            !text.is_empty()
+                && text.bytes().all(|b| b.is_ascii_digit())
+                && (text == "0" || !text.starts_with('0'))
+        };
         if !number(least) || !most.is_none_or(|most| most.is_empty() || number(most)) {
             return self.lone_brace();
         }
@@ -158,7 +209,10 @@ impl<'p> Translator<'p> {
             (Some(least), Some(most)) => count(most).is_some_and(|most| least <= most),
         };
         if !valid {
-            return Err(format!("invalid repeat count: `{}`", &here[..inner.len() + 2]));
+            return Err(format!(
+                "invalid repeat count: `{}`",
+                &here[..inner.len() + 2]
+            ));
         }
         self.repeat(after, &here[..inner.len() + 2])
     }
@@ -171,7 +225,9 @@ impl<'p> Translator<'p> {
 
     fn escape(&mut self) -> Result<(), String> {
         let here = self.rest;
-        let Some(c) = here[1..].chars().next() else { return Err("trailing backslash at end of expression: ``".to_owned()) };
+        let Some(c) = here[1..].chars().next() else {
+            return Err("trailing backslash at end of expression: ``".to_owned());
+        };
         let known = match c {
             'A' | 'z' => Some(&here[..2]),
             'b' => Some(r"(?-u:\b)"),
@@ -210,7 +266,9 @@ impl<'p> Translator<'p> {
     fn class(&mut self) -> Result<(), String> {
         let whole = self.rest;
         let missing = || format!("missing closing ]: `{whole}`");
-        let (negated, mut rest) = whole[1..].strip_prefix('^').map_or((false, &whole[1..]), |rest| (true, rest));
+        let (negated, mut rest) = whole[1..]
+            .strip_prefix('^')
+            .map_or((false, &whole[1..]), |rest| (true, rest));
         self.out.push_str(if negated { "[^" } else { "[" });
         let mut first = true;
         loop {
@@ -235,7 +293,10 @@ impl<'p> Translator<'p> {
                 let (high, after) = class_character(&rest[1..], whole)?;
                 rest = after;
                 if high < low {
-                    return Err(format!("invalid character class range: `{}`", &start[..start.len() - rest.len()]));
+                    return Err(format!(
+                        "invalid character class range: `{}`",
+                        &start[..start.len() - rest.len()]
+                    ));
                 }
                 self.out.push('-');
                 push_literal(&mut self.out, high);
@@ -276,18 +337,26 @@ fn inner_class(text: &str) -> Result<Option<(String, &str)>, String> {
     {
         let (name, after) = (&text[..end + 4], &text[end + 4..]);
         let plain = name[2..name.len() - 2].trim_start_matches('^');
-        let known =
-            ["alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "word", "xdigit"];
+        let known = [
+            "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print",
+            "punct", "space", "upper", "word", "xdigit",
+        ];
         if !known.contains(&plain) {
             return Err(format!("invalid character class range: `{name}`"));
         }
         return Ok(Some((name.to_owned(), after)));
     }
-    let Some(c) = text.strip_prefix('\\').and_then(|rest| rest.chars().next()) else { return Ok(None) };
+    let Some(c) = text.strip_prefix('\\').and_then(|rest| rest.chars().next()) else {
+        return Ok(None);
+    };
     if let Some(class) = perl_class(c) {
         return Ok(Some((class.to_owned(), &text[2..])));
     }
-    if matches!(c, 'p' | 'P') { unicode_class(text).map(Some) } else { Ok(None) }
+    if matches!(c, 'p' | 'P') {
+        unicode_class(text).map(Some)
+    } else {
+        Ok(None)
+    }
 }
 
 fn class_character<'t>(text: &'t str, whole: &str) -> Result<(char, &'t str), String> {
@@ -301,7 +370,9 @@ fn class_character<'t>(text: &'t str, whole: &str) -> Result<(char, &'t str), St
 /// `\pN`, `\p{Greek}` and their negations.
 fn unicode_class(text: &str) -> Result<(String, &str), String> {
     let invalid = |range: &str| Err(format!("invalid character class range: `{range}`"));
-    let Some(first) = text[2..].chars().next() else { return invalid(text) };
+    let Some(first) = text[2..].chars().next() else {
+        return invalid(text);
+    };
     let (name, after) = match first {
         '{' => match text[3..].split_once('}') {
             Some(parts) => parts,
@@ -309,7 +380,9 @@ fn unicode_class(text: &str) -> Result<(String, &str), String> {
         },
         c => text[2..].split_at(c.len_utf8()),
     };
-    let (negated, plain) = name.strip_prefix('^').map_or((false, name), |plain| (true, plain));
+    let (negated, plain) = name
+        .strip_prefix('^')
+        .map_or((false, name), |plain| (true, plain));
     let negated = negated != text.starts_with("\\P");
     let class = format!("\\{}{{{plain}}}", if negated { 'P' } else { 'p' });
     if plain.contains(['=', ':', '!']) || regex::Regex::new(&class).is_err() {
@@ -320,9 +393,16 @@ fn unicode_class(text: &str) -> Result<(String, &str), String> {
 
 /// The character of an escape sequence.
 fn escaped(text: &str) -> Result<(char, &str), String> {
-    let Some(c) = text[1..].chars().next() else { return Err("trailing backslash at end of expression: ``".to_owned()) };
+    let Some(c) = text[1..].chars().next() else {
+        return Err("trailing backslash at end of expression: ``".to_owned());
+    };
     let after = &text[1 + c.len_utf8()..];
-    let invalid = |after: &str| Err(format!("invalid escape sequence: `{}`", &text[..text.len() - after.len()]));
+    let invalid = |after: &str| {
+        Err(format!(
+            "invalid escape sequence: `{}`",
+            &text[..text.len() - after.len()]
+        ))
+    };
     let simple = match c {
         'a' => '\x07',
         'f' => '\x0c',
@@ -336,7 +416,11 @@ fn escaped(text: &str) -> Result<(char, &str), String> {
             if c != '0' && !after.starts_with(|d: char| ('0'..='7').contains(&d)) {
                 return invalid(after);
             }
-            let digits = text[1..].bytes().take(3).take_while(|b| (b'0'..=b'7').contains(b)).count();
+            let digits = text[1..]
+                .bytes()
+                .take(3)
+                .take_while(|b| (b'0'..=b'7').contains(b))
+                .count();
             let code = u32::from_str_radix(&text[1..1 + digits], 8).unwrap_or(0);
             return Ok((char::from_u32(code).unwrap_or('\0'), &text[1 + digits..]));
         }
@@ -351,13 +435,17 @@ fn hexadecimal(text: &str) -> Result<(char, &str), &str> {
     if let Some(body) = text.strip_prefix('{') {
         let len = body.bytes().take_while(u8::is_ascii_hexdigit).count();
         let after = &body[len..];
-        let code = u32::from_str_radix(&body[..len], 16).ok().and_then(char::from_u32);
+        let code = u32::from_str_radix(&body[..len], 16)
+            .ok()
+            .and_then(char::from_u32);
         return match (code, after.strip_prefix('}')) {
             (Some(c), Some(after)) => Ok((c, after)),
             _ => Err(after.get(1..).unwrap_or("")),
         };
     }
-    let digits = text.get(..2).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
+    let digits = text
+        .get(..2)
+        .filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
     match digits.and_then(|d| u8::from_str_radix(d, 16).ok()) {
         Some(byte) => Ok((char::from(byte), &text[2..])),
         None => Err(text.get(1..).unwrap_or("")),

@@ -31,7 +31,11 @@ fn basic(value: &Value) -> Option<Basic> {
 }
 
 fn incompatible(a: &Value, b: &Value) -> Error {
-    Error::function(format!("incompatible types for comparison: {} and {}", a.go_type(), b.go_type()))
+    Error::function(format!(
+        "incompatible types for comparison: {} and {}",
+        a.go_type(),
+        b.go_type()
+    ))
 }
 
 /// Whether the first argument equals one of the others.
@@ -50,9 +54,12 @@ pub fn equal_any(call: &mut Call<'_>) -> Result<bool, Error> {
 
 fn equal(a: &Value, b: &Value) -> Result<bool, Error> {
     match (basic(a), basic(b)) {
-        (Some(Basic::Int(a)), Some(Basic::Uint(b))) | (Some(Basic::Uint(b)), Some(Basic::Int(a))) => Ok(u64::try_from(a) == Ok(b)),
+        (Some(Basic::Int(a)), Some(Basic::Uint(b)))
+        | (Some(Basic::Uint(b)), Some(Basic::Int(a))) => Ok(u64::try_from(a) == Ok(b)),
         (Some(Basic::Text), Some(Basic::Text)) => Ok(text(a) == text(b)),
-        (Some(x), Some(y)) if std::mem::discriminant(&x) == std::mem::discriminant(&y) => Ok(x == y),
+        (Some(x), Some(y)) if std::mem::discriminant(&x) == std::mem::discriminant(&y) => {
+            Ok(x == y)
+        }
         (None, None) => equal_composite(a, b),
         _ if matches!(a, Value::Nil) || matches!(b, Value::Nil) => Ok(false),
         _ => Err(incompatible(a, b)),
@@ -64,7 +71,13 @@ fn equal_composite(a: &Value, b: &Value) -> Result<bool, Error> {
     let (a_inner, b_inner) = (a.underlying(), b.underlying());
     let (a_kind, b_kind) = (kind(&a_inner), kind(&b_inner));
     if a_kind != b_kind && !matches!(a, Value::Nil) && !matches!(b, Value::Nil) {
-        let text = format!("non-comparable types {}: {}, {}: {}", shown("%s", a), a.go_type(), b.go_type(), shown("%v", b));
+        let text = format!(
+            "non-comparable types {}: {}, {}: {}",
+            shown("%s", a),
+            a.go_type(),
+            b.go_type(),
+            shown("%v", b)
+        );
         return Err(Error::function(text));
     }
     if is_nil(&a_inner) || is_nil(&b_inner) {
@@ -72,7 +85,11 @@ fn equal_composite(a: &Value, b: &Value) -> Result<bool, Error> {
     }
     match (a, b) {
         (Value::Object(x), Value::Object(y)) if y.underlying().is_none() => Ok(Rc::ptr_eq(x, y)),
-        _ => Err(Error::function(format!("non-comparable type {}: {}", shown("%s", b), b.go_type()))),
+        _ => Err(Error::function(format!(
+            "non-comparable type {}: {}",
+            shown("%s", b),
+            b.go_type()
+        ))),
     }
 }
 
@@ -112,19 +129,30 @@ pub fn less(call: &mut Call<'_>) -> Result<bool, Error> {
 }
 
 pub fn less_or_equal(call: &mut Call<'_>) -> Result<bool, Error> {
-    Ok(matches!(order(call.arg(0), call.arg(1))?, Some(Ordering::Less | Ordering::Equal)))
+    Ok(matches!(
+        order(call.arg(0), call.arg(1))?,
+        Some(Ordering::Less | Ordering::Equal)
+    ))
 }
 
 fn order(a: &Value, b: &Value) -> Result<Option<Ordering>, Error> {
     let bad = || Error::function("invalid type for comparison");
-    Ok(match (basic(a).ok_or_else(bad)?, basic(b).ok_or_else(bad)?) {
-        (Basic::Int(x), Basic::Int(y)) => Some(x.cmp(&y)),
-        (Basic::Uint(x), Basic::Uint(y)) => Some(x.cmp(&y)),
-        (Basic::Float(x), Basic::Float(y)) => x.partial_cmp(&y),
-        (Basic::Text, Basic::Text) => Some(text(a).cmp(&text(b))),
-        (Basic::Int(x), Basic::Uint(y)) => Some(u64::try_from(x).map_or(Ordering::Less, |x| x.cmp(&y))),
-        (Basic::Uint(x), Basic::Int(y)) => Some(u64::try_from(y).map_or(Ordering::Greater, |y| x.cmp(&y))),
-        (Basic::Bool(_), Basic::Bool(_)) | (Basic::Complex(..), Basic::Complex(..)) => return Err(bad()),
-        _ => return Err(incompatible(a, b)),
-    })
+    Ok(
+        match (basic(a).ok_or_else(bad)?, basic(b).ok_or_else(bad)?) {
+            (Basic::Int(x), Basic::Int(y)) => Some(x.cmp(&y)),
+            (Basic::Uint(x), Basic::Uint(y)) => Some(x.cmp(&y)),
+            (Basic::Float(x), Basic::Float(y)) => x.partial_cmp(&y),
+            (Basic::Text, Basic::Text) => Some(text(a).cmp(&text(b))),
+            (Basic::Int(x), Basic::Uint(y)) => {
+                Some(u64::try_from(x).map_or(Ordering::Less, |x| x.cmp(&y)))
+            }
+            (Basic::Uint(x), Basic::Int(y)) => {
+                Some(u64::try_from(y).map_or(Ordering::Greater, |y| x.cmp(&y)))
+            }
+            (Basic::Bool(_), Basic::Bool(_)) | (Basic::Complex(..), Basic::Complex(..)) => {
+                return Err(bad());
+            }
+            _ => return Err(incompatible(a, b)),
+        },
+    )
 }

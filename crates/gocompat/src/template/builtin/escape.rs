@@ -10,7 +10,16 @@ use crate::text::is_print;
 
 /// The arguments as text; nothing at all reads `<no value>`.
 fn joined(call: &Call<'_>) -> Result<Vec<u8>, Error> {
-    let args: Vec<Value> = call.rest(0).map(|v| if matches!(v, Value::Nil) { Value::from("<no value>") } else { v.clone() }).collect();
+    let args: Vec<Value> = call
+        .rest(0)
+        .map(|v| {
+            if matches!(v, Value::Nil) {
+                Value::from("<no value>")
+            } else {
+                v.clone()
+            }
+        })
+        .collect();
     sprint(&args)
 }
 
@@ -38,7 +47,9 @@ pub fn js(call: &mut Call<'_>) -> Result<Value, Error> {
         let (rune, width) = decode(rest);
         match rune {
             '\\' | '\'' | '"' => out.extend([b'\\', rest[0]]),
-            '<' | '>' | '&' | '=' | '\0'..' ' => out.extend(format!("\\u{:04X}", u32::from(rune)).bytes()),
+            '<' | '>' | '&' | '=' | '\0'..' ' => {
+                out.extend(format!("\\u{:04X}", u32::from(rune)).bytes())
+            }
             c if c.is_ascii() || is_print(c) => out.extend(&rest[..width]),
             c => out.extend(format!("\\u{:04X}", u32::from(c)).bytes()),
         }

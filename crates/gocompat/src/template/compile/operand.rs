@@ -9,11 +9,25 @@ use super::{Builder, Input};
 
 impl Builder {
     /// A function. `node` is its name, `call` what an error of it is reported at.
-    pub(super) fn function(&mut self, input: Input<'_>, node: Id, call: Id, name: Range, args: &[Id], piped: bool) {
+    pub(super) fn function(
+        &mut self,
+        input: Input<'_>,
+        node: Id,
+        call: Id,
+        name: Range,
+        args: &[Id],
+        piped: bool,
+    ) {
         let bytes = input.nodes.slice(name);
         let name = String::from_utf8_lossy(bytes);
         let Some(index) = input.functions.find(bytes) else {
-            return self.fail(Some(node), format!("{} is not a defined function", super::super::format::quote::quoted(&name)));
+            return self.fail(
+                Some(node),
+                format!(
+                    "{} is not a defined function",
+                    super::super::format::quote::quoted(&name)
+                ),
+            );
         };
         let function = input.functions.get(index);
         if let Err(why) = function.arity(&name, args.len(), piped) {
@@ -32,7 +46,13 @@ impl Builder {
         }
         let args = u16::try_from(args.len()).unwrap_or(u16::MAX);
         // As an argument or at the start of a chain, a name alone stays what its result type says.
-        self.ops.push(Op::Call { at: call, function: index, args, piped, strip: node != call });
+        self.ops.push(Op::Call {
+            at: call,
+            function: index,
+            args,
+            piped,
+            strip: node != call,
+        });
     }
 
     /// `and` and `or`: no argument after the one that decides is evaluated.
@@ -41,7 +61,11 @@ impl Builder {
         for (i, arg) in args.iter().enumerate() {
             self.arg(input, *arg, Type::Reflect);
             jumps.push(self.ops.len());
-            self.ops.push(Op::Short { on, last: i + 1 == args.len() && !piped, end: 0 });
+            self.ops.push(Op::Short {
+                on,
+                last: i + 1 == args.len() && !piped,
+                end: 0,
+            });
         }
         // What came down the pipeline lies below, and is the result when nothing before it decided.
         if piped && !jumps.is_empty() {
@@ -56,34 +80,65 @@ impl Builder {
     }
 
     /// The last field of a chain, with arguments. The receiver is on the stack.
-    pub(super) fn method(&mut self, input: Input<'_>, node: Id, name: Range, args: &[Id], piped: bool, strip: bool) {
+    pub(super) fn method(
+        &mut self,
+        input: Input<'_>,
+        node: Id,
+        name: Range,
+        args: &[Id],
+        piped: bool,
+        strip: bool,
+    ) {
         let count = u16::try_from(args.len()).unwrap_or(u16::MAX);
         let bind = self.ops.len();
-        self.ops.push(Op::Bind { node, name, args: count, piped, end: 0 });
+        self.ops.push(Op::Bind {
+            node,
+            name,
+            args: count,
+            piped,
+            end: 0,
+        });
         for (index, arg) in (0..count).zip(args) {
             match literal(input.nodes, *arg) {
-                Some(literal) => self.ops.push(Op::BoundLiteral { at: *arg, index, literal }),
+                Some(literal) => self.ops.push(Op::BoundLiteral {
+                    at: *arg,
+                    index,
+                    literal,
+                }),
                 None => {
                     self.arg(input, *arg, Type::Any);
                     self.ops.push(Op::BoundArg { index });
                 }
             }
         }
-        self.ops.push(Op::CallBound { node, args: count, piped, strip });
+        self.ops.push(Op::CallBound {
+            node,
+            args: count,
+            piped,
+            strip,
+        });
         self.aim(bind);
     }
 
     /// An argument for a parameter of a type.
     fn arg(&mut self, input: Input<'_>, node: Id, wanted: Type) {
         match input.nodes.get(node) {
-            Node::Dot => self.ops.push(Op::Slot { at: node, slot: self.dot, strip: false }),
-            Node::Field(_) | Node::Variable(_) | Node::Chain { .. } => self.chain(input, node, &[], false, false),
+            Node::Dot => self.ops.push(Op::Slot {
+                at: node,
+                slot: self.dot,
+                strip: false,
+            }),
+            Node::Field(_) | Node::Variable(_) | Node::Chain { .. } => {
+                self.chain(input, node, &[], false, false)
+            }
             Node::Pipe { .. } => {
                 self.pipe(input, node);
             }
             Node::Identifier(name) => self.function(input, node, node, *name, &[], false),
             _ => {
-                let Some(literal) = literal(input.nodes, node) else { return };
+                let Some(literal) = literal(input.nodes, node) else {
+                    return;
+                };
                 match typed(&literal, wanted, || input.nodes.write(node)) {
                     Ok(constant) => self.constant(node, constant),
                     Err(why) => self.fail(Some(node), why),
@@ -98,7 +153,9 @@ impl Builder {
 
     /// A literal where its own type counts.
     pub(super) fn open_literal(&mut self, input: Input<'_>, node: Id) {
-        let Some(literal) = literal(input.nodes, node) else { return };
+        let Some(literal) = literal(input.nodes, node) else {
+            return;
+        };
         match typed(&literal, Type::Any, || input.nodes.write(node)) {
             Ok(constant) => self.constant(node, constant),
             Err(why) => self.fail(Some(node), why),
@@ -117,9 +174,17 @@ fn literal(nodes: &Nodes, node: Id) -> Option<Literal> {
 }
 
 /// What a literal is as a value of a type; `text` tells how it is written.
-pub(in super::super) fn typed(literal: &Literal, wanted: Type, text: impl Fn() -> String) -> Result<Constant, String> {
+pub(in super::super) fn typed(
+    literal: &Literal,
+    wanted: Type,
+    text: impl Fn() -> String,
+) -> Result<Constant, String> {
     if let Literal::Nil = literal {
-        return if wanted.can_be_nil() { Ok(Constant::Zero(wanted)) } else { Err(format!("cannot assign nil to {wanted}")) };
+        return if wanted.can_be_nil() {
+            Ok(Constant::Zero(wanted))
+        } else {
+            Err(format!("cannot assign nil to {wanted}"))
+        };
     }
     let number = match literal {
         Literal::Number(number) => *number,
@@ -154,8 +219,15 @@ fn ideal(literal: &Literal, text: impl Fn() -> String) -> Result<Constant, Strin
         Literal::Bool(b) => Constant::Bool(*b),
         Literal::String(s) => Constant::String(s.clone()),
         Literal::Number(number) => match number {
-            Number { complex: Some((re, im)), .. } => Constant::Complex(*re, *im),
-            Number { float: Some(float), fractional: true, .. } => Constant::Float(*float),
+            Number {
+                complex: Some((re, im)),
+                ..
+            } => Constant::Complex(*re, *im),
+            Number {
+                float: Some(float),
+                fractional: true,
+                ..
+            } => Constant::Float(*float),
             Number { int: Some(int), .. } => Constant::Int(IntKind::Int, *int),
             _ => return Err(format!("{} overflows {INT}", text())),
         },

@@ -21,7 +21,13 @@ pub(super) struct Target<'t> {
 
 impl Machine<'_> {
     /// Calls with the arguments on top of the stack; what came down the pipeline lies below them and is the last one.
-    pub(super) fn call(&mut self, template: &Template, target: Target<'_>, args: usize, piped: bool) -> Done {
+    pub(super) fn call(
+        &mut self,
+        template: &Template,
+        target: Target<'_>,
+        args: usize,
+        piped: bool,
+    ) -> Done {
         let count = args + usize::from(piped);
         let first = self.stack.len().saturating_sub(count);
         if piped {
@@ -30,7 +36,13 @@ impl Machine<'_> {
                 validate(last, target.function.param(args)).map_err(Fault::Here)?;
             }
         }
-        let fails = |error: Error| Fault::Call(target.at, format!("error calling {}: ", String::from_utf8_lossy(target.name)), error);
+        let fails = |error: Error| {
+            Fault::Call(
+                target.at,
+                format!("error calling {}: ", String::from_utf8_lossy(target.name)),
+                error,
+            )
+        };
         let mut call = Call {
             args: &mut self.stack[first..],
             receiver: target.receiver,
@@ -42,7 +54,10 @@ impl Machine<'_> {
             Body::Plain(body) => {
                 let value = body(&mut call).map_err(fails)?;
                 self.stack.truncate(first);
-                self.stack.push(Slot { boxed: !target.strip && matches!(value, Value::Nil), value });
+                self.stack.push(Slot {
+                    boxed: !target.strip && matches!(value, Value::Nil),
+                    value,
+                });
                 Ok(())
             }
             Body::Run(body) => {
@@ -86,7 +101,9 @@ pub(super) fn validate(slot: &mut Slot, wanted: Type) -> Result<(), String> {
     }
     let found = slot.value.go_type();
     if !wanted.accepts(found) || matches!(slot.value, Value::Nil) {
-        return Err(format!("wrong type for value; expected {wanted}; got {found}"));
+        return Err(format!(
+            "wrong type for value; expected {wanted}; got {found}"
+        ));
     }
     if let (Value::Object(object), true) = (&slot.value, wanted != found)
         && let Some(inner) = object.underlying()

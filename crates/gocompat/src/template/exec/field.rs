@@ -10,7 +10,14 @@ use super::{Bound, Done, Fault, Machine, MissingKey, call, quoted};
 impl Machine<'_> {
     pub(super) fn access(&mut self, template: &Template, op: &Op) -> Done {
         match op {
-            Op::Fields { at, node, base, from, to, strip } => {
+            Op::Fields {
+                at,
+                node,
+                base,
+                from,
+                to,
+                strip,
+            } => {
                 self.set_at(*at);
                 let mut slot = match base {
                     Base::Slot(slot) => self.slot(*slot).clone(),
@@ -22,9 +29,18 @@ impl Machine<'_> {
                 self.push(slot, *strip);
                 Ok(())
             }
-            Op::Bind { node, name, args, piped, end } => self.bind(template, *node, *name, (usize::from(*args), *piped), *end),
+            Op::Bind {
+                node,
+                name,
+                args,
+                piped,
+                end,
+            } => self.bind(template, *node, *name, (usize::from(*args), *piped), *end),
             Op::BoundArg { index } => {
-                let wanted = self.bound.last().map(|bound| bound.function.param(usize::from(*index)));
+                let wanted = self
+                    .bound
+                    .last()
+                    .map(|bound| bound.function.param(usize::from(*index)));
                 match (wanted, self.stack.last_mut()) {
                     (Some(wanted), Some(top)) => call::validate(top, wanted).map_err(Fault::Here),
                     _ => Ok(()),
@@ -32,22 +48,50 @@ impl Machine<'_> {
             }
             Op::BoundLiteral { at, index, literal } => {
                 self.frame.at = Some(*at);
-                let Some(bound) = self.bound.last() else { return Ok(()) };
+                let Some(bound) = self.bound.last() else {
+                    return Ok(());
+                };
                 let wanted = bound.function.param(usize::from(*index));
-                let constant = typed(literal, wanted, || template.nodes.write(*at)).map_err(Fault::Here)?;
+                let constant =
+                    typed(literal, wanted, || template.nodes.write(*at)).map_err(Fault::Here)?;
                 self.stack.push(Slot::new(constant.value()));
                 Ok(())
             }
-            Op::CallBound { node, args, piped, strip } => {
-                let Some(bound) = self.bound.pop() else { return Ok(()) };
+            Op::CallBound {
+                node,
+                args,
+                piped,
+                strip,
+            } => {
+                let Some(bound) = self.bound.pop() else {
+                    return Ok(());
+                };
                 let name = template.nodes.slice(bound.name);
-                let target = call::Target { function: *bound.function, receiver: bound.receiver, at: *node, name, strip: *strip };
+                let target = call::Target {
+                    function: *bound.function,
+                    receiver: bound.receiver,
+                    at: *node,
+                    name,
+                    strip: *strip,
+                };
                 self.call(template, target, usize::from(*args), *piped)
             }
-            Op::Call { at, function, args, piped, strip } => {
+            Op::Call {
+                at,
+                function,
+                args,
+                piped,
+                strip,
+            } => {
                 let function = self.frame.set.functions().get(*function);
                 let name = function_name(&template.nodes, *at);
-                let target = call::Target { function, receiver: Value::Nil, at: *at, name, strip: *strip };
+                let target = call::Target {
+                    function,
+                    receiver: Value::Nil,
+                    at: *at,
+                    name,
+                    strip: *strip,
+                };
                 self.call(template, target, usize::from(*args), *piped)
             }
             _ => Ok(()),
@@ -55,20 +99,35 @@ impl Machine<'_> {
     }
 
     /// One field without arguments.
-    fn field(&mut self, nodes: &Nodes, receiver: Slot, name: Range, node: Id) -> Result<Slot, Fault> {
+    fn field(
+        &mut self,
+        nodes: &Nodes,
+        receiver: Slot,
+        name: Range,
+        node: Id,
+    ) -> Result<Slot, Fault> {
         let bytes = nodes.slice(name);
         let text = || String::from_utf8_lossy(bytes);
         match &receiver.value {
-            Value::Nil if receiver.boxed => Err(Fault::Here(format!("nil pointer evaluating interface {{}}.{}", text()))),
-            Value::Nil if self.missing_key == MissingKey::Error => {
-                Err(Fault::Here(format!("nil data; no entry for key {}", quoted(&text()))))
-            }
+            Value::Nil if receiver.boxed => Err(Fault::Here(format!(
+                "nil pointer evaluating interface {{}}.{}",
+                text()
+            ))),
+            Value::Nil if self.missing_key == MissingKey::Error => Err(Fault::Here(format!(
+                "nil data; no entry for key {}",
+                quoted(&text())
+            ))),
             Value::Nil => Ok(Slot::default()),
             Value::Object(object) => {
                 if let Some(function) = object.method(&text()) {
                     function.arity(&text(), 0, false).map_err(Fault::Here)?;
-                    let target =
-                        call::Target { function: *function, receiver: receiver.value.clone(), at: node, name: bytes, strip: false };
+                    let target = call::Target {
+                        function: *function,
+                        receiver: receiver.value.clone(),
+                        at: node,
+                        name: bytes,
+                        strip: false,
+                    };
                     return self.call_at_once(target);
                 }
                 if let Some(value) = object.field(&text()) {
@@ -86,18 +145,30 @@ impl Machine<'_> {
     }
 
     fn entry(&self, map: &Value, key: &[u8]) -> Result<Slot, Fault> {
-        let Value::Map(map) = map else { return Ok(Slot::default()) };
+        let Value::Map(map) = map else {
+            return Ok(Slot::default());
+        };
         let element = map.go_type().element();
         match (map.get(key), self.missing_key) {
             (Some(value), _) => Ok(Slot::element(value, element)),
             (None, MissingKey::Invalid) => Ok(Slot::default()),
             (None, MissingKey::Zero) => Ok(Slot::element(element.zero(), element)),
-            (None, MissingKey::Error) => Err(Fault::Here(format!("map has no entry for key {}", quoted(&String::from_utf8_lossy(key))))),
+            (None, MissingKey::Error) => Err(Fault::Here(format!(
+                "map has no entry for key {}",
+                quoted(&String::from_utf8_lossy(key))
+            ))),
         }
     }
 
     /// Finds the method that gets arguments. No value at all has every method, and gives no value.
-    fn bind(&mut self, template: &Template, node: Id, name: Range, given: (usize, bool), end: u32) -> Done {
+    fn bind(
+        &mut self,
+        template: &Template,
+        node: Id,
+        name: Range,
+        given: (usize, bool),
+        end: u32,
+    ) -> Done {
         let receiver = self.pop();
         let bytes = template.nodes.slice(name);
         let text = String::from_utf8_lossy(bytes);
@@ -111,19 +182,30 @@ impl Machine<'_> {
         }
         if let Value::Object(object) = &receiver.value {
             if let Some(function) = object.method(&text) {
-                function.arity(&text, given.0, given.1).map_err(Fault::Here)?;
-                self.bound.push(Bound { function, receiver: receiver.value.clone(), name });
+                function
+                    .arity(&text, given.0, given.1)
+                    .map_err(Fault::Here)?;
+                self.bound.push(Bound {
+                    function,
+                    receiver: receiver.value.clone(),
+                    name,
+                });
                 return Ok(());
             }
             if object.field(&text).is_some() {
-                return Err(Fault::Here(format!("{text} has arguments but cannot be invoked as function")));
+                return Err(Fault::Here(format!(
+                    "{text} has arguments but cannot be invoked as function"
+                )));
             }
         }
         if let Value::Map(_) = receiver.value.underlying().as_ref() {
-            return Err(Fault::Here(format!("{text} is not a method but has arguments")));
+            return Err(Fault::Here(format!(
+                "{text} is not a method but has arguments"
+            )));
         }
         // Fails as a field without arguments does.
-        self.field(&template.nodes, receiver, name, node).map(|slot| self.stack.push(slot))
+        self.field(&template.nodes, receiver, name, node)
+            .map(|slot| self.stack.push(slot))
     }
 
     /// Calls a method without arguments in the middle of a chain.
@@ -134,13 +216,19 @@ impl Machine<'_> {
                 self.call(&template, target, 0, false)?;
                 Ok(self.pop())
             }
-            _ => Err(Fault::Here("a method cannot have templates executed".into())),
+            _ => Err(Fault::Here(
+                "a method cannot have templates executed".into(),
+            )),
         }
     }
 }
 
 fn no_field(receiver: &Slot, name: &[u8]) -> Fault {
-    Fault::Here(format!("can't evaluate field {} in type {}", String::from_utf8_lossy(name), receiver.static_type()))
+    Fault::Here(format!(
+        "can't evaluate field {} in type {}",
+        String::from_utf8_lossy(name),
+        receiver.static_type()
+    ))
 }
 
 /// The names of a chain of fields; the variable is one of them.

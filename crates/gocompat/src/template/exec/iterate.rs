@@ -24,21 +24,40 @@ impl Iterator {
     fn next(&mut self) -> Option<(Slot, Slot)> {
         let index = |i: usize| Slot::new(Value::int(i as i64));
         match self {
-            Iterator::Ints(kind, range) => range.next().map(|i| (Slot::default(), Slot::new(Value::Int(*kind, i)))),
-            Iterator::Uints(kind, range) => range.next().map(|u| (Slot::default(), Slot::new(Value::Uint(*kind, u)))),
+            Iterator::Ints(kind, range) => range
+                .next()
+                .map(|i| (Slot::default(), Slot::new(Value::Int(*kind, i)))),
+            Iterator::Uints(kind, range) => range
+                .next()
+                .map(|u| (Slot::default(), Slot::new(Value::Uint(*kind, u)))),
             Iterator::List(list, at) => {
                 let element = list.get(*at)?;
                 *at += 1;
-                Some((index(*at - 1), Slot { value: element, boxed: boxed(list.go_type().element()) }))
+                Some((
+                    index(*at - 1),
+                    Slot {
+                        value: element,
+                        boxed: boxed(list.go_type().element()),
+                    },
+                ))
             }
             Iterator::Bytes(bytes, at) => {
                 let byte = *bytes.as_bytes().get(*at)?;
                 *at += 1;
-                Some((index(*at - 1), Slot::new(Value::Uint(UintKind::Uint8, u64::from(byte)))))
+                Some((
+                    index(*at - 1),
+                    Slot::new(Value::Uint(UintKind::Uint8, u64::from(byte))),
+                ))
             }
             Iterator::Map(entries, kind) => {
                 let (key, value) = entries.next()?;
-                Some((Slot::new(Value::String(key)), Slot { value, boxed: boxed(*kind) }))
+                Some((
+                    Slot::new(Value::String(key)),
+                    Slot {
+                        value,
+                        boxed: boxed(*kind),
+                    },
+                ))
             }
         }
     }
@@ -55,14 +74,22 @@ impl Machine<'_> {
                     self.frame.next = *otherwise as usize;
                 }
             }
-            Op::Range { variables, otherwise } => {
+            Op::Range {
+                variables,
+                otherwise,
+            } => {
                 let value = self.pop().value;
                 match self.iterator(&value, *variables)? {
                     Some(iterator) => self.iterators.push(iterator),
                     None => self.frame.next = *otherwise as usize,
                 }
             }
-            Op::Next { dot, index, element, end } => match self.iterators.last_mut().and_then(Iterator::next) {
+            Op::Next {
+                dot,
+                index,
+                element,
+                end,
+            } => match self.iterators.last_mut().and_then(Iterator::next) {
                 Some((key, value)) => {
                     if let Some(slot) = index {
                         *self.slot(*slot) = key;
@@ -92,7 +119,10 @@ impl Machine<'_> {
         let iterator = match inner.as_ref() {
             Value::Nil => return Ok(None),
             Value::Int(..) | Value::Uint(..) if variables > 1 => {
-                return Err(Fault::Here(format!("can't use {} to iterate over more than one variable", default_text(value))));
+                return Err(Fault::Here(format!(
+                    "can't use {} to iterate over more than one variable",
+                    default_text(value)
+                )));
             }
             Value::Int(kind, count) => (*count > 0).then(|| Iterator::Ints(*kind, 0..*count)),
             Value::Uint(kind, count) => (*count > 0).then(|| Iterator::Uints(*kind, 0..*count)),
@@ -100,9 +130,15 @@ impl Machine<'_> {
             Value::Bytes(bytes) => (!bytes.is_empty()).then(|| Iterator::Bytes(bytes.clone(), 0)),
             Value::Map(map) => {
                 self.budget.steps(map.len() as u64)?;
-                (!map.is_empty()).then(|| Iterator::Map(map.entries().into_iter(), map.go_type().element()))
+                (!map.is_empty())
+                    .then(|| Iterator::Map(map.entries().into_iter(), map.go_type().element()))
             }
-            _ => return Err(Fault::Here(format!("range can't iterate over {}", default_text(value)))),
+            _ => {
+                return Err(Fault::Here(format!(
+                    "range can't iterate over {}",
+                    default_text(value)
+                )));
+            }
         };
         Ok(iterator)
     }

@@ -35,7 +35,11 @@ impl Plain {
     }
 
     fn padding(&mut self, count: usize) {
-        let fill = if self.flags.zero && !self.flags.minus { b'0' } else { b' ' };
+        let fill = if self.flags.zero && !self.flags.minus {
+            b'0'
+        } else {
+            b' '
+        };
         self.out.extend(std::iter::repeat_n(fill, count));
     }
 
@@ -65,7 +69,12 @@ impl Plain {
             self.flags.zero = zero;
             return;
         }
-        if let (None, true, false, Some(width)) = (self.flags.precision, self.flags.zero, self.flags.minus, self.flags.width) {
+        if let (None, true, false, Some(width)) = (
+            self.flags.precision,
+            self.flags.zero,
+            self.flags.minus,
+            self.flags.width,
+        ) {
             let sign = negative || self.flags.plus || self.flags.space;
             wanted = width.saturating_sub(usize::from(sign));
         }
@@ -76,7 +85,10 @@ impl Plain {
             (16, true) => format!("{size:X}"),
             _ => size.to_string(),
         };
-        let digits = format!("{}{digits}", "0".repeat(wanted.saturating_sub(digits.len())));
+        let digits = format!(
+            "{}{digits}",
+            "0".repeat(wanted.saturating_sub(digits.len()))
+        );
         let mut prefix = match base {
             2 if self.flags.sharp => "0b",
             8 if self.flags.sharp && !digits.starts_with('0') => "0",
@@ -114,7 +126,10 @@ impl Plain {
         let digits = self.flags.precision.unwrap_or(4).max(4);
         let mut text = format!("U+{code:0digits$X}");
         if self.flags.sharp
-            && let Some(c) = u32::try_from(code).ok().and_then(char::from_u32).filter(|c| is_print(*c))
+            && let Some(c) = u32::try_from(code)
+                .ok()
+                .and_then(char::from_u32)
+                .filter(|c| is_print(*c))
         {
             text.push_str(&format!(" '{c}'"));
         }
@@ -159,7 +174,9 @@ impl Plain {
     }
 
     fn truncated<'t>(&self, text: &'t [u8]) -> &'t [u8] {
-        let Some(most) = self.flags.precision else { return text };
+        let Some(most) = self.flags.precision else {
+            return text;
+        };
         let mut end = 0;
         for _ in 0..most {
             let (_, width) = decode(&text[end..]);
@@ -181,7 +198,10 @@ impl Plain {
 
     /// The bytes of a string in hexadecimal.
     pub fn hex(&mut self, text: &[u8], upper: bool) {
-        let length = self.flags.precision.map_or(text.len(), |most| most.min(text.len()));
+        let length = self
+            .flags
+            .precision
+            .map_or(text.len(), |most| most.min(text.len()));
         if length == 0 {
             self.padding(self.flags.width.unwrap_or(0));
             return;
@@ -197,14 +217,21 @@ impl Plain {
                 encoded.push(' ');
                 encoded.push_str(prefix);
             }
-            encoded.push_str(&if upper { format!("{b:02X}") } else { format!("{b:02x}") });
+            encoded.push_str(&if upper {
+                format!("{b:02X}")
+            } else {
+                format!("{b:02x}")
+            });
         }
         self.pad(encoded.as_bytes());
     }
 }
 
 fn rune(code: u64) -> char {
-    u32::try_from(code).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER)
+    u32::try_from(code)
+        .ok()
+        .and_then(char::from_u32)
+        .unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
 /// What `#` makes of a float: always a point, and the zeros at the end stay.

@@ -12,7 +12,11 @@ pub fn format_float(number: f64, format: u8, precision: Option<usize>) -> String
         return "NaN".into();
     }
     if number.is_infinite() {
-        return if number > 0.0 { "+Inf".into() } else { "-Inf".into() };
+        return if number > 0.0 {
+            "+Inf".into()
+        } else {
+            "-Inf".into()
+        };
     }
     let sign = if number.is_sign_negative() { "-" } else { "" };
     let size = number.abs();
@@ -23,7 +27,11 @@ pub fn format_float(number: f64, format: u8, precision: Option<usize>) -> String
         b'e' | b'E' => exponential(size, precision),
         _ => general(size, precision),
     };
-    let text = if matches!(format, b'E' | b'G' | b'X') { text.to_uppercase() } else { text };
+    let text = if matches!(format, b'E' | b'G' | b'X') {
+        text.to_uppercase()
+    } else {
+        text
+    };
     format!("{sign}{text}")
 }
 
@@ -45,11 +53,18 @@ fn exponential(size: f64, precision: Option<usize>) -> String {
     };
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let zeros = "0".repeat(precision.unwrap_or(0).saturating_sub(MOST_DIGITS));
-    format!("{digits}{zeros}{}", exponent_text(exponent.parse().unwrap_or(0)))
+    format!(
+        "{digits}{zeros}{}",
+        exponent_text(exponent.parse().unwrap_or(0))
+    )
 }
 
 fn exponent_text(exponent: i32) -> String {
-    format!("e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
+    format!(
+        "e{}{:02}",
+        if exponent < 0 { '-' } else { '+' },
+        exponent.abs()
+    )
 }
 
 fn general(size: f64, precision: Option<usize>) -> String {
@@ -69,11 +84,19 @@ fn general(size: f64, precision: Option<usize>) -> String {
         None => 6,
         Some(wanted) => {
             let wanted = i32::try_from(wanted.max(1)).unwrap_or(i32::MAX);
-            if wanted > count && count > exponent { count } else { wanted }
+            if wanted > count && count > exponent {
+                count
+            } else {
+                wanted
+            }
         }
     };
     if exponent < -4 || exponent >= most {
-        let point = if count > 1 { format!("{}.{}", &digits[..1], &digits[1..]) } else { digits.to_owned() };
+        let point = if count > 1 {
+            format!("{}.{}", &digits[..1], &digits[1..])
+        } else {
+            digits.to_owned()
+        };
         return format!("{point}{}", exponent_text(exponent));
     }
     layout(digits, exponent)
@@ -97,12 +120,20 @@ fn parts(size: f64) -> (u64, i64) {
     let bits = size.to_bits();
     let exponent = i64::try_from(bits >> 52 & 0x7ff).unwrap_or(0);
     let fraction = bits & ((1 << 52) - 1);
-    if exponent == 0 { (fraction, -1074) } else { (fraction | 1 << 52, exponent - 1075) }
+    if exponent == 0 {
+        (fraction, -1074)
+    } else {
+        (fraction | 1 << 52, exponent - 1075)
+    }
 }
 
 fn binary(size: f64) -> String {
     let (fraction, exponent) = parts(size);
-    format!("{fraction}p{}{}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
+    format!(
+        "{fraction}p{}{}",
+        if exponent < 0 { '-' } else { '+' },
+        exponent.abs()
+    )
 }
 
 fn hexadecimal(size: f64, precision: Option<usize>) -> String {
@@ -137,5 +168,9 @@ fn hexadecimal(size: f64, precision: Option<usize>) -> String {
     }
     let point = if digits.is_empty() { "" } else { "." };
     let sign = if exponent < 0 { '-' } else { '+' };
-    format!("0x{}{point}{digits}p{sign}{:02}", fraction >> 60, exponent.abs())
+    format!(
+        "0x{}{point}{digits}p{sign}{:02}",
+        fraction >> 60,
+        exponent.abs()
+    )
 }

@@ -51,12 +51,17 @@ pub fn sprintln<'a>(values: impl IntoIterator<Item = &'a Value>) -> Result<Vec<u
 
 /// Prints a value as an action of a template does: structs without a sign that they are pointers.
 pub(super) fn print_value(value: &Value, longest: usize) -> Result<Vec<u8>, Error> {
-    let mut printer = Printer { longest: longest.min(LONGEST), ..Printer::default() };
+    let mut printer = Printer {
+        longest: longest.min(LONGEST),
+        ..Printer::default()
+    };
     match value {
-        Value::Object(object) if object.underlying().is_none() && object.text().is_none() => match object.text_behind_pointer() {
-            Some(text) => printer.plain.write(&text),
-            None => printer.fields(object.as_ref(), 'v')?,
-        },
+        Value::Object(object) if object.underlying().is_none() && object.text().is_none() => {
+            match object.text_behind_pointer() {
+                Some(text) => printer.plain.write(&text),
+                None => printer.fields(object.as_ref(), 'v')?,
+            }
+        }
         _ => printer.arg(value, 'v')?,
     }
     Ok(printer.plain.out)
@@ -90,7 +95,12 @@ struct Printer {
 
 impl Default for Printer {
     fn default() -> Self {
-        Self { plain: Plain::default(), longest: LONGEST, erroring: false, depth: 0 }
+        Self {
+            plain: Plain::default(),
+            longest: LONGEST,
+            erroring: false,
+            depth: 0,
+        }
     }
 }
 
@@ -107,10 +117,14 @@ impl Printer {
         match (verb, value) {
             ('T', _) => self.plain.string(value.go_type().to_string().as_bytes()),
             ('p', _) => self.pointer(value, 'p')?,
-            ('w', Value::List(_) | Value::Map(_) | Value::Object(_)) => self.bad_verb(value, verb)?,
+            ('w', Value::List(_) | Value::Map(_) | Value::Object(_)) => {
+                self.bad_verb(value, verb)?
+            }
             (_, Value::Bytes(bytes)) => self.bytes(value, bytes, verb, "[]byte")?,
             (_, Value::List(list)) if list.go_type() == BYTES => self.no_bytes(value, verb)?,
-            (_, Value::Object(object)) if object.underlying().is_none() && !self.by_method(object.as_ref(), verb)? => {
+            (_, Value::Object(object))
+                if object.underlying().is_none() && !self.by_method(object.as_ref(), verb)? =>
+            {
                 // Structs are held by pointer.
                 if object.go_type().to_string().starts_with('*') {
                     self.plain.write("&");
@@ -126,11 +140,16 @@ impl Printer {
     /// There are no addresses here: a pointer prints as one that is the same for all.
     fn pointer(&mut self, value: &Value, verb: char) -> Result<(), Error> {
         const ADDRESS: u64 = 0xc0_0000_0000;
-        if !matches!(value.underlying().as_ref(), Value::List(_) | Value::Map(_) | Value::Bytes(_) | Value::Object(_)) {
+        if !matches!(
+            value.underlying().as_ref(),
+            Value::List(_) | Value::Map(_) | Value::Bytes(_) | Value::Object(_)
+        ) {
             return self.bad_verb(value, verb);
         }
         match verb {
-            'v' if self.plain.flags.sharp_v => self.plain.write(&format!("({})({ADDRESS:#x})", value.go_type())),
+            'v' if self.plain.flags.sharp_v => self
+                .plain
+                .write(&format!("({})({ADDRESS:#x})", value.go_type())),
             'v' | 'p' => {
                 self.plain.flags.sharp = !self.plain.flags.sharp;
                 self.plain.integer(ADDRESS, false, 16, 'v', false);
@@ -149,7 +168,11 @@ impl Printer {
         }
         match value {
             Value::Nil => {
-                self.plain.write(if self.plain.flags.sharp_v { "interface {}(nil)" } else { "<nil>" });
+                self.plain.write(if self.plain.flags.sharp_v {
+                    "interface {}(nil)"
+                } else {
+                    "<nil>"
+                });
                 Ok(())
             }
             Value::Bool(b) => match verb {
@@ -167,25 +190,42 @@ impl Printer {
             Value::Bytes(bytes) => match verb {
                 's' | 'q' | 'x' | 'X' => self.bytes(value, bytes, verb, "[]uint8"),
                 _ => {
-                    let items: Vec<Value> =
-                        bytes.as_bytes().iter().map(|b| Value::Uint(super::types::UintKind::Uint8, u64::from(*b))).collect();
+                    let items: Vec<Value> = bytes
+                        .as_bytes()
+                        .iter()
+                        .map(|b| Value::Uint(super::types::UintKind::Uint8, u64::from(*b)))
+                        .collect();
                     self.sequence(BYTES, &items, verb)
                 }
             },
-            Value::List(list) if list.go_type() == BYTES && matches!(verb, 's' | 'q' | 'x' | 'X') => self.no_bytes(value, verb),
-            Value::List(list) if self.plain.flags.sharp_v && list.is_nil() => self.nil_of(list.go_type()),
+            Value::List(list)
+                if list.go_type() == BYTES && matches!(verb, 's' | 'q' | 'x' | 'X') =>
+            {
+                self.no_bytes(value, verb)
+            }
+            Value::List(list) if self.plain.flags.sharp_v && list.is_nil() => {
+                self.nil_of(list.go_type())
+            }
             Value::List(list) => self.sequence(list.go_type(), &list.items(), verb),
-            Value::Map(map) if self.plain.flags.sharp_v && map.is_nil() => self.nil_of(map.go_type()),
+            Value::Map(map) if self.plain.flags.sharp_v && map.is_nil() => {
+                self.nil_of(map.go_type())
+            }
             Value::Map(map) => self.map(map.go_type(), &map.entries(), verb),
             Value::Object(object) => {
                 if self.by_method(object.as_ref(), verb)? {
                     return Ok(());
                 }
                 match object.underlying() {
-                    Some(Value::List(list)) => self.nested(|p| p.sequence(object.go_type(), &list.items(), verb)),
-                    Some(Value::Map(map)) => self.nested(|p| p.map(object.go_type(), &map.entries(), verb)),
+                    Some(Value::List(list)) => {
+                        self.nested(|p| p.sequence(object.go_type(), &list.items(), verb))
+                    }
+                    Some(Value::Map(map)) => {
+                        self.nested(|p| p.map(object.go_type(), &map.entries(), verb))
+                    }
                     Some(inner) => self.nested(|p| p.value(&inner, verb)),
-                    None if object.go_type().to_string().starts_with('*') => self.pointer(value, verb),
+                    None if object.go_type().to_string().starts_with('*') => {
+                        self.pointer(value, verb)
+                    }
                     None => self.fields(object.as_ref(), verb),
                 }
             }
@@ -234,12 +274,23 @@ impl Printer {
         Ok(())
     }
 
-    fn brackets(&self, kind: Type, open: &str, close: &'static str) -> (String, &'static str, &'static str) {
-        if self.plain.flags.sharp_v { (format!("{kind}{{"), ", ", "}") } else { (open.to_owned(), " ", close) }
+    fn brackets(
+        &self,
+        kind: Type,
+        open: &str,
+        close: &'static str,
+    ) -> (String, &'static str, &'static str) {
+        if self.plain.flags.sharp_v {
+            (format!("{kind}{{"), ", ", "}")
+        } else {
+            (open.to_owned(), " ", close)
+        }
     }
 
     fn fields(&mut self, object: &dyn Object, verb: char) -> Result<(), Error> {
-        let Flags { sharp_v, plus_v, .. } = self.plain.flags;
+        let Flags {
+            sharp_v, plus_v, ..
+        } = self.plain.flags;
         if sharp_v {
             let name = object.go_type().to_string();
             self.plain.write(name.trim_start_matches('*'));
@@ -261,15 +312,25 @@ impl Printer {
 
     /// Prints by the `String` or `Error` method, where there is one and the verb takes a string.
     fn by_method(&mut self, object: &dyn Object, verb: char) -> Result<bool, Error> {
-        if self.erroring || self.plain.flags.sharp_v || !matches!(verb, 'v' | 's' | 'x' | 'X' | 'q') {
+        if self.erroring || self.plain.flags.sharp_v || !matches!(verb, 'v' | 's' | 'x' | 'X' | 'q')
+        {
             return Ok(false);
         }
-        let Some(text) = object.text() else { return Ok(false) };
+        let Some(text) = object.text() else {
+            return Ok(false);
+        };
         self.string(&Value::Nil, text.as_bytes(), verb)?;
         Ok(true)
     }
 
-    fn integer(&mut self, value: &Value, size: u64, negative: bool, signed: bool, verb: char) -> Result<(), Error> {
+    fn integer(
+        &mut self,
+        value: &Value,
+        size: u64,
+        negative: bool,
+        signed: bool,
+        verb: char,
+    ) -> Result<(), Error> {
         // What a negative number is as 64 bits.
         let code = if negative { size.wrapping_neg() } else { size };
         match verb {
@@ -309,7 +370,10 @@ impl Printer {
     }
 
     fn complex(&mut self, value: &Value, re: f64, im: f64, verb: char) -> Result<(), Error> {
-        if !matches!(verb, 'v' | 'b' | 'g' | 'G' | 'x' | 'X' | 'f' | 'F' | 'e' | 'E') {
+        if !matches!(
+            verb,
+            'v' | 'b' | 'g' | 'G' | 'x' | 'X' | 'f' | 'F' | 'e' | 'E'
+        ) {
             return self.bad_verb(value, verb);
         }
         self.plain.write("(");
@@ -337,7 +401,11 @@ impl Printer {
         match verb {
             'v' | 'd' => {
                 let sharp = self.plain.flags.sharp_v;
-                let (open, between, close) = if sharp { (format!("{kind}{{"), ", ", "}") } else { ("[".to_owned(), " ", "]") };
+                let (open, between, close) = if sharp {
+                    (format!("{kind}{{"), ", ", "}")
+                } else {
+                    ("[".to_owned(), " ", "]")
+                };
                 self.plain.write(&open);
                 for (i, b) in bytes.as_bytes().iter().enumerate() {
                     if i > 0 {
@@ -345,7 +413,13 @@ impl Printer {
                     }
                     let old = self.plain.flags.sharp;
                     self.plain.flags.sharp |= sharp;
-                    self.plain.integer(u64::from(*b), false, if sharp { 16 } else { 10 }, verb, false);
+                    self.plain.integer(
+                        u64::from(*b),
+                        false,
+                        if sharp { 16 } else { 10 },
+                        verb,
+                        false,
+                    );
                     self.plain.flags.sharp = old;
                 }
                 self.plain.write(close);
@@ -363,7 +437,9 @@ impl Printer {
     fn no_bytes(&mut self, value: &Value, verb: char) -> Result<(), Error> {
         match verb {
             'v' | 'd' if self.plain.flags.sharp_v => self.plain.write("[]byte(nil)"),
-            'v' | 'd' | 's' | 'x' | 'X' | 'q' => return self.bytes(value, &Str::default(), verb, "[]byte"),
+            'v' | 'd' | 's' | 'x' | 'X' | 'q' => {
+                return self.bytes(value, &Str::default(), verb, "[]byte");
+            }
             _ => self.plain.write("[]"),
         }
         Ok(())
@@ -377,7 +453,9 @@ impl Printer {
             self.plain.write(&format!("{}=", value.go_type()));
             match value {
                 // A pointer prints what it leads to.
-                Value::Object(object) if object.underlying().is_none() => self.nested(|p| p.arg(value, 'v'))?,
+                Value::Object(object) if object.underlying().is_none() => {
+                    self.nested(|p| p.arg(value, 'v'))?
+                }
                 _ => self.value(value, 'v')?,
             }
         } else {

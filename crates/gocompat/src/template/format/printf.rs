@@ -10,7 +10,15 @@ const LARGEST: usize = 1_000_000;
 
 /// Formats values as `fmt.Sprintf` does.
 pub fn sprintf(format: &[u8], args: &[Value]) -> Result<Vec<u8>, Error> {
-    let mut state = State { printer: Printer::default(), format, args, at: 0, next: 0, reordered: false, good_index: true };
+    let mut state = State {
+        printer: Printer::default(),
+        format,
+        args,
+        at: 0,
+        next: 0,
+        reordered: false,
+        good_index: true,
+    };
     state.run()?;
     Ok(state.printer.plain.out)
 }
@@ -94,7 +102,11 @@ impl State<'_> {
         }
         self.reordered = true;
         let rest = &self.format[self.at..];
-        let close = if rest.len() < 3 { None } else { rest.iter().position(|b| *b == b']') };
+        let close = if rest.len() < 3 {
+            None
+        } else {
+            rest.iter().position(|b| *b == b']')
+        };
         let Some(close) = close else {
             self.at += 1;
             self.good_index = false;
@@ -102,7 +114,9 @@ impl State<'_> {
         };
         self.at += close + 1;
         let digits = &rest[1..close];
-        let number = number(digits).filter(|(_, used)| *used == digits.len()).map(|(n, _)| n);
+        let number = number(digits)
+            .filter(|(_, used)| *used == digits.len())
+            .map(|(n, _)| n);
         match number {
             Some(n) if (1..=self.args.len()).contains(&n) => self.next = n - 1,
             _ => self.good_index = false,

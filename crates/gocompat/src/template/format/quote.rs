@@ -72,7 +72,9 @@ fn escape(out: &mut Vec<u8>, rune: char, mark: u8, ascii: bool) {
 /// `strconv.CanBackquote`
 pub fn can_backquote(text: &[u8]) -> bool {
     match std::str::from_utf8(text) {
-        Ok(text) => !text.chars().any(|c| c == '\u{feff}' || c == '`' || c == '\x7f' || (c < ' ' && c != '\t')),
+        Ok(text) => !text
+            .chars()
+            .any(|c| c == '\u{feff}' || c == '`' || c == '\x7f' || (c < ' ' && c != '\t')),
         Err(_) => false,
     }
 }
@@ -85,7 +87,8 @@ pub fn unquote(literal: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     if mark == b'`' {
-        return (!body.contains(&b'`')).then(|| body.iter().copied().filter(|b| *b != b'\r').collect());
+        return (!body.contains(&b'`'))
+            .then(|| body.iter().copied().filter(|b| *b != b'\r').collect());
     }
     if mark != b'"' || body.contains(&b'\n') {
         return None;
@@ -142,10 +145,16 @@ fn unquote_unit(text: &[u8], mark: u8) -> Option<(Unit, &[u8])> {
         b'v' => simple(11),
         b'\\' => simple(b'\\'),
         b'\'' | b'"' if kind == mark => simple(kind),
-        b'x' => digits(rest, 2, 16).and_then(|(v, tail)| Some((Unit::Byte(u8::try_from(v).ok()?), tail))),
-        b'u' => digits(rest, 4, 16).and_then(|(v, tail)| Some((Unit::Rune(char::from_u32(v)?), tail))),
-        b'U' => digits(rest, 8, 16).and_then(|(v, tail)| Some((Unit::Rune(char::from_u32(v)?), tail))),
-        b'0'..=b'7' => digits(&text[1..], 3, 8).and_then(|(v, tail)| Some((Unit::Byte(u8::try_from(v).ok()?), tail))),
+        b'x' => digits(rest, 2, 16)
+            .and_then(|(v, tail)| Some((Unit::Byte(u8::try_from(v).ok()?), tail))),
+        b'u' => {
+            digits(rest, 4, 16).and_then(|(v, tail)| Some((Unit::Rune(char::from_u32(v)?), tail)))
+        }
+        b'U' => {
+            digits(rest, 8, 16).and_then(|(v, tail)| Some((Unit::Rune(char::from_u32(v)?), tail)))
+        }
+        b'0'..=b'7' => digits(&text[1..], 3, 8)
+            .and_then(|(v, tail)| Some((Unit::Byte(u8::try_from(v).ok()?), tail))),
         _ => None,
     }
 }
@@ -153,7 +162,9 @@ fn unquote_unit(text: &[u8], mark: u8) -> Option<(Unit, &[u8])> {
 fn digits(text: &[u8], count: usize, base: u32) -> Option<(u32, &[u8])> {
     let mut value = 0_u32;
     for b in text.get(..count)? {
-        value = value.checked_mul(base)?.checked_add(char::from(*b).to_digit(base)?)?;
+        value = value
+            .checked_mul(base)?
+            .checked_add(char::from(*b).to_digit(base)?)?;
     }
     Some((value, &text[count..]))
 }

@@ -41,12 +41,24 @@ impl Parser<'_> {
             return self.error(format!("missing value for {context}"));
         }
         for (stage, command) in commands.iter().enumerate().skip(1) {
-            let Node::Command(args) = self.nodes.get(*command) else { continue };
-            if matches!(self.nodes.get(args[0]), Node::Bool(_) | Node::Dot | Node::Nil | Node::Number(..) | Node::String(..)) {
-                return self.error(format!("non executable command in pipeline stage {}", stage + 1));
+            let Node::Command(args) = self.nodes.get(*command) else {
+                continue;
+            };
+            if matches!(
+                self.nodes.get(args[0]),
+                Node::Bool(_) | Node::Dot | Node::Nil | Node::Number(..) | Node::String(..)
+            ) {
+                return self.error(format!(
+                    "non executable command in pipeline stage {}",
+                    stage + 1
+                ));
             }
         }
-        *self.nodes.get_mut(pipe) = Node::Pipe { declared, assign, commands };
+        *self.nodes.get_mut(pipe) = Node::Pipe {
+            declared,
+            assign,
+            commands,
+        };
         Ok(pipe)
     }
 
@@ -72,7 +84,10 @@ impl Parser<'_> {
                     if context != "range" || declared.len() >= 2 {
                         return self.error(format!("too many declarations in {context}"));
                     }
-                    if !matches!(self.peek_non_space().kind, Kind::Variable | Kind::RightDelim | Kind::RightParen) {
+                    if !matches!(
+                        self.peek_non_space().kind,
+                        Kind::Variable | Kind::RightDelim | Kind::RightParen
+                    ) {
                         return self.error("range can only initialize variables");
                     }
                 }
@@ -91,7 +106,9 @@ impl Parser<'_> {
     fn declare(&mut self, token: &Token, declared: &mut Vec<Id>) {
         let name = self.text(token).to_vec();
         self.unit.visible.push(name);
-        let node = self.nodes.add(token.pos, Node::Variable(vec![range(token.pos, token.end)]));
+        let node = self
+            .nodes
+            .add(token.pos, Node::Variable(vec![range(token.pos, token.end)]));
         declared.push(node);
     }
 
@@ -122,7 +139,9 @@ impl Parser<'_> {
 
     /// A term and the fields that follow it.
     fn operand(&mut self) -> Parsed<Option<Id>> {
-        let Some(term) = self.term()? else { return Ok(None) };
+        let Some(term) = self.term()? else {
+            return Ok(None);
+        };
         let first = self.peek();
         if first.kind != Kind::Field {
             return Ok(Some(term));
@@ -139,7 +158,10 @@ impl Parser<'_> {
                 let words = quoted(&self.nodes.write(term));
                 return self.error(format!("unexpected . after term {words}"));
             }
-            _ => Node::Chain { inner: term, fields },
+            _ => Node::Chain {
+                inner: term,
+                fields,
+            },
         };
         Ok(Some(self.nodes.add(first.pos, node)))
     }
@@ -151,7 +173,10 @@ impl Parser<'_> {
             Kind::Identifier => {
                 let name = self.text(&token);
                 if self.functions.find(name).is_none() {
-                    return self.error(format!("function {} not defined", quoted(&String::from_utf8_lossy(name))));
+                    return self.error(format!(
+                        "function {} not defined",
+                        quoted(&String::from_utf8_lossy(name))
+                    ));
                 }
                 Node::Identifier(whole)
             }
@@ -175,7 +200,9 @@ impl Parser<'_> {
                 }
             }
             Kind::LeftParen => {
-                let pipe = self.nested("max expression depth exceeded", |p| p.pipeline("parenthesized pipeline", Kind::RightParen))?;
+                let pipe = self.nested("max expression depth exceeded", |p| {
+                    p.pipeline("parenthesized pipeline", Kind::RightParen)
+                })?;
                 return Ok(Some(pipe));
             }
             Kind::String | Kind::RawString => match unquote(self.text(&token)) {

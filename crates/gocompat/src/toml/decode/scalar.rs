@@ -11,10 +11,14 @@ pub fn read(word: &str) -> Option<Result<Value, String>> {
     let unsigned = word.trim_start_matches(['+', '-']);
     let value = match word {
         "true" | "false" => Value::Bool(word == "true"),
-        _ if matches!(unsigned, "inf" | "nan") => return Some(Err(format!("{word} has no place in a document"))),
+        _ if matches!(unsigned, "inf" | "nan") => {
+            return Some(Err(format!("{word} has no place in a document")));
+        }
         _ if !unsigned.starts_with(|c: char| c.is_ascii_digit()) => return None,
         // A date stays the text it is.
-        _ if is_date(word.get(..10).unwrap_or_default()) || word.get(2..3) == Some(":") => Value::String(word.to_owned()),
+        _ if is_date(word.get(..10).unwrap_or_default()) || word.get(2..3) == Some(":") => {
+            Value::String(word.to_owned())
+        }
         _ => return Some(number(word, unsigned)),
     };
     Some(Ok(value))
@@ -22,39 +26,70 @@ pub fn read(word: &str) -> Option<Result<Value, String>> {
 
 /// `1979-05-27`
 pub fn is_date(word: &str) -> bool {
-    word.len() == 10 && word.bytes().enumerate().all(|(i, b)| if matches!(i, 4 | 7) { b == b'-' } else { b.is_ascii_digit() })
+    word.len() == 10
+        && word.bytes().enumerate().all(|(i, b)| {
+            if matches!(i, 4 | 7) {
+                b == b'-'
+            } else {
+                b.is_ascii_digit()
+            }
+        })
 }
 
 fn number(word: &str, unsigned: &str) -> Result<Value, String> {
     let quoted = crate::text::quote(word);
-    let kind = if unsigned.contains(['.']) || (unsigned.contains(['e', 'E']) && !unsigned.starts_with("0x")) { "float" } else { "integer" };
-    let lonely = word.contains("__") || word.ends_with('_') || word.contains("_.") || word.contains("._");
+    let kind = if unsigned.contains(['.'])
+        || (unsigned.contains(['e', 'E']) && !unsigned.starts_with("0x"))
+    {
+        "float"
+    } else {
+        "integer"
+    };
+    let lonely =
+        word.contains("__") || word.ends_with('_') || word.contains("_.") || word.contains("._");
     if lonely {
-        return Err(format!("Invalid {kind} {quoted}: underscores must be surrounded by digits"));
+        return Err(format!(
+            "Invalid {kind} {quoted}: underscores must be surrounded by digits"
+        ));
     }
     let digits = word.replace('_', "");
     let bare = unsigned.replace('_', "");
-    let leading = bare.len() > 1 && bare.starts_with('0') && bare[1..].starts_with(|c: char| c.is_ascii_digit());
+    let leading = bare.len() > 1
+        && bare.starts_with('0')
+        && bare[1..].starts_with(|c: char| c.is_ascii_digit());
     if leading {
-        return Err(format!("Invalid {kind} {quoted}: cannot have leading zeroes"));
+        return Err(format!(
+            "Invalid {kind} {quoted}: cannot have leading zeroes"
+        ));
     }
     if kind == "float" {
         let ends = digits.ends_with('.') || digits.contains(".e") || digits.contains(".E");
         if ends {
-            return Err(format!("Invalid float {quoted}: '.' must be followed by one or more digits"));
+            return Err(format!(
+                "Invalid float {quoted}: '.' must be followed by one or more digits"
+            ));
         }
-        return digits.parse().ok().and_then(float).ok_or_else(|| format!("Invalid float value: {quoted}"));
+        return digits
+            .parse()
+            .ok()
+            .and_then(float)
+            .ok_or_else(|| format!("Invalid float value: {quoted}"));
     }
-    let based =
-        [("0x", 16), ("0o", 8), ("0b", 2)].into_iter().find_map(|(prefix, base)| Some((bare.strip_prefix(prefix)?.to_owned(), base)));
+    let based = [("0x", 16), ("0o", 8), ("0b", 2)]
+        .into_iter()
+        .find_map(|(prefix, base)| Some((bare.strip_prefix(prefix)?.to_owned(), base)));
     let parsed = match based {
         Some((digits, base)) => i64::from_str_radix(&digits, base),
         None => digits.parse(),
     };
-    parsed.map(|number| Value::Number(number.into())).map_err(|e| match e.kind() {
-        std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => format!("{word} is out of range for int64"),
-        _ => format!("expected value but found {quoted} instead"),
-    })
+    parsed
+        .map(|number| Value::Number(number.into()))
+        .map_err(|e| match e.kind() {
+            std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => {
+                format!("{word} is out of range for int64")
+            }
+            _ => format!("expected value but found {quoted} instead"),
+        })
 }
 
 impl Reader<'_> {
@@ -101,7 +136,12 @@ impl Reader<'_> {
             match self.next() {
                 None if mark == '"' => return self.refuse("unexpected EOF; expected '\"\"\"'"),
                 None => return self.refuse("unexpected EOF; expected \"'''\""),
-                Some('\\') if mark == '"' && self.text[self.at..].trim_start_matches([' ', '\t']).starts_with('\n') => {
+                Some('\\')
+                    if mark == '"'
+                        && self.text[self.at..]
+                            .trim_start_matches([' ', '\t'])
+                            .starts_with('\n') =>
+                {
                     let rest = &self.text[self.at..];
                     self.at += rest.len() - rest.trim_start_matches([' ', '\t', '\n']).len();
                 }
@@ -123,10 +163,20 @@ impl Reader<'_> {
             Some('x') => (2, "two hexadecimal digits after '\\x'"),
             Some('u') => (4, "four hexadecimal digits after '\\u'"),
             Some('U') => (8, "eight hexadecimal digits after '\\U'"),
-            other => return self.refuse(format!("invalid escape in string '\\{}'", other.unwrap_or('\u{fffd}'))),
+            other => {
+                return self.refuse(format!(
+                    "invalid escape in string '\\{}'",
+                    other.unwrap_or('\u{fffd}')
+                ));
+            }
         };
-        let code = self.text.get(self.at..self.at + digits).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
-        let Some(code) = code else { return self.refuse(format!("expected {words}")) };
+        let code = self
+            .text
+            .get(self.at..self.at + digits)
+            .filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
+        let Some(code) = code else {
+            return self.refuse(format!("expected {words}"));
+        };
         self.at += digits;
         match u32::from_str_radix(code, 16).ok().and_then(char::from_u32) {
             Some(c) => Ok(c),

@@ -13,14 +13,22 @@ const BLOCK: usize = 512;
 /// Longest extended header, which holds little more than a name.
 const MAX_HEADER: u64 = 1 << 20;
 
-pub(super) fn files(bytes: &[u8], limits: &Limits, meter: &mut Meter) -> Result<Vec<File>, HelmError> {
+pub(super) fn files(
+    bytes: &[u8],
+    limits: &Limits,
+    meter: &mut Meter,
+) -> Result<Vec<File>, HelmError> {
     match bytes {
         [] => return Err(HelmError::chart("EOF")),
         [0x1f, 0x8b, ..] if bytes.len() >= GZIP_HEADER => {}
         _ if bytes.len() < GZIP_HEADER => return Err(HelmError::chart("unexpected EOF")),
         _ => return Err(HelmError::chart("gzip: invalid header")),
     }
-    let mut tar = Tar { input: MultiGzDecoder::new(bytes), name: None, size: None };
+    let mut tar = Tar {
+        input: MultiGzDecoder::new(bytes),
+        name: None,
+        size: None,
+    };
     let mut files = Vec::new();
     while let Some(entry) = tar.next(limits, meter)? {
         if entry.kind == Kind::Folder {
@@ -29,17 +37,28 @@ pub(super) fn files(bytes: &[u8], limits: &Limits, meter: &mut Meter) -> Result<
         }
         let name = file_name(&entry.name)?;
         if entry.kind == Kind::Irregular {
-            return Err(HelmError::chart(format!("chart contains {}, which is a link or no regular file", quote(&entry.name))));
+            return Err(HelmError::chart(format!(
+                "chart contains {}, which is a link or no regular file",
+                quote(&entry.name)
+            )));
         }
         if entry.size > meter.bytes {
-            return Err(HelmError::chart(format!("decompressed chart is larger than the maximum size {}", limits.bytes)));
+            return Err(HelmError::chart(format!(
+                "decompressed chart is larger than the maximum size {}",
+                limits.bytes
+            )));
         }
         if entry.size > limits.file_bytes {
             let (name, limit) = (quote(&entry.name), limits.file_bytes);
-            return Err(HelmError::chart(format!("decompressed chart file {name} is larger than the maximum file size {limit}")));
+            return Err(HelmError::chart(format!(
+                "decompressed chart file {name} is larger than the maximum file size {limit}"
+            )));
         }
         let data = tar.data(entry.size, meter, limits)?;
-        files.push(File { name, data: without_mark(&data).into() });
+        files.push(File {
+            name,
+            data: without_mark(&data).into(),
+        });
     }
     if files.is_empty() {
         return Err(HelmError::chart("no files in chart archive"));
@@ -57,10 +76,15 @@ fn file_name(full: &str) -> Result<String, HelmError> {
     }
     let name = clean(&path);
     if name == "." {
-        return Err(HelmError::chart(format!("chart illegally contains content outside the base directory: {}", quote(full))));
+        return Err(HelmError::chart(format!(
+            "chart illegally contains content outside the base directory: {}",
+            quote(full)
+        )));
     }
     if name.starts_with("..") {
-        return Err(HelmError::chart("chart illegally references parent directory"));
+        return Err(HelmError::chart(
+            "chart illegally references parent directory",
+        ));
     }
     if matches!(name.as_bytes(), [drive, b':', b'/', ..] if drive.is_ascii_alphabetic()) {
         return Err(HelmError::chart("chart contains illegally named files"));
@@ -83,7 +107,11 @@ fn clean(path: &str) -> String {
             part => parts.push(part),
         }
     }
-    if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
+    if parts.is_empty() {
+        ".".to_owned()
+    } else {
+        parts.join("/")
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -145,14 +173,26 @@ impl<R: Read> Tar<R> {
         let mut block = [0; BLOCK];
         match self.input.read(&mut block[..1]).map_err(fault)? {
             0 => Ok(None),
-            _ => self.input.read_exact(&mut block[1..]).map_err(fault).map(|()| Some(block)),
+            _ => self
+                .input
+                .read_exact(&mut block[1..])
+                .map_err(fault)
+                .map(|()| Some(block)),
         }
     }
 
-    fn data(&mut self, size: u64, meter: &mut Meter, limits: &Limits) -> Result<Vec<u8>, HelmError> {
+    fn data(
+        &mut self,
+        size: u64,
+        meter: &mut Meter,
+        limits: &Limits,
+    ) -> Result<Vec<u8>, HelmError> {
         meter.data(size, limits)?;
         let mut data = Vec::new();
-        let read = (&mut self.input).take(size).read_to_end(&mut data).map_err(fault)?;
+        let read = (&mut self.input)
+            .take(size)
+            .read_to_end(&mut data)
+            .map_err(fault)?;
         if read as u64 != size {
             return Err(HelmError::chart("unexpected EOF"));
         }
@@ -164,10 +204,17 @@ impl<R: Read> Tar<R> {
     fn skip(&mut self, size: u64, meter: &mut Meter, limits: &Limits) -> Result<(), HelmError> {
         meter.data(size, limits)?;
         let padded = size.next_multiple_of(BLOCK as u64);
-        std::io::copy(&mut (&mut self.input).take(padded), &mut std::io::sink()).map_err(fault).map(|_| ())
+        std::io::copy(&mut (&mut self.input).take(padded), &mut std::io::sink())
+            .map_err(fault)
+            .map(|_| ())
     }
 
-    fn extension(&mut self, size: u64, meter: &mut Meter, limits: &Limits) -> Result<Vec<u8>, HelmError> {
+    fn extension(
+        &mut self,
+        size: u64,
+        meter: &mut Meter,
+        limits: &Limits,
+    ) -> Result<Vec<u8>, HelmError> {
         if size > MAX_HEADER {
             return Err(invalid());
         }
@@ -179,13 +226,21 @@ impl<R: Read> Tar<R> {
         let mut rest = records;
         while !rest.is_empty() {
             let space = rest.iter().position(|b| *b == b' ').ok_or_else(invalid)?;
-            let length: usize = std::str::from_utf8(&rest[..space]).ok().and_then(|n| n.parse().ok()).ok_or_else(invalid)?;
-            let record = rest.get(space + 1..length).and_then(|r| r.strip_suffix(b"\n")).ok_or_else(invalid)?;
+            let length: usize = std::str::from_utf8(&rest[..space])
+                .ok()
+                .and_then(|n| n.parse().ok())
+                .ok_or_else(invalid)?;
+            let record = rest
+                .get(space + 1..length)
+                .and_then(|r| r.strip_suffix(b"\n"))
+                .ok_or_else(invalid)?;
             let equals = record.iter().position(|b| *b == b'=').ok_or_else(invalid)?;
             let value = String::from_utf8_lossy(&record[equals + 1..]).into_owned();
             match &record[..equals] {
                 b"path" if !value.is_empty() => self.name = Some(value),
-                b"size" if !value.is_empty() => self.size = Some(value.parse().map_err(|_| invalid())?),
+                b"size" if !value.is_empty() => {
+                    self.size = Some(value.parse().map_err(|_| invalid())?)
+                }
                 _ => {}
             }
             rest = &rest[length..];
@@ -199,13 +254,32 @@ struct Header<'a>(&'a [u8; BLOCK]);
 impl Header<'_> {
     fn name(&self) -> String {
         let name = text(&self.0[..100]);
-        let prefix = if &self.0[257..263] == b"ustar\0" { text(&self.0[345..500]) } else { String::new() };
-        if prefix.is_empty() { name } else { format!("{prefix}/{name}") }
+        let prefix = if &self.0[257..263] == b"ustar\0" {
+            text(&self.0[345..500])
+        } else {
+            String::new()
+        };
+        if prefix.is_empty() {
+            name
+        } else {
+            format!("{prefix}/{name}")
+        }
     }
 
     /// The size, once the checksum is right.
     fn size(&self) -> Result<u64, HelmError> {
-        let sum: u64 = self.0.iter().enumerate().map(|(i, b)| if (148..156).contains(&i) { 32 } else { u64::from(*b) }).sum();
+        let sum: u64 = self
+            .0
+            .iter()
+            .enumerate()
+            .map(|(i, b)| {
+                if (148..156).contains(&i) {
+                    32
+                } else {
+                    u64::from(*b)
+                }
+            })
+            .sum();
         if octal(&self.0[148..156]) != Some(sum) {
             return Err(invalid());
         }
@@ -215,14 +289,22 @@ impl Header<'_> {
         }
         let high = field[0] & 0x7f == 0 && field[1..4].iter().all(|b| *b == 0);
         let number = field[4..].iter().fold(0u64, |n, b| n << 8 | u64::from(*b));
-        if high && number <= i64::MAX as u64 { Ok(number) } else { Err(invalid()) }
+        if high && number <= i64::MAX as u64 {
+            Ok(number)
+        } else {
+            Err(invalid())
+        }
     }
 }
 
 fn octal(field: &[u8]) -> Option<u64> {
     let digits = text(field);
     let digits = digits.trim_matches(' ');
-    if digits.is_empty() { Some(0) } else { u64::from_str_radix(digits, 8).ok() }
+    if digits.is_empty() {
+        Some(0)
+    } else {
+        u64::from_str_radix(digits, 8).ok()
+    }
 }
 
 /// Up to the first NUL.

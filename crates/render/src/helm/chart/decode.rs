@@ -16,20 +16,45 @@ pub struct Decoder {
 
 impl Decoder {
     /// The fields of a document, each given to `field`. The name is the struct's, with its package.
-    pub fn run(name: &'static str, value: &Value, mut field: impl FnMut(&mut Self, &str, &Value)) -> Result<(), String> {
-        let mut decoder = Self { structs: vec![plain(name)], path: Vec::new(), wrong: None };
+    pub fn run(
+        name: &'static str,
+        value: &Value,
+        mut field: impl FnMut(&mut Self, &str, &Value),
+    ) -> Result<(), String> {
+        let mut decoder = Self {
+            structs: vec![plain(name)],
+            path: Vec::new(),
+            wrong: None,
+        };
         match value {
             Value::Null => {}
-            Value::Object(map) => map.iter().for_each(|(key, value)| field(&mut decoder, &key.to_ascii_lowercase(), value)),
-            other => return Err(decoding(format!("json: cannot unmarshal {} into Go value of type {name}", kind(other)))),
+            Value::Object(map) => map
+                .iter()
+                .for_each(|(key, value)| field(&mut decoder, &key.to_ascii_lowercase(), value)),
+            other => {
+                return Err(decoding(format!(
+                    "json: cannot unmarshal {} into Go value of type {name}",
+                    kind(other)
+                )));
+            }
         }
         decoder.wrong.map_or(Ok(()), |wrong| Err(decoding(wrong)))
     }
 
     fn wrong(&mut self, field: &'static str, value: &Value, wanted: &str) {
-        let path = self.path.iter().copied().chain([field]).filter(|p| !p.is_empty()).collect::<Vec<_>>().join(".");
+        let path = self
+            .path
+            .iter()
+            .copied()
+            .chain([field])
+            .filter(|p| !p.is_empty())
+            .collect::<Vec<_>>()
+            .join(".");
         let place = self.structs.last().copied().unwrap_or_default();
-        let text = format!("json: cannot unmarshal {} into Go struct field {place}.{path} of type {wanted}", kind(value));
+        let text = format!(
+            "json: cannot unmarshal {} into Go struct field {place}.{path} of type {wanted}",
+            kind(value)
+        );
         self.wrong.get_or_insert(text);
     }
 
@@ -38,7 +63,12 @@ impl Decoder {
             Value::Null => {}
             Value::String(s) => into.clone_from(s),
             Value::Bool(b) => *into = b.to_string(),
-            Value::Number(n) => *into = n.as_f64().filter(|_| n.is_f64()).map_or_else(|| n.to_string(), float32),
+            Value::Number(n) => {
+                *into = n
+                    .as_f64()
+                    .filter(|_| n.is_f64())
+                    .map_or_else(|| n.to_string(), float32)
+            }
             other => self.wrong(field, other, "string"),
         }
     }
@@ -72,7 +102,12 @@ impl Decoder {
     }
 
     /// The pairs of a map of texts.
-    pub fn pairs(&mut self, field: &'static str, value: &Value, mut into: impl FnMut(String, String)) {
+    pub fn pairs(
+        &mut self,
+        field: &'static str,
+        value: &Value,
+        mut into: impl FnMut(String, String),
+    ) {
         match value {
             Value::Null => {}
             Value::Object(map) => {
@@ -87,13 +122,24 @@ impl Decoder {
     }
 
     /// The fields of a struct inside another, given its type; false for `null`.
-    pub fn inner(&mut self, field: &'static str, name: &'static str, value: &Value, mut each: impl FnMut(&mut Self, &str, &Value)) -> bool {
+    pub fn inner(
+        &mut self,
+        field: &'static str,
+        name: &'static str,
+        value: &Value,
+        mut each: impl FnMut(&mut Self, &str, &Value),
+    ) -> bool {
         match value {
             Value::Null => return false,
             Value::Object(map) => {
-                self.structs.push(if name.starts_with("struct ") { "" } else { plain(name) });
+                self.structs.push(if name.starts_with("struct ") {
+                    ""
+                } else {
+                    plain(name)
+                });
                 self.path.push(field);
-                map.iter().for_each(|(key, value)| each(self, &key.to_ascii_lowercase(), value));
+                map.iter()
+                    .for_each(|(key, value)| each(self, &key.to_ascii_lowercase(), value));
                 self.path.pop();
                 self.structs.pop();
             }

@@ -17,8 +17,17 @@ pub(super) fn files(
     meter: &mut Meter,
 ) -> Result<(Vec<File>, Vec<String>), HelmError> {
     let rules = source.read(&join(top, ".helmignore"))?.unwrap_or_default();
-    let rules = Rules::parse(&String::from_utf8_lossy(without_mark(&rules))).map_err(HelmError::Chart)?;
-    let mut walk = Walk { source, top, rules, limits, meter, files: Vec::new(), links: Vec::new() };
+    let rules =
+        Rules::parse(&String::from_utf8_lossy(without_mark(&rules))).map_err(HelmError::Chart)?;
+    let mut walk = Walk {
+        source,
+        top,
+        rules,
+        limits,
+        meter,
+        files: Vec::new(),
+        links: Vec::new(),
+    };
     walk.link(top);
     walk.folder("", 0)?;
     Ok((walk.files, walk.links))
@@ -37,9 +46,16 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn folder(&mut self, path: &str, depth: usize) -> Result<(), HelmError> {
         if depth > self.limits.depth {
-            return Err(HelmError::over(format!("the folder depth at {}", quote(path)), self.limits.depth));
+            return Err(HelmError::over(
+                format!("the folder depth at {}", quote(path)),
+                self.limits.depth,
+            ));
         }
-        let full = if path.is_empty() { self.top.to_owned() } else { join(self.top, path) };
+        let full = if path.is_empty() {
+            self.top.to_owned()
+        } else {
+            join(self.top, path)
+        };
         for entry in self.source.list(&full)?.unwrap_or_default() {
             let (path, full) = (join(path, &entry.name), join(&full, &entry.name));
             self.meter.file(self.limits)?;
@@ -55,9 +71,15 @@ impl Walk<'_> {
                 Some(FileKind::Dir) => self.folder(&path, depth + 1)?,
                 kind if kind.is_some() && self.rules.ignore(&path, false) => {}
                 Some(FileKind::File { size }) => self.file(&path, &full, size)?,
-                None => return Err(HelmError::chart(format!("error evaluating symlink {full}: no such file or directory"))),
+                None => {
+                    return Err(HelmError::chart(format!(
+                        "error evaluating symlink {full}: no such file or directory"
+                    )));
+                }
                 Some(_) => {
-                    return Err(HelmError::chart(format!("cannot load irregular file {full} as it has file mode type bits set")));
+                    return Err(HelmError::chart(format!(
+                        "cannot load irregular file {full} as it has file mode type bits set"
+                    )));
                 }
             }
         }
@@ -65,18 +87,31 @@ impl Walk<'_> {
     }
 
     fn link(&mut self, full: &str) {
-        let told = |(path, to): (String, String)| format!("{} path={} resolved={}", log::LINKED, log::text(&path), log::text(&to));
+        let told = |(path, to): (String, String)| {
+            format!(
+                "{} path={} resolved={}",
+                log::LINKED,
+                log::text(&path),
+                log::text(&to)
+            )
+        };
         self.links.extend(self.source.link(full).map(told));
     }
 
     fn file(&mut self, path: &str, full: &str, size: u64) -> Result<(), HelmError> {
         if size > self.limits.file_bytes {
             let name = quote(path.rsplit('/').next().unwrap_or(path));
-            return Err(HelmError::chart(format!("chart file {name} is larger than the maximum file size {}", self.limits.file_bytes)));
+            return Err(HelmError::chart(format!(
+                "chart file {name} is larger than the maximum file size {}",
+                self.limits.file_bytes
+            )));
         }
         let data = self.source.read(full)?.unwrap_or_default();
         self.meter.data(data.len() as u64, self.limits)?;
-        self.files.push(File { name: path.to_owned(), data: without_mark(&data).into() });
+        self.files.push(File {
+            name: path.to_owned(),
+            data: without_mark(&data).into(),
+        });
         Ok(())
     }
 }

@@ -33,19 +33,32 @@ impl Rules {
             return Err("double-star (**) syntax is not supported".to_owned());
         }
         matches(line, "abc").map_err(|BadPattern| BadPattern.to_string())?;
-        let (negated, pattern) = line.strip_prefix('!').map_or((false, line), |rest| (true, rest));
-        let (folders_only, pattern) = pattern.strip_suffix('/').map_or((false, pattern), |rest| (true, rest));
+        let (negated, pattern) = line
+            .strip_prefix('!')
+            .map_or((false, line), |rest| (true, rest));
+        let (folders_only, pattern) = pattern
+            .strip_suffix('/')
+            .map_or((false, pattern), |rest| (true, rest));
         let (base_only, pattern) = match pattern.strip_prefix('/') {
             Some(rest) => (false, rest),
             None => (!pattern.contains('/'), pattern),
         };
-        self.0.push(Rule { pattern: pattern.to_owned(), negated, folders_only, base_only });
+        self.0.push(Rule {
+            pattern: pattern.to_owned(),
+            negated,
+            folders_only,
+            base_only,
+        });
         Ok(())
     }
 
     pub fn ignore(&self, path: &str, folder: bool) -> bool {
         for rule in &self.0 {
-            let subject = if rule.base_only { path.rsplit('/').next().unwrap_or(path) } else { path };
+            let subject = if rule.base_only {
+                path.rsplit('/').next().unwrap_or(path)
+            } else {
+                path
+            };
             let hit = || matches(&rule.pattern, subject).unwrap_or(false);
             if rule.negated {
                 if (rule.folders_only && !folder) || !hit() {

@@ -12,9 +12,16 @@ use tiphys_gocompat::json;
 use tiphys_gocompat::yaml::{self, Duplicates};
 
 pub(super) fn chart(files: Vec<File>, limits: &Limits, meter: Meter) -> Result<Loaded, HelmError> {
-    let mut loader = Loader { limits, meter, warnings: Vec::new() };
+    let mut loader = Loader {
+        limits,
+        meter,
+        warnings: Vec::new(),
+    };
     let chart = loader.chart(files, 0)?;
-    Ok(Loaded { chart, warnings: loader.warnings })
+    Ok(Loaded {
+        chart,
+        warnings: loader.warnings,
+    })
 }
 
 struct Loader<'a> {
@@ -26,14 +33,21 @@ struct Loader<'a> {
 impl Loader<'_> {
     fn chart(&mut self, files: Vec<File>, depth: usize) -> Result<Chart, HelmError> {
         if depth > self.limits.depth {
-            return Err(HelmError::over("the number of charts inside each other", self.limits.depth));
+            return Err(HelmError::over(
+                "the number of charts inside each other",
+                self.limits.depth,
+            ));
         }
         let mut chart = Chart::default();
         let mut described = false;
         for file in files.iter().filter(|file| file.name == "Chart.yaml") {
             let failed = |e: HelmError| e.within("cannot load Chart.yaml");
             let document = document(file, self.limits).map_err(failed)?;
-            chart.metadata.decode(&document).map_err(HelmError::Chart).map_err(failed)?;
+            chart
+                .metadata
+                .decode(&document)
+                .map_err(HelmError::Chart)
+                .map_err(failed)?;
             if chart.metadata.api_version.is_empty() {
                 chart.metadata.api_version = "v1".to_owned();
             }
@@ -44,7 +58,10 @@ impl Loader<'_> {
             match file.name.strip_prefix("charts/") {
                 Some(rest) if !file.name.ends_with(".prov") => {
                     let folder = rest.split('/').next().unwrap_or(rest).to_owned();
-                    subcharts.entry(folder).or_default().push(File { name: rest.to_owned(), data: file.data });
+                    subcharts.entry(folder).or_default().push(File {
+                        name: rest.to_owned(),
+                        data: file.data,
+                    });
                 }
                 _ => described |= self.file(&mut chart, file)?,
             }
@@ -53,7 +70,10 @@ impl Loader<'_> {
             return Err(HelmError::chart("Chart.yaml file is missing"));
         }
         chart.metadata.validate().map_err(HelmError::Chart)?;
-        for (name, files) in subcharts.into_iter().filter(|(name, _)| !name.starts_with(['_', '.'])) {
+        for (name, files) in subcharts
+            .into_iter()
+            .filter(|(name, _)| !name.starts_with(['_', '.']))
+        {
             let dependency = self.subchart(chart.name(), &name, files, depth)?;
             chart.dependencies.push(dependency);
         }
@@ -65,7 +85,11 @@ impl Loader<'_> {
         let failed = |e: HelmError, name: &str| e.within(&format!("cannot load {name}"));
         match file.name.as_str() {
             "Chart.yaml" => {}
-            "values.yaml" => chart.values = Arc::new(parse_values(&file.data, self.limits).map_err(|e| failed(e, &file.name))?),
+            "values.yaml" => {
+                chart.values = Arc::new(
+                    parse_values(&file.data, self.limits).map_err(|e| failed(e, &file.name))?,
+                )
+            }
             "values.schema.json" => chart.schema = Some(file.data),
             "Chart.lock" => chart.locked = self.lock(&file).map_err(|e| failed(e, &file.name))?,
             "requirements.lock" => {
@@ -78,8 +102,7 @@ impl Loader<'_> {
                 let document = document(&file, self.limits).map_err(|e| failed(e, &file.name))?;
                 let decoded = chart.metadata.decode(&document).map_err(HelmError::Chart);
                 decoded.map_err(|e| failed(e, &file.name))?;
-                let hint =
-                    "Dependencies are handled in Chart.yaml since apiVersion \"v2\". We recommend migrating dependencies to Chart.yaml.";
+                let hint = "Dependencies are handled in Chart.yaml since apiVersion \"v2\". We recommend migrating dependencies to Chart.yaml.";
                 self.old_file(chart, file, hint);
                 return Ok(true);
             }
@@ -103,18 +126,33 @@ impl Loader<'_> {
         decode_lock(&document(file, self.limits)?).map_err(HelmError::Chart)
     }
 
-    fn subchart(&mut self, parent: &str, name: &str, files: Vec<File>, depth: usize) -> Result<Chart, HelmError> {
-        let failed = |e: HelmError| e.within(&format!("error unpacking subchart {name} in {parent}"));
+    fn subchart(
+        &mut self,
+        parent: &str,
+        name: &str,
+        files: Vec<File>,
+        depth: usize,
+    ) -> Result<Chart, HelmError> {
+        let failed =
+            |e: HelmError| e.within(&format!("error unpacking subchart {name} in {parent}"));
         if name.ends_with(".tgz") {
             let first = &files[0];
             if first.name != name {
                 let got = &first.name;
-                return Err(HelmError::chart(format!("error unpacking subchart tar in {parent}: expected {name}, got {got}")));
+                return Err(HelmError::chart(format!(
+                    "error unpacking subchart tar in {parent}: expected {name}, got {got}"
+                )));
             }
-            let files = archive::files(&first.data, self.limits, &mut self.meter).map_err(failed)?;
+            let files =
+                archive::files(&first.data, self.limits, &mut self.meter).map_err(failed)?;
             return self.chart(files, depth + 1).map_err(failed);
         }
-        let inner = files.into_iter().filter_map(|file| Some(File { name: file.name.split_once('/')?.1.to_owned(), data: file.data }));
+        let inner = files.into_iter().filter_map(|file| {
+            Some(File {
+                name: file.name.split_once('/')?.1.to_owned(),
+                data: file.data,
+            })
+        });
         self.chart(inner.collect(), depth + 1).map_err(failed)
     }
 }
@@ -126,12 +164,19 @@ fn document(file: &File, limits: &Limits) -> Result<Value, HelmError> {
 
 /// The documents of a values file merged, numbers as floats.
 pub fn parse_values(data: &[u8], limits: &Limits) -> Result<Map<String, Value>, HelmError> {
-    let unreadable = |e: yaml::YamlError| HelmError::chart(format!("cannot unmarshal yaml document: {}", e.json_text()));
+    let unreadable = |e: yaml::YamlError| {
+        HelmError::chart(format!("cannot unmarshal yaml document: {}", e.json_text()))
+    };
     let mut values = Map::new();
     for document in yaml::parse_documents(data, &limits.yaml).map_err(unreadable)? {
         match document.value {
             Value::Null => {}
-            Value::Object(map) => merge_maps(&mut values, map.into_iter().map(|(key, value)| (key, floats(value))).collect()),
+            Value::Object(map) => merge_maps(
+                &mut values,
+                map.into_iter()
+                    .map(|(key, value)| (key, floats(value)))
+                    .collect(),
+            ),
             other => {
                 let kind = json::kind(&other);
                 return Err(HelmError::chart(format!(
@@ -146,9 +191,16 @@ pub fn parse_values(data: &[u8], limits: &Limits) -> Result<Map<String, Value>, 
 /// Go decodes every number of a document into a float.
 pub fn floats(value: Value) -> Value {
     match value {
-        Value::Number(n) => n.as_f64().and_then(Number::from_f64).map_or(Value::Number(n), Value::Number),
+        Value::Number(n) => n
+            .as_f64()
+            .and_then(Number::from_f64)
+            .map_or(Value::Number(n), Value::Number),
         Value::Array(items) => Value::Array(items.into_iter().map(floats).collect()),
-        Value::Object(map) => Value::Object(map.into_iter().map(|(key, value)| (key, floats(value))).collect()),
+        Value::Object(map) => Value::Object(
+            map.into_iter()
+                .map(|(key, value)| (key, floats(value)))
+                .collect(),
+        ),
         other => other,
     }
 }

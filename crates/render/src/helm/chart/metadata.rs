@@ -81,7 +81,16 @@ const FIELDS: [&str; 17] = [
     "type",
 ];
 const MAINTAINER_FIELDS: [&str; 3] = ["name", "email", "url"];
-const DEPENDENCY_FIELDS: [&str; 8] = ["name", "version", "repository", "condition", "tags", "enabled", "import-values", "alias"];
+const DEPENDENCY_FIELDS: [&str; 8] = [
+    "name",
+    "version",
+    "repository",
+    "condition",
+    "tags",
+    "enabled",
+    "import-values",
+    "alias",
+];
 
 impl Metadata {
     /// Chart.yaml as it stands, and its document.
@@ -97,7 +106,12 @@ impl Metadata {
         let parsed = yaml::parse_document(text, &limits.yaml, Duplicates::Refuse);
         let document = parsed.map_err(|e| e.json_text())?;
         let unknown = unknown_field(&document);
-        unknown.map_or(Ok(()), |key| Err(format!("error unmarshaling JSON: while decoding JSON: json: unknown field {}", quote(key))))
+        unknown.map_or(Ok(()), |key| {
+            Err(format!(
+                "error unmarshaling JSON: while decoding JSON: json: unknown field {}",
+                quote(key)
+            ))
+        })
     }
 
     pub(in crate::helm) fn has_null_maintainer(&self) -> bool {
@@ -139,12 +153,17 @@ impl Metadata {
         self.null_maintainer = false;
         for item in d.list("maintainers", value, "[]*v2.Maintainer") {
             let mut maintainer = Maintainer::default();
-            let there = d.inner("maintainers", "v2.Maintainer", item, |d, key, value| match key {
-                "name" => d.text("name", value, &mut maintainer.name),
-                "email" => d.text("email", value, &mut maintainer.email),
-                "url" => d.text("url", value, &mut maintainer.url),
-                _ => {}
-            });
+            let there = d.inner(
+                "maintainers",
+                "v2.Maintainer",
+                item,
+                |d, key, value| match key {
+                    "name" => d.text("name", value, &mut maintainer.name),
+                    "email" => d.text("email", value, &mut maintainer.email),
+                    "url" => d.text("url", value, &mut maintainer.url),
+                    _ => {}
+                },
+            );
             self.null_maintainer |= !there;
             self.maintainers.push(maintainer);
         }
@@ -152,48 +171,105 @@ impl Metadata {
 
     /// Cleans the texts and says what is wrong.
     pub(super) fn validate(&mut self) -> Result<(), String> {
-        let texts = [&mut self.name, &mut self.description, &mut self.home, &mut self.icon, &mut self.condition, &mut self.tags];
-        texts.into_iter().chain([&mut self.app_version, &mut self.kube_version]).for_each(sanitize);
-        self.sources.iter_mut().chain(&mut self.keywords).for_each(sanitize);
+        let texts = [
+            &mut self.name,
+            &mut self.description,
+            &mut self.home,
+            &mut self.icon,
+            &mut self.condition,
+            &mut self.tags,
+        ];
+        texts
+            .into_iter()
+            .chain([&mut self.app_version, &mut self.kube_version])
+            .for_each(sanitize);
+        self.sources
+            .iter_mut()
+            .chain(&mut self.keywords)
+            .for_each(sanitize);
         if let Some(message) = self.fault() {
             return Err(format!("validation: {message}"));
         }
         for maintainer in &mut self.maintainers {
-            [&mut maintainer.name, &mut maintainer.email, &mut maintainer.url].into_iter().for_each(sanitize);
+            [
+                &mut maintainer.name,
+                &mut maintainer.email,
+                &mut maintainer.url,
+            ]
+            .into_iter()
+            .for_each(sanitize);
         }
         let mut names = std::collections::BTreeSet::new();
         for dependency in self.dependencies.iter_mut().flatten() {
-            dependency.validate().map_err(|message| format!("validation: {message}"))?;
-            let key = if dependency.alias.is_empty() { &dependency.name } else { &dependency.alias };
+            dependency
+                .validate()
+                .map_err(|message| format!("validation: {message}"))?;
+            let key = if dependency.alias.is_empty() {
+                &dependency.name
+            } else {
+                &dependency.alias
+            };
             if !names.insert(key) {
-                return Err(format!("validation: more than one dependency with name or alias {}", quote(key)));
+                return Err(format!(
+                    "validation: more than one dependency with name or alias {}",
+                    quote(key)
+                ));
             }
         }
         Ok(())
     }
 
     fn fault(&self) -> Option<String> {
-        let base = self.name.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        let base = self
+            .name
+            .trim_end_matches('/')
+            .rsplit('/')
+            .next()
+            .unwrap_or_default();
         match () {
-            () if self.api_version.is_empty() => Some("chart.metadata.apiVersion is required".into()),
+            () if self.api_version.is_empty() => {
+                Some("chart.metadata.apiVersion is required".into())
+            }
             () if self.name.is_empty() => Some("chart.metadata.name is required".into()),
-            () if self.name == "." || self.name == ".." => Some(format!("chart.metadata.name {} is not allowed", quote(&self.name))),
-            () if base != self.name => Some(format!("chart.metadata.name {} is invalid", quote(&self.name))),
+            () if self.name == "." || self.name == ".." => Some(format!(
+                "chart.metadata.name {} is not allowed",
+                quote(&self.name)
+            )),
+            () if base != self.name => Some(format!(
+                "chart.metadata.name {} is invalid",
+                quote(&self.name)
+            )),
             () if self.version.is_empty() => Some("chart.metadata.version is required".into()),
-            () if Version::parse(&self.version).is_err() => Some(format!("chart.metadata.version {} is invalid", quote(&self.version))),
+            () if Version::parse(&self.version).is_err() => Some(format!(
+                "chart.metadata.version {} is invalid",
+                quote(&self.version)
+            )),
             () if !matches!(self.kind.as_str(), "" | "application" | "library") => {
                 Some("chart.metadata.type must be application or library".into())
             }
-            () if self.null_maintainer => Some("maintainers must not contain empty or null nodes".into()),
-            () if self.null_dependency => Some("dependencies must not contain empty or null nodes".into()),
+            () if self.null_maintainer => {
+                Some("maintainers must not contain empty or null nodes".into())
+            }
+            () if self.null_dependency => {
+                Some("dependencies must not contain empty or null nodes".into())
+            }
             () => None,
         }
     }
 
     /// As templates see it in `.Chart`, by the names of Go's fields.
     pub fn to_value(&self) -> Value {
-        let maintainers: Vec<Value> = self.maintainers.iter().map(|m| json!({"Name": m.name, "Email": m.email, "URL": m.url})).collect();
-        let dependencies: Vec<Value> = self.dependencies.iter().flatten().map(Dependency::to_value).collect();
+        let maintainers: Vec<Value> = self
+            .maintainers
+            .iter()
+            .map(|m| json!({"Name": m.name, "Email": m.email, "URL": m.url}))
+            .collect();
+        let dependencies: Vec<Value> = self
+            .dependencies
+            .iter()
+            .flatten()
+            .map(Dependency::to_value)
+            .collect();
         json!({
             "Name": self.name, "Home": self.home, "Sources": self.sources, "Version": self.version, "Description": self.description,
             "Keywords": self.keywords, "Maintainers": maintainers, "Icon": self.icon, "APIVersion": self.api_version,
@@ -216,8 +292,15 @@ fn unknown_field(document: &Value) -> Option<&str> {
             "dependencies" => &DEPENDENCY_FIELDS,
             _ => return (!known(&FIELDS, key)).then_some(key.as_str()),
         };
-        let items = value.as_array().into_iter().flatten().filter_map(Value::as_object);
-        items.flat_map(|item| item.keys()).find(|key| !known(fields, key)).map(String::as_str)
+        let items = value
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_object);
+        items
+            .flat_map(|item| item.keys())
+            .find(|key| !known(fields, key))
+            .map(String::as_str)
     })
 }
 
@@ -227,17 +310,24 @@ fn decode_dependencies(d: &mut Decoder, value: &Value) -> (Vec<Dependency>, bool
     let items = d.list("dependencies", value, "[]*v2.Dependency").iter();
     let list = items.map(|item| {
         let mut out = Dependency::default();
-        null |= !d.inner("dependencies", "v2.Dependency", item, |d, key, value| match key {
-            "name" => d.text("name", value, &mut out.name),
-            "version" => d.text("version", value, &mut out.version),
-            "repository" => d.text("repository", value, &mut out.repository),
-            "condition" => d.text("condition", value, &mut out.condition),
-            "tags" => d.texts("tags", value, &mut out.tags),
-            "enabled" => d.flag("enabled", value, &mut out.enabled),
-            "import-values" => out.import_values = d.list("import-values", value, "[]interface {}").to_vec(),
-            "alias" => d.text("alias", value, &mut out.alias),
-            _ => {}
-        });
+        null |= !d.inner(
+            "dependencies",
+            "v2.Dependency",
+            item,
+            |d, key, value| match key {
+                "name" => d.text("name", value, &mut out.name),
+                "version" => d.text("version", value, &mut out.version),
+                "repository" => d.text("repository", value, &mut out.repository),
+                "condition" => d.text("condition", value, &mut out.condition),
+                "tags" => d.texts("tags", value, &mut out.tags),
+                "enabled" => d.flag("enabled", value, &mut out.enabled),
+                "import-values" => {
+                    out.import_values = d.list("import-values", value, "[]interface {}").to_vec()
+                }
+                "alias" => d.text("alias", value, &mut out.alias),
+                _ => {}
+            },
+        );
         out
     });
     (list.collect(), null)
@@ -256,12 +346,26 @@ pub(super) fn decode_lock(document: &Value) -> Result<Vec<Dependency>, String> {
 
 impl Dependency {
     fn validate(&mut self) -> Result<(), String> {
-        [&mut self.name, &mut self.version, &mut self.repository, &mut self.condition].into_iter().for_each(sanitize);
+        [
+            &mut self.name,
+            &mut self.version,
+            &mut self.repository,
+            &mut self.condition,
+        ]
+        .into_iter()
+        .for_each(sanitize);
         self.tags.iter_mut().for_each(sanitize);
-        if self.alias.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-') {
+        if self
+            .alias
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+        {
             return Ok(());
         }
-        Err(format!("dependency {} has disallowed characters in the alias", quote(&self.name)))
+        Err(format!(
+            "dependency {} has disallowed characters in the alias",
+            quote(&self.name)
+        ))
     }
 
     fn to_value(&self) -> Value {
@@ -277,6 +381,9 @@ fn sanitize(text: &mut String) {
     if text.bytes().all(|b| (b' '..=b'~').contains(&b)) {
         return;
     }
-    let clean = text.chars().filter(|c| is_space(*c) || is_print(*c)).map(|c| if is_space(c) { ' ' } else { c });
+    let clean = text
+        .chars()
+        .filter(|c| is_space(*c) || is_print(*c))
+        .map(|c| if is_space(c) { ' ' } else { c });
     *text = clean.collect();
 }

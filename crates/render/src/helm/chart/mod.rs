@@ -57,16 +57,27 @@ struct Meter {
 
 impl Meter {
     fn new(limits: &Limits) -> Self {
-        Self { bytes: limits.bytes, files: limits.files }
+        Self {
+            bytes: limits.bytes,
+            files: limits.files,
+        }
     }
 
     fn file(&mut self, limits: &Limits) -> Result<(), HelmError> {
-        self.files = self.files.checked_sub(1).ok_or_else(|| HelmError::over("the number of files of the chart", limits.files))?;
+        self.files = self
+            .files
+            .checked_sub(1)
+            .ok_or_else(|| HelmError::over("the number of files of the chart", limits.files))?;
         Ok(())
     }
 
     fn data(&mut self, bytes: u64, limits: &Limits) -> Result<(), HelmError> {
-        let too_large = || HelmError::chart(format!("decompressed chart is larger than the maximum size {}", limits.bytes));
+        let too_large = || {
+            HelmError::chart(format!(
+                "decompressed chart is larger than the maximum size {}",
+                limits.bytes
+            ))
+        };
         self.bytes = self.bytes.checked_sub(bytes).ok_or_else(too_large)?;
         Ok(())
     }
@@ -80,12 +91,21 @@ fn without_mark(data: &[u8]) -> &[u8] {
 /// The files of a chart archive as a folder, its first folder left out.
 pub fn archive_files(bytes: &[u8], limits: &Limits) -> Result<MemoryFiles, HelmError> {
     let files = archive::files(bytes, limits, &mut Meter::new(limits))?;
-    Ok(MemoryFiles(files.into_iter().map(|file| (file.name, file.data.to_vec())).collect()))
+    Ok(MemoryFiles(
+        files
+            .into_iter()
+            .map(|file| (file.name, file.data.to_vec()))
+            .collect(),
+    ))
 }
 
 impl Chart {
     /// From a folder, obeying its `.helmignore`. Links are followed as far as the source allows.
-    pub fn from_folder(files: &dyn SourceFiles, path: &str, limits: &Limits) -> Result<Loaded, HelmError> {
+    pub fn from_folder(
+        files: &dyn SourceFiles,
+        path: &str,
+        limits: &Limits,
+    ) -> Result<Loaded, HelmError> {
         let mut meter = Meter::new(limits);
         let (files, links) = folder::files(files, path, limits, &mut meter)?;
         let mut loaded = load::chart(files, limits, meter)?;
@@ -117,11 +137,25 @@ impl Chart {
     }
 
     fn collect_crds<'a>(&'a self, parent: &str, found: &mut Vec<(String, &'a File)>) {
-        let path = if parent.is_empty() { self.name().to_owned() } else { format!("{parent}/charts/{}", self.name()) };
-        let manifest =
-            |name: &str| name.rsplit_once('.').is_some_and(|(_, ext)| ["yaml", "yml", "json"].iter().any(|e| ext.eq_ignore_ascii_case(e)));
-        let crds = self.files.iter().filter(|f| f.name.starts_with("crds/") && manifest(&f.name));
+        let path = if parent.is_empty() {
+            self.name().to_owned()
+        } else {
+            format!("{parent}/charts/{}", self.name())
+        };
+        let manifest = |name: &str| {
+            name.rsplit_once('.').is_some_and(|(_, ext)| {
+                ["yaml", "yml", "json"]
+                    .iter()
+                    .any(|e| ext.eq_ignore_ascii_case(e))
+            })
+        };
+        let crds = self
+            .files
+            .iter()
+            .filter(|f| f.name.starts_with("crds/") && manifest(&f.name));
         found.extend(crds.map(|f| (format!("{path}/{}", f.name), f)));
-        self.dependencies.iter().for_each(|dependency| dependency.collect_crds(&path, found));
+        self.dependencies
+            .iter()
+            .for_each(|dependency| dependency.collect_crds(&path, found));
     }
 }

@@ -4,12 +4,26 @@
 
 use crate::helm::capabilities::{Capabilities, HELM_GO, HELM_VERSION, KUBE_CLIENT, KubeVersion};
 use std::rc::Rc;
-use tiphys_gocompat::template::{Call, Error, Function, JsonForm, List, Named, Object, STRINGS, Type, Value};
+use tiphys_gocompat::template::{
+    Call, Error, Function, JsonForm, List, Named, Object, STRINGS, Type, Value,
+};
 
-static CAPABILITIES: Named = Named { name: "*common.Capabilities", underlying: None };
-static KUBE_VERSION: Named = Named { name: "common.KubeVersion", underlying: None };
-static VERSION_SET: Named = Named { name: "common.VersionSet", underlying: Some(STRINGS) };
-static BUILD_INFO: Named = Named { name: "version.BuildInfo", underlying: None };
+static CAPABILITIES: Named = Named {
+    name: "*common.Capabilities",
+    underlying: None,
+};
+static KUBE_VERSION: Named = Named {
+    name: "common.KubeVersion",
+    underlying: None,
+};
+static VERSION_SET: Named = Named {
+    name: "common.VersionSet",
+    underlying: Some(STRINGS),
+};
+static BUILD_INFO: Named = Named {
+    name: "version.BuildInfo",
+    underlying: None,
+};
 
 static HAS: Function = Function::new(&[Type::String], has);
 static COPY: Function = Function::new(&[], |call| Ok(call.receiver().clone()));
@@ -17,13 +31,23 @@ static TEXT: Function = Function::new(&[], |call| field_of(call, "normalizedVers
 static GIT_VERSION: Function = Function::new(&[], |call| field_of(call, "Version"));
 
 pub fn value(capabilities: &Capabilities) -> Value {
-    let build =
-        [("Version", HELM_VERSION), ("GitCommit", ""), ("GitTreeState", ""), ("GoVersion", HELM_GO), ("KubeClientVersion", KUBE_CLIENT)];
-    let versions = capabilities.api_versions.iter().map(|v| Value::from(v.as_str()));
+    let build = [
+        ("Version", HELM_VERSION),
+        ("GitCommit", ""),
+        ("GitTreeState", ""),
+        ("GoVersion", HELM_GO),
+        ("KubeClientVersion", KUBE_CLIENT),
+    ];
+    let versions = capabilities
+        .api_versions
+        .iter()
+        .map(|v| Value::from(v.as_str()));
     Value::Object(Rc::new(All {
         kube_version: Value::Object(Rc::new(Kube(capabilities.kube_version.clone()))),
         api_versions: Value::Object(Rc::new(Versions(List::of(STRINGS, versions.collect())))),
-        helm_version: Value::Object(Rc::new(Build(build.map(|(name, text)| (name, Value::from(text)))))),
+        helm_version: Value::Object(Rc::new(Build(
+            build.map(|(name, text)| (name, Value::from(text))),
+        ))),
     }))
 }
 
@@ -66,13 +90,31 @@ impl Object for Kube {
 
     /// The second one has no name that a template could use, but `%v` shows it.
     fn fields(&self) -> Vec<(&'static str, Value)> {
-        let KubeVersion { version, normalized, major, minor } = &self.0;
-        let shown = [("Version", version), ("normalizedVersion", normalized), ("Major", major), ("Minor", minor)];
-        shown.map(|(name, text)| (name, text.as_str().into())).into()
+        let KubeVersion {
+            version,
+            normalized,
+            major,
+            minor,
+        } = &self.0;
+        let shown = [
+            ("Version", version),
+            ("normalizedVersion", normalized),
+            ("Major", major),
+            ("Minor", minor),
+        ];
+        shown
+            .map(|(name, text)| (name, text.as_str().into()))
+            .into()
     }
 
     fn field(&self, name: &str) -> Option<Value> {
-        if name == "normalizedVersion" { None } else { self.fields().into_iter().find_map(|(own, value)| (own == name).then_some(value)) }
+        if name == "normalizedVersion" {
+            None
+        } else {
+            self.fields()
+                .into_iter()
+                .find_map(|(own, value)| (own == name).then_some(value))
+        }
     }
 
     fn method(&self, name: &str) -> Option<&'static Function> {
@@ -88,7 +130,12 @@ impl Object for Kube {
     }
 
     fn json(&self) -> JsonForm {
-        JsonForm::Fields(self.fields().into_iter().filter(|(name, _)| *name != "normalizedVersion").collect())
+        JsonForm::Fields(
+            self.fields()
+                .into_iter()
+                .filter(|(name, _)| *name != "normalizedVersion")
+                .collect(),
+        )
     }
 
     fn as_any(&self) -> &dyn std::any::Any {
@@ -98,9 +145,11 @@ impl Object for Kube {
 
 fn field_of(call: &Call<'_>, name: &str) -> Result<Value, Error> {
     match call.receiver() {
-        Value::Object(object) => {
-            Ok(object.fields().into_iter().find_map(|(own, value)| (own == name).then_some(value)).unwrap_or_default())
-        }
+        Value::Object(object) => Ok(object
+            .fields()
+            .into_iter()
+            .find_map(|(own, value)| (own == name).then_some(value))
+            .unwrap_or_default()),
         _ => Ok(Value::Nil),
     }
 }
@@ -128,9 +177,12 @@ impl Object for Versions {
 
 fn has(call: &mut Call<'_>) -> Result<Value, Error> {
     let wanted = call.string(0)?;
-    let Value::List(versions) = call.receiver().underlying().into_owned() else { return Ok(Value::Bool(false)) };
+    let Value::List(versions) = call.receiver().underlying().into_owned() else {
+        return Ok(Value::Bool(false));
+    };
     call.budget().steps(versions.len() as u64 / 8)?;
-    let found = (0..versions.len()).any(|i| matches!(versions.get(i), Some(Value::String(version)) if version == *wanted));
+    let found = (0..versions.len())
+        .any(|i| matches!(versions.get(i), Some(Value::String(version)) if version == *wanted));
     Ok(Value::Bool(found))
 }
 
@@ -147,9 +199,21 @@ impl Object for Build {
     }
 
     fn json(&self) -> JsonForm {
-        let names = ["version", "git_commit", "git_tree_state", "go_version", "kube_client_version"];
-        let told = names.into_iter().zip(&self.0).filter(|(_, (_, value))| value.truth());
-        JsonForm::Fields(told.map(|(name, (_, value))| (name, value.clone())).collect())
+        let names = [
+            "version",
+            "git_commit",
+            "git_tree_state",
+            "go_version",
+            "kube_client_version",
+        ];
+        let told = names
+            .into_iter()
+            .zip(&self.0)
+            .filter(|(_, (_, value))| value.truth());
+        JsonForm::Fields(
+            told.map(|(name, (_, value))| (name, value.clone()))
+                .collect(),
+        )
     }
 
     fn as_any(&self) -> &dyn std::any::Any {

@@ -11,19 +11,52 @@ const ONE: &[Type] = &[Type::Any];
 const TWO: &[Type] = &[Type::Any, Type::Any];
 
 pub(super) const TABLE: &[(&str, Function)] = &[
-    ("durationNanoseconds", Function::new(ONE, |call| Ok(Value::int64(nanos(call.arg(0)))))),
-    ("durationMicroseconds", Function::new(ONE, |call| Ok(Value::int64(nanos(call.arg(0)) / 1000)))),
-    ("durationMilliseconds", Function::new(ONE, |call| Ok(Value::int64(nanos(call.arg(0)) / 1_000_000)))),
-    ("durationSeconds", Function::new(ONE, |call| Ok(units(call, SECOND)))),
-    ("durationMinutes", Function::new(ONE, |call| Ok(units(call, 60 * SECOND)))),
-    ("durationHours", Function::new(ONE, |call| Ok(units(call, 3600 * SECOND)))),
-    ("durationDays", Function::new(ONE, |call| Ok(units(call, 24 * 3600 * SECOND)))),
-    ("durationWeeks", Function::new(ONE, |call| Ok(units(call, 7 * 24 * 3600 * SECOND)))),
-    ("durationRoundTo", Function::new(TWO, |call| stepped(call, true))),
-    ("durationTruncateTo", Function::new(TWO, |call| stepped(call, false))),
+    (
+        "durationNanoseconds",
+        Function::new(ONE, |call| Ok(Value::int64(nanos(call.arg(0))))),
+    ),
+    (
+        "durationMicroseconds",
+        Function::new(ONE, |call| Ok(Value::int64(nanos(call.arg(0)) / 1000))),
+    ),
+    (
+        "durationMilliseconds",
+        Function::new(ONE, |call| Ok(Value::int64(nanos(call.arg(0)) / 1_000_000))),
+    ),
+    (
+        "durationSeconds",
+        Function::new(ONE, |call| Ok(units(call, SECOND))),
+    ),
+    (
+        "durationMinutes",
+        Function::new(ONE, |call| Ok(units(call, 60 * SECOND))),
+    ),
+    (
+        "durationHours",
+        Function::new(ONE, |call| Ok(units(call, 3600 * SECOND))),
+    ),
+    (
+        "durationDays",
+        Function::new(ONE, |call| Ok(units(call, 24 * 3600 * SECOND))),
+    ),
+    (
+        "durationWeeks",
+        Function::new(ONE, |call| Ok(units(call, 7 * 24 * 3600 * SECOND))),
+    ),
+    (
+        "durationRoundTo",
+        Function::new(TWO, |call| stepped(call, true)),
+    ),
+    (
+        "durationTruncateTo",
+        Function::new(TWO, |call| stepped(call, false)),
+    ),
 ];
 
-static DURATION: Named = Named { name: "time.Duration", underlying: Some(INT64) };
+static DURATION: Named = Named {
+    name: "time.Duration",
+    underlying: Some(INT64),
+};
 
 /// `time.Duration`, in nanoseconds.
 pub struct Duration(pub i64);
@@ -49,9 +82,15 @@ impl Object for Duration {
 /// A number counts seconds, and so does a text that is one.
 fn nanos(value: &Value) -> i64 {
     match value {
-        Value::Object(object) => object.as_any().downcast_ref::<Duration>().map_or(0, |d| d.0),
+        Value::Object(object) => object
+            .as_any()
+            .downcast_ref::<Duration>()
+            .map_or(0, |d| d.0),
         Value::Int(_, seconds) => seconds.checked_mul(SECOND).unwrap_or(0),
-        Value::Uint(_, seconds) => i64::try_from(*seconds).ok().and_then(|s| s.checked_mul(SECOND)).unwrap_or(0),
+        Value::Uint(_, seconds) => i64::try_from(*seconds)
+            .ok()
+            .and_then(|s| s.checked_mul(SECOND))
+            .unwrap_or(0),
         Value::Float(seconds) => from_float(*seconds),
         Value::String(text) => {
             let text = text.to_str();
@@ -65,7 +104,11 @@ fn nanos(value: &Value) -> i64 {
 fn from_float(seconds: f64) -> i64 {
     let nanos = seconds * SECOND as f64;
     // The largest float below 2^63.
-    if nanos.abs() <= 9_223_372_036_854_774_784.0 { nanos as i64 } else { 0 }
+    if nanos.abs() <= 9_223_372_036_854_774_784.0 {
+        nanos as i64
+    } else {
+        0
+    }
 }
 
 fn units(call: &Call<'_>, unit: i64) -> Value {

@@ -38,7 +38,10 @@ fn told(name: &str, text: &str) -> Option<String> {
     };
     let start = rest.find(WARN_START)? + WARN_START.len();
     let end = rest.rfind(WARN_END).filter(|end| *end >= start)?;
-    Some(format!("execution error at ({place}): {}", &rest[start..end]))
+    Some(format!(
+        "execution error at ({place}): {}",
+        &rest[start..end]
+    ))
 }
 
 /// Where and why, on lines below each other; nothing when one of the texts is none of text/template.
@@ -74,7 +77,11 @@ impl Place {
     fn read(text: &str) -> Option<Self> {
         let rest = text.strip_prefix("template: ")?;
         if rest.starts_with("no template ") {
-            return Some(Self { location: String::new(), executed: String::new(), message: text.to_owned() });
+            return Some(Self {
+                location: String::new(),
+                executed: String::new(),
+                message: text.to_owned(),
+            });
         }
         Self::executing(rest).or_else(|| Self::simple(rest))
     }
@@ -84,12 +91,20 @@ impl Place {
         let (location, after) = rest.split_once(": executing ")?;
         let (function, after) = after.strip_prefix('"')?.split_once('"')?;
         let (place, why) = after.strip_prefix(" at <")?.split_once(">: ")?;
-        Some(Self { location: location.to_owned(), executed: format!("executing \"{function}\" at <{place}>:"), message: own(why) })
+        Some(Self {
+            location: location.to_owned(),
+            executed: format!("executing \"{function}\" at <{place}>:"),
+            message: own(why),
+        })
     }
 
     fn simple(rest: &str) -> Option<Self> {
         let (location, why) = rest.rsplit_once(": ")?;
-        Some(Self { location: location.to_owned(), executed: String::new(), message: own(why) })
+        Some(Self {
+            location: location.to_owned(),
+            executed: String::new(),
+            message: own(why),
+        })
     }
 
     fn text(&self) -> String {
@@ -109,5 +124,7 @@ impl Place {
 
 /// Without what the next template says.
 fn own(why: &str) -> String {
-    why.find(" template:").map_or(why, |at| &why[..at]).to_owned()
+    why.find(" template:")
+        .map_or(why, |at| &why[..at])
+        .to_owned()
 }

@@ -5,7 +5,9 @@
 
 use serde_json::Value as Json;
 use tiphys_gocompat::sprig;
-use tiphys_gocompat::template::{Budget, Call, Error, ErrorKind, Function, LIST, List, MAP, Map, Str, Type, Value};
+use tiphys_gocompat::template::{
+    Budget, Call, Error, ErrorKind, Function, LIST, List, MAP, Map, Str, Type, Value,
+};
 use tiphys_gocompat::toml;
 use tiphys_gocompat::yaml::{self, Duplicates};
 
@@ -13,16 +15,42 @@ const ONE: &[Type] = &[Type::Any];
 const TEXT: &[Type] = &[Type::String];
 
 pub(super) const TABLE: &[(&str, Function)] = &[
-    ("toYaml", Function::new(ONE, |call| swallowed(yaml_of(call.arg(0), call.budget())))),
-    ("toYamlPretty", Function::new(ONE, |call| swallowed(pretty(call.arg(0), call.budget())))),
-    ("mustToYaml", Function::new(ONE, |call| yaml_of(call.arg(0), call.budget()))),
-    ("fromYaml", Function::new(TEXT, |call| as_map(read_yaml(call), Map::new()))),
-    ("fromYamlArray", Function::new(TEXT, |call| as_list(read_yaml(call), List::new(Vec::new())))),
+    (
+        "toYaml",
+        Function::new(ONE, |call| swallowed(yaml_of(call.arg(0), call.budget()))),
+    ),
+    (
+        "toYamlPretty",
+        Function::new(ONE, |call| swallowed(pretty(call.arg(0), call.budget()))),
+    ),
+    (
+        "mustToYaml",
+        Function::new(ONE, |call| yaml_of(call.arg(0), call.budget())),
+    ),
+    (
+        "fromYaml",
+        Function::new(TEXT, |call| as_map(read_yaml(call), Map::new())),
+    ),
+    (
+        "fromYamlArray",
+        Function::new(TEXT, |call| as_list(read_yaml(call), List::new(Vec::new()))),
+    ),
     ("toToml", Function::new(ONE, to_toml)),
-    ("mustToToml", Function::new(ONE, |call| toml_of(call)?.map_err(|e| Error::function(e.to_string())))),
+    (
+        "mustToToml",
+        Function::new(ONE, |call| {
+            toml_of(call)?.map_err(|e| Error::function(e.to_string()))
+        }),
+    ),
     ("fromToml", Function::new(TEXT, from_toml)),
-    ("fromJson", Function::new(TEXT, |call| as_map(read_json(call), Map::nil(MAP)))),
-    ("fromJsonArray", Function::new(TEXT, |call| as_list(read_json(call), List::nil(LIST)))),
+    (
+        "fromJson",
+        Function::new(TEXT, |call| as_map(read_json(call), Map::nil(MAP))),
+    ),
+    (
+        "fromJsonArray",
+        Function::new(TEXT, |call| as_list(read_json(call), List::nil(LIST))),
+    ),
 ];
 
 /// Charges for a list or map of so many elements.
@@ -40,12 +68,17 @@ fn swallowed(written: Result<Value, Error>) -> Result<Value, Error> {
 
 /// YAML without its last line end.
 pub(super) fn yaml_of(value: &Value, budget: &Budget) -> Result<Value, Error> {
-    let marshal = |value: &Json| yaml::marshal(value).map_err(|e| Error::function(format!("yaml: {}", e.go_text())));
+    let marshal = |value: &Json| {
+        yaml::marshal(value).map_err(|e| Error::function(format!("yaml: {}", e.go_text())))
+    };
     emitted(marshal(&sprig::to_json_value(value, budget)?)?, budget)
 }
 
 fn pretty(value: &Value, budget: &Budget) -> Result<Value, Error> {
-    emitted(yaml::to_string_v3(&sprig::to_yaml_value(value, budget)?), budget)
+    emitted(
+        yaml::to_string_v3(&sprig::to_yaml_value(value, budget)?),
+        budget,
+    )
 }
 
 fn emitted(mut text: String, budget: &Budget) -> Result<Value, Error> {
@@ -100,7 +133,8 @@ fn read_json(call: &Call<'_>) -> Read {
 
 fn toml_of(call: &Call<'_>) -> Result<Result<Value, toml::TomlError>, Error> {
     let written = toml::to_string(&sprig::to_json_value(call.arg(0), call.budget())?);
-    call.budget().memory(written.as_ref().map_or(0, String::len))?;
+    call.budget()
+        .memory(written.as_ref().map_or(0, String::len))?;
     Ok(written.map(Value::from))
 }
 
@@ -121,7 +155,10 @@ fn from_toml(call: &mut Call<'_>) -> Result<Value, Error> {
             charge(call.budget(), nodes(&table))?;
             Ok(Value::from_data(&table))
         }
-        Err(e) => Ok(Value::Map(Map::of(MAP, [(Str::from("Error"), e.to_string().into())]))),
+        Err(e) => Ok(Value::Map(Map::of(
+            MAP,
+            [(Str::from("Error"), e.to_string().into())],
+        ))),
     }
 }
 

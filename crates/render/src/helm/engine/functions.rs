@@ -9,7 +9,9 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 use tiphys_gocompat::sprig::{self, Sources};
-use tiphys_gocompat::template::{Call, Error, ErrorKind, Function, Functions, Map, Parsed, Run, Str, TemplateSet, Type, Value};
+use tiphys_gocompat::template::{
+    Call, Error, ErrorKind, Function, Functions, Map, Parsed, Run, Str, TemplateSet, Type, Value,
+};
 use tiphys_gocompat::text::quote;
 
 /// How often a template may be in the middle of being included.
@@ -36,7 +38,10 @@ pub(super) static TABLE: LazyLock<Arc<Functions>> = LazyLock::new(|| {
         ("tpl", Function::running(NAMED, tpl)),
         ("required", Function::new(NAMED, required)),
         ("fail", Function::new(&[Type::String], fail)),
-        ("lookup", Function::new(&[Type::String; 4], |_| Ok(Value::Map(Map::new())))),
+        (
+            "lookup",
+            Function::new(&[Type::String; 4], |_| Ok(Value::Map(Map::new()))),
+        ),
     ]);
     Arc::new(functions)
 });
@@ -83,10 +88,16 @@ pub(super) fn without_no_value(text: &str) -> String {
 
 fn include(call: &mut Call<'_>) -> Result<Run, Error> {
     let name = call.string(0)?.clone();
-    let waiting = call.host::<RenderHost>()?.included.entry(name.clone()).or_default();
+    let waiting = call
+        .host::<RenderHost>()?
+        .included
+        .entry(name.clone())
+        .or_default();
     if *waiting > NESTED {
         let name = name.to_str();
-        return Err(Error::function(format!("rendering template has a nested reference name: {name}: unable to execute template")));
+        return Err(Error::function(format!(
+            "rendering template has a nested reference name: {name}: unable to execute template"
+        )));
     }
     *waiting += 1;
     let (templates, data, own) = (call.templates().clone(), call.take(1), name.clone());
@@ -96,13 +107,19 @@ fn include(call: &mut Call<'_>) -> Result<Run, Error> {
         }
         done.map(|text| Value::String(text.into()))
     };
-    Ok(Run { templates, name, data, then: Box::new(then) })
+    Ok(Run {
+        templates,
+        name,
+        data,
+        then: Box::new(then),
+    })
 }
 
 /// Executes a text as a template that sees those of its caller; what it defines is its own.
 fn tpl(call: &mut Call<'_>) -> Result<Run, Error> {
     let text = call.string(0)?.clone();
-    call.budget().memory(text.len() + size_of::<TemplateSet>())?;
+    call.budget()
+        .memory(text.len() + size_of::<TemplateSet>())?;
     let functions = call.templates().functions().clone();
     let known = call.host::<RenderHost>()?.parsed.get(&text).cloned();
     let parsed = match known {
@@ -110,15 +127,20 @@ fn tpl(call: &mut Call<'_>) -> Result<Run, Error> {
         None => {
             // It is kept, and takes some times the memory of its text.
             call.budget().memory(PARSED + 32 * text.len())?;
-            let failed = |e: Error| e.wrap(format!("cannot parse template {}: ", quote(&text.to_str())));
+            let failed =
+                |e: Error| e.wrap(format!("cannot parse template {}: ", quote(&text.to_str())));
             let parsed = Parsed::parse(ROOT, text.as_bytes(), &functions).map_err(failed)?;
-            call.host::<RenderHost>()?.parsed.insert(text.clone(), parsed.clone());
+            call.host::<RenderHost>()?
+                .parsed
+                .insert(text.clone(), parsed.clone());
             parsed
         }
     };
     let host = call.host::<RenderHost>()?;
     if host.texts == NESTED_TEXTS {
-        return Err(Error::limit(format!("tpl is called inside itself more than {NESTED_TEXTS} times")));
+        return Err(Error::limit(format!(
+            "tpl is called inside itself more than {NESTED_TEXTS} times"
+        )));
     }
     host.texts += 1;
     let mut templates = TemplateSet::on(call.templates());
@@ -130,10 +152,18 @@ fn tpl(call: &mut Call<'_>) -> Result<Run, Error> {
         match done {
             Ok(out) => Ok(without_no_value(&String::from_utf8_lossy(&out)).into()),
             Err(e) if e.kind() == ErrorKind::Limit => Err(e),
-            Err(e) => Err(e.wrap(format!("error during tpl function execution for {}: ", quote(&text.to_str())))),
+            Err(e) => Err(e.wrap(format!(
+                "error during tpl function execution for {}: ",
+                quote(&text.to_str())
+            ))),
         }
     };
-    Ok(Run { templates: Arc::new(templates), name: ROOT.into(), data: call.take(1), then: Box::new(then) })
+    Ok(Run {
+        templates: Arc::new(templates),
+        name: ROOT.into(),
+        data: call.take(1),
+        then: Box::new(then),
+    })
 }
 
 fn required(call: &mut Call<'_>) -> Result<Value, Error> {
@@ -148,7 +178,10 @@ fn required(call: &mut Call<'_>) -> Result<Value, Error> {
     let message = call.text(0)?.into_owned();
     let host = call.host::<RenderHost>()?;
     if host.lint {
-        host.warnings.push(format!("missing required value message={}", log::text(&message)));
+        host.warnings.push(format!(
+            "missing required value message={}",
+            log::text(&message)
+        ));
         return Ok("".into());
     }
     Err(warning(&message))
@@ -158,7 +191,8 @@ fn fail(call: &mut Call<'_>) -> Result<Value, Error> {
     let message = call.text(0)?.into_owned();
     let host = call.host::<RenderHost>()?;
     if host.lint {
-        host.warnings.push(format!("{FAILED} message={}", log::text(&message)));
+        host.warnings
+            .push(format!("{FAILED} message={}", log::text(&message)));
         return Ok("".into());
     }
     Err(warning(&message))

@@ -38,11 +38,21 @@ type Rendered = (BTreeMap<String, String>, Vec<String>);
 impl ParsedTemplates {
     fn parse(&self, name: &str, file: &File) -> Result<Parsed, HelmError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = known.get(name).filter(|known| Arc::ptr_eq(&known.text, &file.data) || *known.text == *file.data) {
+        if let Some(known) = known
+            .get(name)
+            .filter(|known| Arc::ptr_eq(&known.text, &file.data) || *known.text == *file.data)
+        {
             return Ok(known.parsed.clone());
         }
-        let parsed = Parsed::parse(name, &file.data, &functions::TABLE).map_err(|e| error::parse(name, &e))?;
-        known.insert(name.to_owned(), Known { text: file.data.clone(), parsed: parsed.clone() });
+        let parsed = Parsed::parse(name, &file.data, &functions::TABLE)
+            .map_err(|e| error::parse(name, &e))?;
+        known.insert(
+            name.to_owned(),
+            Known {
+                text: file.data.clone(),
+                parsed: parsed.clone(),
+            },
+        );
         Ok(parsed)
     }
 
@@ -60,7 +70,12 @@ impl ParsedTemplates {
     }
 
     /// Parses the templates in this order, so that later ones replace the definitions of earlier ones, and executes them in the same.
-    fn execute(&self, templates: &[Renderable<'_>], options: &RenderOptions, limits: &template::Limits) -> Result<Rendered, HelmError> {
+    fn execute(
+        &self,
+        templates: &[Renderable<'_>],
+        options: &RenderOptions,
+        limits: &template::Limits,
+    ) -> Result<Rendered, HelmError> {
         let mut set = TemplateSet::new(ROOT, functions::TABLE.clone());
         for template in templates {
             set.add(&self.parse(&template.name, template.file)?);
@@ -68,14 +83,25 @@ impl ParsedTemplates {
         let set = Arc::new(set);
         let budget = Budget::new(*limits).until(options.deadline.clone());
         let mut host = RenderHost::new(options);
-        let missing_key = if options.strict { MissingKey::Error } else { MissingKey::Zero };
+        let missing_key = if options.strict {
+            MissingKey::Error
+        } else {
+            MissingKey::Zero
+        };
         let mut rendered = BTreeMap::new();
         for template in templates.iter().filter(|t| !t.is_partial()) {
             let mut out = Vec::new();
-            let execution = template::Options { missing_key, budget: &budget, host: &mut host };
+            let execution = template::Options {
+                missing_key,
+                budget: &budget,
+                host: &mut host,
+            };
             let done = template::execute(&set, &template.name, template.dot(), execution, &mut out);
             done.map_err(|e| error::execute(&template.name, &e))?;
-            rendered.insert(template.name.clone(), functions::without_no_value(&String::from_utf8_lossy(&out)));
+            rendered.insert(
+                template.name.clone(),
+                functions::without_no_value(&String::from_utf8_lossy(&out)),
+            );
         }
         Ok((rendered, host.warnings))
     }
@@ -96,10 +122,22 @@ pub fn render_templates(
     options: &RenderOptions,
     limits: &template::Limits,
 ) -> Result<BTreeMap<String, String>, HelmError> {
-    let files: Vec<File> = templates.iter().map(|t| File { name: t.name.clone(), data: t.text.as_bytes().into() }).collect();
-    let mut renderables: Vec<Renderable<'_>> = templates.iter().zip(&files).map(|(t, file)| Renderable::loose(t, file)).collect();
+    let files: Vec<File> = templates
+        .iter()
+        .map(|t| File {
+            name: t.name.clone(),
+            data: t.text.as_bytes().into(),
+        })
+        .collect();
+    let mut renderables: Vec<Renderable<'_>> = templates
+        .iter()
+        .zip(&files)
+        .map(|(t, file)| Renderable::loose(t, file))
+        .collect();
     renderables.sort_by(|a, b| order(&b.name).cmp(&order(&a.name)));
-    ParsedTemplates::default().execute(&renderables, options, limits).map(|(rendered, _)| rendered)
+    ParsedTemplates::default()
+        .execute(&renderables, options, limits)
+        .map(|(rendered, _)| rendered)
 }
 
 /// Deeper templates come first, and later names before earlier ones.

@@ -24,17 +24,34 @@ pub struct Renderable<'c> {
 
 impl<'c> Renderable<'c> {
     pub fn loose(template: &LooseTemplate, file: &'c File) -> Self {
-        let entries = template.dot.iter().map(|(key, value)| (Str::from(key.as_str()), Value::from_data(value)));
-        Self { name: template.name.clone(), file, base_path: template.base_path.as_str().into(), dot: Map::of(MAP, entries) }
+        let entries = template
+            .dot
+            .iter()
+            .map(|(key, value)| (Str::from(key.as_str()), Value::from_data(value)));
+        Self {
+            name: template.name.clone(),
+            file,
+            base_path: template.base_path.as_str().into(),
+            dot: Map::of(MAP, entries),
+        }
     }
 
     pub fn is_partial(&self) -> bool {
-        self.name.rsplit('/').next().is_some_and(|base| base.starts_with('_'))
+        self.name
+            .rsplit('/')
+            .next()
+            .is_some_and(|base| base.starts_with('_'))
     }
 
     /// The dot, which tells from now on that this template is executed.
     pub fn dot(&self) -> Value {
-        let template = Map::of(MAP, [(Str::from("Name"), self.name.as_str().into()), (Str::from("BasePath"), (&*self.base_path).into())]);
+        let template = Map::of(
+            MAP,
+            [
+                (Str::from("Name"), self.name.as_str().into()),
+                (Str::from("BasePath"), (&*self.base_path).into()),
+            ],
+        );
         put(&self.dot, "Template", Table::value(template));
         Table::value(self.dot.clone())
     }
@@ -57,20 +74,34 @@ impl Scopes {
             ("Revision", Value::int(release.revision)),
             ("Service", "Helm".into()),
         ];
-        Self { release: map(fields), capabilities: capabilities::value(&options.capabilities) }
+        Self {
+            release: map(fields),
+            capabilities: capabilities::value(&options.capabilities),
+        }
     }
 
     /// The templates of a chart and its subcharts, in no particular order.
     pub fn collect<'c>(&self, chart: &'c Chart, values: &values::Values) -> Vec<Renderable<'c>> {
         let mut templates = Vec::new();
-        let values = values.iter().map(|(key, value)| (Str::from(key.as_str()), Value::from_data(value)));
+        let values = values
+            .iter()
+            .map(|(key, value)| (Str::from(key.as_str()), Value::from_data(value)));
         self.chart(chart, Map::of(MAP, values), None, &mut templates);
         templates
     }
 
     /// The dot of a chart; `above` is the path of its parent.
-    fn chart<'c>(&self, chart: &'c Chart, values: Map, above: Option<&str>, templates: &mut Vec<Renderable<'c>>) -> Value {
-        let path = above.map_or_else(|| chart.name().to_owned(), |above| format!("{above}/charts/{}", chart.name()));
+    fn chart<'c>(
+        &self,
+        chart: &'c Chart,
+        values: Map,
+        above: Option<&str>,
+        templates: &mut Vec<Renderable<'c>>,
+    ) -> Value {
+        let path = above.map_or_else(
+            || chart.name().to_owned(),
+            |above| format!("{above}/charts/{}", chart.name()),
+        );
         let subcharts = Map::new();
         let dot = Map::new();
         put(&dot, "Chart", about(chart, above.is_none()));
@@ -89,7 +120,12 @@ impl Scopes {
         }
         let base_path: Arc<str> = format!("{path}/templates").into();
         for file in &chart.templates {
-            let template = Renderable { name: format!("{path}/{}", file.name), file, base_path: base_path.clone(), dot: dot.clone() };
+            let template = Renderable {
+                name: format!("{path}/{}", file.name),
+                file,
+                base_path: base_path.clone(),
+                dot: dot.clone(),
+            };
             if !chart.is_library() || template.is_partial() {
                 templates.push(template);
             }
@@ -104,16 +140,31 @@ fn about(chart: &Chart, root: bool) -> Value {
     if let Value::Map(fields) = &about {
         put(fields, "IsRoot", root.into());
         const TYPE: Type = Type::Map(&Type::String);
-        let annotations = chart.metadata.annotations.iter().map(|(k, v)| (Str::from(k.as_str()), Value::from(v.as_str())));
+        let annotations = chart
+            .metadata
+            .annotations
+            .iter()
+            .map(|(k, v)| (Str::from(k.as_str()), Value::from(v.as_str())));
         // Go makes no map for a key that is not there: as JSON it is null.
         let none = chart.metadata.annotations.is_empty();
-        put(fields, "Annotations", Value::Map(if none { Map::nil(TYPE) } else { Map::of(TYPE, annotations) }));
+        put(
+            fields,
+            "Annotations",
+            Value::Map(if none {
+                Map::nil(TYPE)
+            } else {
+                Map::of(TYPE, annotations)
+            }),
+        );
     }
     about
 }
 
 fn map<const N: usize>(fields: [(&str, Value); N]) -> Value {
-    Value::Map(Map::of(MAP, fields.map(|(name, value)| (Str::from(name), value))))
+    Value::Map(Map::of(
+        MAP,
+        fields.map(|(name, value)| (Str::from(name), value)),
+    ))
 }
 
 fn put(map: &Map, key: &str, value: Value) {

@@ -78,14 +78,31 @@ pub struct Linted {
 }
 
 /// Looks at the chart in a folder with the user's values. What cannot be read at all is the error.
-pub fn lint(files: &dyn SourceFiles, folder: &str, user: &Values, options: &LintOptions, limits: &Limits) -> Result<Linted, HelmError> {
-    let mut linter = Linter { files, folder, user, options, limits, findings: Vec::new(), warnings: Vec::new() };
+pub fn lint(
+    files: &dyn SourceFiles,
+    folder: &str,
+    user: &Values,
+    options: &LintOptions,
+    limits: &Limits,
+) -> Result<Linted, HelmError> {
+    let mut linter = Linter {
+        files,
+        folder,
+        user,
+        options,
+        limits,
+        findings: Vec::new(),
+        warnings: Vec::new(),
+    };
     linter.about()?;
     linter.values()?;
     linter.templates()?;
     linter.dependencies();
     linter.crds()?;
-    Ok(Linted { findings: linter.findings, warnings: linter.warnings })
+    Ok(Linted {
+        findings: linter.findings,
+        warnings: linter.warnings,
+    })
 }
 
 /// What stands in a list, as Go joins it.
@@ -97,14 +114,24 @@ impl Linter<'_> {
     /// Notes what is wrong; true when nothing is.
     fn rule(&mut self, severity: Severity, path: &str, result: Result<(), String>) -> bool {
         let fine = result.is_ok();
-        self.findings.extend(result.err().map(|message| Finding { severity, path: path.to_owned(), message, place: None }));
+        self.findings.extend(result.err().map(|message| Finding {
+            severity,
+            path: path.to_owned(),
+            message,
+            place: None,
+        }));
         fine
     }
 
     /// Notes that a file, or what a template made, cannot be read, and where if it is no YAML.
     fn unreadable(&mut self, path: &str, text: &[u8], made: bool, message: String) {
         let place = Place::broken(path, text, made, self.limits);
-        self.findings.push(Finding { severity: Severity::Error, path: path.to_owned(), message, place });
+        self.findings.push(Finding {
+            severity: Severity::Error,
+            path: path.to_owned(),
+            message,
+            place,
+        });
     }
 
     fn kind(&self, name: &str) -> Result<Option<FileKind>, HelmError> {
@@ -117,7 +144,8 @@ impl Linter<'_> {
 
     /// The chart as a render loads it.
     fn load(&mut self) -> Result<Chart, String> {
-        let loaded = Chart::from_folder(self.files, self.folder, self.limits).map_err(|e| e.to_string())?;
+        let loaded =
+            Chart::from_folder(self.files, self.folder, self.limits).map_err(|e| e.to_string())?;
         self.warnings.extend(loaded.warnings);
         Ok(loaded.chart)
     }
@@ -128,17 +156,28 @@ impl Linter<'_> {
             self.rule(Severity::Info, FILE, Err("file does not exist".to_owned()));
             return Ok(());
         };
-        let schema = self.read("values.schema.json")?.filter(|schema| !schema.is_empty() && !self.options.skip_schema_validation);
+        let schema = self
+            .read("values.schema.json")?
+            .filter(|schema| !schema.is_empty() && !self.options.skip_schema_validation);
         let unreadable = |e: HelmError| {
             let text = e.to_string();
-            format!("unable to parse YAML: {}", text.strip_prefix("cannot unmarshal yaml document: ").unwrap_or(&text))
+            format!(
+                "unable to parse YAML: {}",
+                text.strip_prefix("cannot unmarshal yaml document: ")
+                    .unwrap_or(&text)
+            )
         };
-        let result = parse_values(&text, self.limits).map_err(unreadable).and_then(|defaults| {
-            let (values, warnings) = over_defaults(self.user, &defaults, self.limits).map_err(|e| e.to_string())?;
-            self.warnings.extend(warnings);
-            let Some(schema) = schema else { return Ok(()) };
-            single_schema(&schema, &values, self.limits, &mut self.warnings).map_err(|e| e.to_string())?.map_or(Ok(()), Err)
-        });
+        let result = parse_values(&text, self.limits)
+            .map_err(unreadable)
+            .and_then(|defaults| {
+                let (values, warnings) =
+                    over_defaults(self.user, &defaults, self.limits).map_err(|e| e.to_string())?;
+                self.warnings.extend(warnings);
+                let Some(schema) = schema else { return Ok(()) };
+                single_schema(&schema, &values, self.limits, &mut self.warnings)
+                    .map_err(|e| e.to_string())?
+                    .map_or(Ok(()), Err)
+            });
         if let Err(message) = result {
             self.unreadable(FILE, &text, false, message);
         }
@@ -149,18 +188,44 @@ impl Linter<'_> {
         let chart = match self.load() {
             Ok(chart) => chart,
             Err(why) => {
-                self.rule(Severity::Error, "", Err(format!("unable to load chart\n\t{why}")));
+                self.rule(
+                    Severity::Error,
+                    "",
+                    Err(format!("unable to load chart\n\t{why}")),
+                );
                 return;
             }
         };
         let wanted: Vec<_> = chart.metadata.dependencies.iter().flatten().collect();
         let there: Vec<&str> = chart.dependencies.iter().map(Chart::name).collect();
-        let unknown: Vec<&str> = there.iter().copied().filter(|name| !wanted.iter().any(|d| d.name == *name)).collect();
-        let missing: Vec<&str> = wanted.iter().map(|d| d.name.as_str()).filter(|name| !there.contains(name)).collect();
+        let unknown: Vec<&str> = there
+            .iter()
+            .copied()
+            .filter(|name| !wanted.iter().any(|d| d.name == *name))
+            .collect();
+        let missing: Vec<&str> = wanted
+            .iter()
+            .map(|d| d.name.as_str())
+            .filter(|name| !there.contains(name))
+            .collect();
         let shown = self.options.shown.clone();
-        let told = |names: &[&str], what: &str| if names.is_empty() { Ok(()) } else { Err(format!("{what}: {}", listed(names))) };
-        self.rule(Severity::Error, &shown, told(&unknown, "chart metadata is missing these dependencies"));
-        self.rule(Severity::Warning, &shown, told(&missing, "chart directory is missing these dependencies"));
+        let told = |names: &[&str], what: &str| {
+            if names.is_empty() {
+                Ok(())
+            } else {
+                Err(format!("{what}: {}", listed(names)))
+            }
+        };
+        self.rule(
+            Severity::Error,
+            &shown,
+            told(&unknown, "chart metadata is missing these dependencies"),
+        );
+        self.rule(
+            Severity::Warning,
+            &shown,
+            told(&missing, "chart directory is missing these dependencies"),
+        );
     }
 
     fn crds(&mut self) -> Result<(), HelmError> {
@@ -185,11 +250,16 @@ impl Linter<'_> {
                 let document = match document {
                     Ok(document) => document,
                     Err(why) => {
-                        self.rule(Severity::Error, &file.name, Err(format!("unable to parse YAML: {why}")));
+                        self.rule(
+                            Severity::Error,
+                            &file.name,
+                            Err(format!("unable to parse YAML: {why}")),
+                        );
                         return Ok(());
                     }
                 };
-                let parsed = yaml::parse_document(document, &self.limits.yaml, Duplicates::LastWins);
+                let parsed =
+                    yaml::parse_document(document, &self.limits.yaml, Duplicates::LastWins);
                 let told = |e: yaml::YamlError| format!("unable to parse YAML: {}", e.json_text());
                 let document = match parsed {
                     Ok(document) if document.is_null() => continue,
@@ -199,11 +269,22 @@ impl Linter<'_> {
                         return Ok(());
                     }
                 };
-                let group = document["apiVersion"].as_str().unwrap_or_default().starts_with("apiextensions.k8s.io");
+                let group = document["apiVersion"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .starts_with("apiextensions.k8s.io");
                 let kind = document["kind"] == "CustomResourceDefinition";
                 let when = |fine: bool, why: &str| if fine { Ok(()) } else { Err(why.to_owned()) };
-                self.rule(Severity::Error, &file.name, when(group, "apiVersion is not in 'apiextensions.k8s.io'"));
-                self.rule(Severity::Error, &file.name, when(kind, "object kind is not 'CustomResourceDefinition'"));
+                self.rule(
+                    Severity::Error,
+                    &file.name,
+                    when(group, "apiVersion is not in 'apiextensions.k8s.io'"),
+                );
+                self.rule(
+                    Severity::Error,
+                    &file.name,
+                    when(kind, "object kind is not 'CustomResourceDefinition'"),
+                );
             }
         }
         Ok(())

@@ -48,8 +48,17 @@ impl Form {
             wrong.push(format!("must be no more than {} characters", self.longest));
         }
         if !(self.matches)(name) {
-            let examples: Vec<String> = self.examples.iter().map(|example| format!("'{example}'")).collect();
-            wrong.push(format!("{} (e.g. {}, regex used for validation is '{}')", self.what, examples.join(",  or "), self.pattern));
+            let examples: Vec<String> = self
+                .examples
+                .iter()
+                .map(|example| format!("'{example}'"))
+                .collect();
+            wrong.push(format!(
+                "{} (e.g. {}, regex used for validation is '{}')",
+                self.what,
+                examples.join(",  or "),
+                self.pattern
+            ));
         }
         wrong
     }
@@ -64,13 +73,19 @@ pub fn object(kind: &str, name: &str) -> Result<(), String> {
         "role" | "clusterrole" | "rolebinding" | "clusterrolebinding" => segment(name),
         _ => SUBDOMAIN.check(name),
     };
-    let told: Vec<String> = wrong.iter().map(|why| format!("metadata.name: Invalid value: {}: {why}", quote(name))).collect();
+    let told: Vec<String> = wrong
+        .iter()
+        .map(|why| format!("metadata.name: Invalid value: {}: {why}", quote(name)))
+        .collect();
     let told = match told.as_slice() {
         [] => return Ok(()),
         [one] => one.clone(),
         more => format!("[{}]", more.join(", ")),
     };
-    Err(format!("object name does not conform to Kubernetes naming requirements: {}: {told}", quote(name)))
+    Err(format!(
+        "object name does not conform to Kubernetes naming requirements: {}: {told}",
+        quote(name)
+    ))
 }
 
 /// A part of a path.
@@ -78,42 +93,73 @@ fn segment(name: &str) -> Vec<String> {
     if name == "." || name == ".." {
         return vec![format!("may not be '{name}'")];
     }
-    ["/", "%"].iter().filter(|part| name.contains(**part)).map(|part| format!("may not contain '{part}'")).collect()
+    ["/", "%"]
+        .iter()
+        .filter(|part| name.contains(**part))
+        .map(|part| format!("may not contain '{part}'"))
+        .collect()
 }
 
 /// An address with a scheme, such as icons and sources have.
 pub fn is_request_url(text: &str) -> bool {
-    let Some((scheme, rest)) = text.split_once(':') else { return false };
+    let Some((scheme, rest)) = text.split_once(':') else {
+        return false;
+    };
     let plain = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-    if !scheme.starts_with(|c: char| c.is_ascii_alphabetic()) || !scheme.chars().all(plain) || text.chars().any(char::is_control) {
+    if !scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        || !scheme.chars().all(plain)
+        || text.chars().any(char::is_control)
+    {
         return false;
     }
-    let Some(rest) = rest.strip_prefix("//") else { return true };
+    let Some(rest) = rest.strip_prefix("//") else {
+        return true;
+    };
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let port_is_number = host.rsplit_once(':').is_none_or(|(_, port)| host.ends_with(']') || port.bytes().all(|b| b.is_ascii_digit()));
+    let port_is_number = host
+        .rsplit_once(':')
+        .is_none_or(|(_, port)| host.ends_with(']') || port.bytes().all(|b| b.is_ascii_digit()));
     port_is_number && !host.contains([' ', '<', '>', '"', '\\', '^', '`', '{', '|', '}'])
 }
 
 /// An address, with or without a scheme.
 pub fn is_url(text: &str) -> bool {
-    if text.len() <= 3 || text.len() >= 2083 || text.starts_with('.') || text.contains(char::is_whitespace) {
+    if text.len() <= 3
+        || text.len() >= 2083
+        || text.starts_with('.')
+        || text.contains(char::is_whitespace)
+    {
         return false;
     }
-    let schemes = ["ftp://", "tcp://", "udp://", "ws://", "wss://", "http://", "https://"];
-    let rest = schemes.iter().find_map(|scheme| text.strip_prefix(scheme)).unwrap_or(text);
+    let schemes = [
+        "ftp://", "tcp://", "udp://", "ws://", "wss://", "http://", "https://",
+    ];
+    let rest = schemes
+        .iter()
+        .find_map(|scheme| text.strip_prefix(scheme))
+        .unwrap_or(text);
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = host.rsplit('@').next().unwrap_or_default();
-    let host = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit())).map_or(host, |(host, _)| host);
+    let host = host
+        .rsplit_once(':')
+        .filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()))
+        .map_or(host, |(host, _)| host);
     let inner = |c: char| c.is_alphanumeric() || "-_.".contains(c);
     !host.is_empty() && !host.starts_with('.') && host.chars().all(inner)
 }
 
 /// An address for mail: a name and a domain.
 pub fn is_email(text: &str) -> bool {
-    let Some((name, domain)) = text.rsplit_once('@') else { return false };
+    let Some((name, domain)) = text.rsplit_once('@') else {
+        return false;
+    };
     let in_name = |c: char| c.is_alphanumeric() || "!#$%&'*+/=?^_`{|}~.-".contains(c);
     let labels: Vec<&str> = domain.split('.').collect();
-    let label = |label: &&str| !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || c == '-') && !label.starts_with('-');
+    let label = |label: &&str| {
+        !label.is_empty()
+            && label.chars().all(|c| c.is_alphanumeric() || c == '-')
+            && !label.starts_with('-')
+    };
     !name.is_empty()
         && name.chars().all(in_name)
         && !name.starts_with('.')

@@ -29,7 +29,11 @@ impl Linter<'_> {
         match self.kind("templates")? {
             Some(FileKind::Dir) => {}
             None => {
-                self.rule(Severity::Warning, FOLDER, Err("directory does not exist".to_owned()));
+                self.rule(
+                    Severity::Warning,
+                    FOLDER,
+                    Err("directory does not exist".to_owned()),
+                );
                 return Ok(());
             }
             Some(_) => {
@@ -58,23 +62,36 @@ impl Linter<'_> {
     fn rendered(&mut self, mut chart: Chart) -> Result<Option<(Chart, Rendered)>, String> {
         let mut options = RenderOptions::new(self.options.sources.clone());
         options.release.name = "test-release".to_owned();
-        options.release.namespace.clone_from(&self.options.namespace);
+        options
+            .release
+            .namespace
+            .clone_from(&self.options.namespace);
         options.capabilities = self.capabilities();
         options.lint = true;
-        let Ok(warnings) = values::prepare(&mut chart, self.user, self.limits) else { return Ok(None) };
+        let Ok(warnings) = values::prepare(&mut chart, self.user, self.limits) else {
+            return Ok(None);
+        };
         self.warnings.extend(warnings);
-        let Ok((values, warnings)) = values::coalesce(&chart, self.user, self.limits) else { return Ok(None) };
+        let Ok((values, warnings)) = values::coalesce(&chart, self.user, self.limits) else {
+            return Ok(None);
+        };
         self.warnings.extend(warnings);
         // Helm's linter does it twice: what null took away of the defaults comes back, and schemas see it.
-        let (values, warnings) = values::coalesce(&chart, &values, self.limits).map_err(|e| e.to_string())?;
+        let (values, warnings) =
+            values::coalesce(&chart, &values, self.limits).map_err(|e| e.to_string())?;
         self.warnings.extend(warnings);
         if !self.options.skip_schema_validation {
-            let warnings = values::check_schemas(&chart, &values, self.limits).map_err(|e| e.to_string())?;
+            let warnings =
+                values::check_schemas(&chart, &values, self.limits).map_err(|e| e.to_string())?;
             // The rule for values.yaml told of some already.
-            let new: Vec<String> = warnings.into_iter().filter(|warning| !self.warnings.contains(warning)).collect();
+            let new: Vec<String> = warnings
+                .into_iter()
+                .filter(|warning| !self.warnings.contains(warning))
+                .collect();
             self.warnings.extend(new);
         }
-        let files = ParsedTemplates::default().render(&chart, &values, &options, &self.limits.templates);
+        let files =
+            ParsedTemplates::default().render(&chart, &values, &options, &self.limits.templates);
         let (files, warnings) = files.map_err(|e| e.to_string())?;
         self.warnings.extend(warnings);
         Ok(Some((chart, files)))
@@ -85,12 +102,20 @@ impl Linter<'_> {
             let base = template.name.rsplit('/').next().unwrap_or_default();
             let extension = base.rfind('.').map_or("", |at| &base[at..]);
             let known = [".yaml", ".yml", ".tpl", ".txt"].contains(&extension);
-            let wrong = format!("file extension '{extension}' not valid. Valid extensions are .yaml, .yml, .tpl, or .txt");
-            self.rule(Severity::Error, &template.name, if known { Ok(()) } else { Err(wrong) });
+            let wrong = format!(
+                "file extension '{extension}' not valid. Valid extensions are .yaml, .yml, .tpl, or .txt"
+            );
+            self.rule(
+                Severity::Error,
+                &template.name,
+                if known { Ok(()) } else { Err(wrong) },
+            );
             if !matches!(extension.to_lowercase().as_str(), ".yaml" | ".yml") {
                 continue;
             }
-            let text = files.get(&format!("{}/{}", chart.name(), template.name)).map_or("", String::as_str);
+            let text = files
+                .get(&format!("{}/{}", chart.name(), template.name))
+                .map_or("", String::as_str);
             if !text.trim().is_empty() && !self.file(&template.name, text) {
                 return;
             }
@@ -99,15 +124,29 @@ impl Linter<'_> {
 
     /// One rendered file; false when it cannot be read, which ends the rules.
     fn file(&mut self, name: &str, text: &str) -> bool {
-        let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        let first = text
+            .lines()
+            .find(|line| !line.trim().is_empty())
+            .unwrap_or_default();
         let indented = first.starts_with([' ', '\t']);
-        let why = format!("document starts with an illegal indent: {}, which may cause parsing problems", quote(first));
-        self.rule(Severity::Warning, name, if indented { Err(why) } else { Ok(()) });
+        let why = format!(
+            "document starts with an illegal indent: {}, which may cause parsing problems",
+            quote(first)
+        );
+        self.rule(
+            Severity::Warning,
+            name,
+            if indented { Err(why) } else { Ok(()) },
+        );
         for document in documents(text) {
             let document = match document {
                 Ok(document) => document,
                 Err(why) => {
-                    self.rule(Severity::Error, name, Err(format!("unable to parse YAML: {why}")));
+                    self.rule(
+                        Severity::Error,
+                        name,
+                        Err(format!("unable to parse YAML: {why}")),
+                    );
                     return false;
                 }
             };
@@ -115,20 +154,49 @@ impl Linter<'_> {
                 Ok(Some(head)) => head,
                 Ok(None) => continue,
                 Err(why) => {
-                    self.unreadable(name, document.as_bytes(), true, format!("unable to parse YAML: {why}"));
+                    self.unreadable(
+                        name,
+                        document.as_bytes(),
+                        true,
+                        format!("unable to parse YAML: {why}"),
+                    );
                     return false;
                 }
             };
-            self.rule(Severity::Warning, name, names::object(&head.kind, &head.name));
+            self.rule(
+                Severity::Warning,
+                name,
+                names::object(&head.kind, &head.name),
+            );
             let kube = self.capabilities().kube_version;
-            self.rule(Severity::Warning, name, deprecated::check(&head.api_version, &head.kind, &kube));
+            self.rule(
+                Severity::Warning,
+                name,
+                deprecated::check(&head.api_version, &head.kind, &kube),
+            );
             let selects = text.contains("matchLabels") || text.contains("matchExpressions");
-            let workload = matches!(head.kind.as_str(), "Deployment" | "ReplicaSet" | "DaemonSet" | "StatefulSet");
-            let why = format!("a {} must contain matchLabels or matchExpressions, and {} does not", head.kind, quote(&head.name));
-            self.rule(Severity::Error, name, if workload && !selects { Err(why) } else { Ok(()) });
+            let workload = matches!(
+                head.kind.as_str(),
+                "Deployment" | "ReplicaSet" | "DaemonSet" | "StatefulSet"
+            );
+            let why = format!(
+                "a {} must contain matchLabels or matchExpressions, and {} does not",
+                head.kind,
+                quote(&head.name)
+            );
+            self.rule(
+                Severity::Error,
+                name,
+                if workload && !selects {
+                    Err(why)
+                } else {
+                    Ok(())
+                },
+            );
             if head.kind == "List" {
                 let kept = self.keeps_in_list(document);
-                let why = "annotation 'helm.sh/resource-policy' within List objects are ignored".to_owned();
+                let why = "annotation 'helm.sh/resource-policy' within List objects are ignored"
+                    .to_owned();
                 self.rule(Severity::Error, name, if kept { Err(why) } else { Ok(()) });
             }
         }
@@ -136,7 +204,8 @@ impl Linter<'_> {
     }
 
     fn document(&self, text: &str) -> Result<Value, String> {
-        yaml::parse_document(text, &self.limits.yaml, Duplicates::LastWins).map_err(|e| e.json_text())
+        yaml::parse_document(text, &self.limits.yaml, Duplicates::LastWins)
+            .map_err(|e| e.json_text())
     }
 
     fn head(&self, text: &str) -> Result<Option<Head>, String> {
@@ -145,25 +214,38 @@ impl Linter<'_> {
             return Ok(None);
         }
         let mut head = Head::default();
-        Decoder::run("rules.k8sYamlStruct", &document, |d, key, value| match key {
-            "apiversion" => d.text("apiVersion", value, &mut head.api_version),
-            "kind" => d.text("Kind", value, &mut head.kind),
-            "metadata" => {
-                d.inner("Metadata", "rules.k8sYamlMetadata", value, |d, key, value| match key {
-                    "name" => d.text("Name", value, &mut head.name),
-                    "namespace" => d.text("Namespace", value, &mut String::new()),
-                    _ => {}
-                });
-            }
-            _ => {}
-        })?;
+        Decoder::run(
+            "rules.k8sYamlStruct",
+            &document,
+            |d, key, value| match key {
+                "apiversion" => d.text("apiVersion", value, &mut head.api_version),
+                "kind" => d.text("Kind", value, &mut head.kind),
+                "metadata" => {
+                    d.inner(
+                        "Metadata",
+                        "rules.k8sYamlMetadata",
+                        value,
+                        |d, key, value| match key {
+                            "name" => d.text("Name", value, &mut head.name),
+                            "namespace" => d.text("Namespace", value, &mut String::new()),
+                            _ => {}
+                        },
+                    );
+                }
+                _ => {}
+            },
+        )?;
         Ok(Some(head))
     }
 
     fn keeps_in_list(&self, text: &str) -> bool {
         let document = self.document(text).unwrap_or_default();
         let items = document["items"].as_array().into_iter().flatten();
-        items.into_iter().any(|item| item["metadata"]["annotations"].get("helm.sh/resource-policy").is_some())
+        items.into_iter().any(|item| {
+            item["metadata"]["annotations"]
+                .get("helm.sh/resource-policy")
+                .is_some()
+        })
     }
 }
 

@@ -10,7 +10,12 @@ const MAX_DEPTH: usize = 400;
 
 /// Whether the values can be checked with at most so many looks at a schema.
 pub(super) fn affordable(schema: &Value, values: &Value, limit: usize) -> bool {
-    let mut count = Count { root: schema, seen: HashMap::new(), limit: limit as u64, over: false };
+    let mut count = Count {
+        root: schema,
+        seen: HashMap::new(),
+        limit: limit as u64,
+        over: false,
+    };
     count.looks(schema, values, 0) <= limit as u64 && !count.over
 }
 
@@ -37,7 +42,11 @@ impl<'a> Count<'a> {
         for (keyword, inner) in schema.as_object().into_iter().flatten() {
             total = total.saturating_add(self.keyword(keyword, inner, value, depth + 1));
         }
-        if schema.get("unevaluatedProperties").or_else(|| schema.get("unevaluatedItems")).is_some() {
+        if schema
+            .get("unevaluatedProperties")
+            .or_else(|| schema.get("unevaluatedItems"))
+            .is_some()
+        {
             total = total.saturating_mul(2);
         }
         self.seen.insert(key, total);
@@ -46,13 +55,23 @@ impl<'a> Count<'a> {
 
     fn keyword(&mut self, keyword: &str, inner: &'a Value, value: &'a Value, depth: usize) -> u64 {
         let schemas: Vec<&'a Value> = match (keyword, inner) {
-            ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(text)) => vec![self.target(text)],
-            ("allOf" | "anyOf" | "oneOf" | "items" | "prefixItems", Value::Array(list)) => list.iter().collect(),
-            ("properties", Value::Object(map)) => {
-                let pairs = map.iter().filter_map(|(name, schema)| Some((schema, value.get(name)?)));
-                return pairs.fold(0, |sum: u64, (schema, value)| sum.saturating_add(self.looks(schema, value, depth)));
+            ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(text)) => {
+                vec![self.target(text)]
             }
-            ("dependentSchemas" | "dependencies" | "patternProperties", Value::Object(map)) => map.values().collect(),
+            ("allOf" | "anyOf" | "oneOf" | "items" | "prefixItems", Value::Array(list)) => {
+                list.iter().collect()
+            }
+            ("properties", Value::Object(map)) => {
+                let pairs = map
+                    .iter()
+                    .filter_map(|(name, schema)| Some((schema, value.get(name)?)));
+                return pairs.fold(0, |sum: u64, (schema, value)| {
+                    sum.saturating_add(self.looks(schema, value, depth))
+                });
+            }
+            ("dependentSchemas" | "dependencies" | "patternProperties", Value::Object(map)) => {
+                map.values().collect()
+            }
             _ => vec![inner],
         };
         let here = matches!(

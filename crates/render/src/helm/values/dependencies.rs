@@ -25,12 +25,21 @@ pub struct MissingDependency {
 /// What a loaded chart lacks; [`super::prepare`] must not have run.
 pub fn missing_dependencies(chart: &Chart) -> Vec<MissingDependency> {
     let wanted = chart.metadata.dependencies.iter().flatten();
-    let missing = wanted.filter(|wanted| !chart.dependencies.iter().any(|there| there.name() == wanted.name));
+    let missing = wanted.filter(|wanted| {
+        !chart
+            .dependencies
+            .iter()
+            .any(|there| there.name() == wanted.name)
+    });
     let found = missing.map(|d| MissingDependency {
         name: d.name.clone(),
         version: d.version.clone(),
         repository: d.repository.clone(),
-        locked: chart.locked.iter().find(|l| l.name == d.name).map(|l| l.version.clone()),
+        locked: chart
+            .locked
+            .iter()
+            .find(|l| l.name == d.name)
+            .map(|l| l.version.clone()),
     });
     found.collect()
 }
@@ -44,12 +53,23 @@ pub(super) fn compatible(constraint: &str, version: &str) -> bool {
 }
 
 /// Helm's processDependencyEnabled.
-pub(super) fn enable(run: &mut Coalescing<'_>, chart: &mut Chart, user: &Values) -> Result<(), HelmError> {
+pub(super) fn enable(
+    run: &mut Coalescing<'_>,
+    chart: &mut Chart,
+    user: &Values,
+) -> Result<(), HelmError> {
     enable_at(run, chart, user, "")
 }
 
-fn enable_at(run: &mut Coalescing<'_>, chart: &mut Chart, above: &Values, path: &str) -> Result<(), HelmError> {
-    let Some(mut wanted) = chart.metadata.dependencies.take() else { return Ok(()) };
+fn enable_at(
+    run: &mut Coalescing<'_>,
+    chart: &mut Chart,
+    above: &Values,
+    path: &str,
+) -> Result<(), HelmError> {
+    let Some(mut wanted) = chart.metadata.dependencies.take() else {
+        return Ok(());
+    };
     chart.dependencies = named(std::mem::take(&mut chart.dependencies), &mut wanted);
     let table = run.chart_values(chart, above, false)?;
     for dependency in &mut wanted {
@@ -58,10 +78,20 @@ fn enable_at(run: &mut Coalescing<'_>, chart: &mut Chart, above: &Values, path: 
             dependency.enabled = enabled;
         }
     }
-    let off: BTreeSet<String> = wanted.iter().filter(|d| !d.enabled).map(|d| d.name.clone()).collect();
-    chart.dependencies.retain(|dependency| !off.contains(dependency.name()));
+    let off: BTreeSet<String> = wanted
+        .iter()
+        .filter(|d| !d.enabled)
+        .map(|d| d.name.clone())
+        .collect();
+    chart
+        .dependencies
+        .retain(|dependency| !off.contains(dependency.name()));
     wanted.retain(|dependency| !off.contains(&dependency.name));
-    if chart.dependencies.iter().any(|dependency| dependency.metadata.dependencies.is_some()) {
+    if chart
+        .dependencies
+        .iter()
+        .any(|dependency| dependency.metadata.dependencies.is_some())
+    {
         let values = run.plain(&table)?;
         for dependency in &mut chart.dependencies {
             let path = format!("{path}{}.", dependency.name());
@@ -74,8 +104,14 @@ fn enable_at(run: &mut Coalescing<'_>, chart: &mut Chart, above: &Values, path: 
 
 /// The subcharts that nobody asked for, then those that were asked for, under their aliases.
 fn named(there: Vec<Chart>, wanted: &mut [Dependency]) -> Vec<Chart> {
-    let fits = |chart: &Chart, d: &Dependency| chart.name() == d.name && compatible(&d.version, &chart.metadata.version);
-    let mut charts: Vec<Chart> = there.iter().filter(|chart| !wanted.iter().any(|d| fits(chart, d))).cloned().collect();
+    let fits = |chart: &Chart, d: &Dependency| {
+        chart.name() == d.name && compatible(&d.version, &chart.metadata.version)
+    };
+    let mut charts: Vec<Chart> = there
+        .iter()
+        .filter(|chart| !wanted.iter().any(|d| fits(chart, d)))
+        .cloned()
+        .collect();
     for dependency in wanted {
         if let Some(chart) = there.iter().find(|chart| fits(chart, dependency)) {
             let mut chart = chart.clone();
@@ -93,30 +129,50 @@ fn named(there: Vec<Chart>, wanted: &mut [Dependency]) -> Vec<Chart> {
 
 /// Off when a tag is off and none is on.
 fn tagged(run: &mut Coalescing<'_>, dependency: &Dependency, values: &Table) -> bool {
-    let Ok(tags) = find(values, "tags") else { return true };
+    let Ok(tags) = find(values, "tags") else {
+        return true;
+    };
     let (mut on, mut off) = (false, false);
     for tag in &dependency.tags {
-        let Some(node) = tags.borrow().get(tag).cloned() else { continue };
+        let Some(node) = tags.borrow().get(tag).cloned() else {
+            continue;
+        };
         match node {
             Node::Leaf(value) if value.is_boolean() => {
                 on |= *value == Value::Bool(true);
                 off |= *value == Value::Bool(false);
             }
-            _ => run.warnings.push(format!("returned non-bool value tag={} chart={}", log::text(tag), log::text(&dependency.name))),
+            _ => run.warnings.push(format!(
+                "returned non-bool value tag={} chart={}",
+                log::text(tag),
+                log::text(&dependency.name)
+            )),
         }
     }
     on || !off
 }
 
 /// What the first path that is a boolean says.
-fn condition(run: &mut Coalescing<'_>, dependency: &Dependency, values: &Table, path: &str) -> Option<bool> {
-    for condition in dependency.condition.trim().split(',').filter(|c| !c.is_empty()) {
+fn condition(
+    run: &mut Coalescing<'_>,
+    dependency: &Dependency,
+    values: &Table,
+    path: &str,
+) -> Option<bool> {
+    for condition in dependency
+        .condition
+        .trim()
+        .split(',')
+        .filter(|c| !c.is_empty())
+    {
         match scalar(values, &format!("{path}{condition}")).as_deref() {
             None => {}
             Some(Value::Bool(on)) => return Some(*on),
             Some(_) => {
                 let (condition, name) = (log::text(condition), log::text(&dependency.name));
-                run.warnings.push(format!("returned non-bool value path={condition} chart={name}"));
+                run.warnings.push(format!(
+                    "returned non-bool value path={condition} chart={name}"
+                ));
             }
         }
     }
@@ -128,7 +184,9 @@ pub(super) fn import(run: &mut Coalescing<'_>, chart: &mut Chart) -> Result<(), 
     for dependency in &mut chart.dependencies {
         import(run, dependency)?;
     }
-    let Some(mut dependencies) = chart.metadata.dependencies.take() else { return Ok(()) };
+    let Some(mut dependencies) = chart.metadata.dependencies.take() else {
+        return Ok(());
+    };
     let values = run.chart_values(chart, &Values::new(), true)?;
     let imported = Table::default();
     for dependency in &mut dependencies {
@@ -137,15 +195,28 @@ pub(super) fn import(run: &mut Coalescing<'_>, chart: &mut Chart) -> Result<(), 
             let (child, parent, missing) = match &wish {
                 Value::Object(map) => {
                     let text = |key: &str| map.get(key).map_or_else(|| "<nil>".to_owned(), printed);
-                    (text("child"), text("parent"), format!("ImportValues missing table from chart chart={}", log::text(&dependency.name)))
+                    (
+                        text("child"),
+                        text("parent"),
+                        format!(
+                            "ImportValues missing table from chart chart={}",
+                            log::text(&dependency.name)
+                        ),
+                    )
                 }
-                Value::String(name) => (format!("exports.{name}"), ".".to_owned(), "ImportValues missing table".to_owned()),
+                Value::String(name) => (
+                    format!("exports.{name}"),
+                    ".".to_owned(),
+                    "ImportValues missing table".to_owned(),
+                ),
                 _ => continue,
             };
             told.push(json!({"child": child, "parent": parent}));
             match find(&values, &format!("{}.{child}", dependency.name)) {
                 Ok(table) => run.tables(&imported, &under(&parent, table), "", true, 0)?,
-                Err(why) => run.warnings.push(format!("{missing} error={}", log::text(&why))),
+                Err(why) => run
+                    .warnings
+                    .push(format!("{missing} error={}", log::text(&why))),
             }
         }
         dependency.import_values = told;

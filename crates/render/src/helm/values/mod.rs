@@ -27,7 +27,11 @@ pub type Values = Map<String, Value>;
 
 /// Takes away the subcharts that conditions and tags turn off, copies those with an alias and imports their values, as Helm does before
 /// it looks at templates. Returns what Helm warns of.
-pub fn prepare(chart: &mut Chart, user: &Values, limits: &Limits) -> Result<Vec<String>, HelmError> {
+pub fn prepare(
+    chart: &mut Chart,
+    user: &Values,
+    limits: &Limits,
+) -> Result<Vec<String>, HelmError> {
     let mut run = Coalescing::new(limits);
     dependencies::enable(&mut run, chart, user)?;
     dependencies::import(&mut run, chart)?;
@@ -35,14 +39,22 @@ pub fn prepare(chart: &mut Chart, user: &Values, limits: &Limits) -> Result<Vec<
 }
 
 /// The values of a prepared chart with those of every subchart under its name, and what Helm warns of.
-pub fn coalesce(chart: &Chart, user: &Values, limits: &Limits) -> Result<(Values, Vec<String>), HelmError> {
+pub fn coalesce(
+    chart: &Chart,
+    user: &Values,
+    limits: &Limits,
+) -> Result<(Values, Vec<String>), HelmError> {
     let mut run = Coalescing::new(limits);
     let table = run.chart_values(chart, user, false)?;
     Ok((run.plain(&table)?, run.warnings))
 }
 
 /// The user's values over the defaults of one chart, its subcharts left aside, and what Helm warns of.
-pub(super) fn over_defaults(user: &Values, defaults: &Values, limits: &Limits) -> Result<(Values, Vec<String>), HelmError> {
+pub(super) fn over_defaults(
+    user: &Values,
+    defaults: &Values,
+    limits: &Limits,
+) -> Result<(Values, Vec<String>), HelmError> {
     let mut run = Coalescing::new(limits);
     let (user, defaults) = (run.copy(user)?, run.copy(defaults)?);
     run.tables(&user, &defaults, "", false, 0)?;

@@ -25,12 +25,21 @@ fn look(chart: &Chart, given: &[&Values], prefix: &str, warnings: &mut Vec<Strin
             for path in own.map_or_else(Vec::new, |own| nulls(own, &mut Vec::new())) {
                 if has_default(dependency, &path) {
                     let shown = format!("{prefix}{name}.{}", path.join("."));
-                    warnings.push(format!("{} path={} chart={}", log::FORGOTTEN_NULL, log::text(&shown), log::text(chart.name())));
+                    warnings.push(format!(
+                        "{} path={} chart={}",
+                        log::FORGOTTEN_NULL,
+                        log::text(&shown),
+                        log::text(chart.name())
+                    ));
                 }
             }
         }
-        let inner: Vec<&Values> =
-            given.iter().copied().chain([&*chart.values]).filter_map(|values| values.get(name)?.as_object()).collect();
+        let inner: Vec<&Values> = given
+            .iter()
+            .copied()
+            .chain([&*chart.values])
+            .filter_map(|values| values.get(name)?.as_object())
+            .collect();
         look(dependency, &inner, &format!("{prefix}{name}."), warnings);
     }
 }
@@ -52,8 +61,19 @@ fn nulls<'v>(table: &'v Values, path: &mut Vec<&'v str>) -> Vec<Vec<&'v str>> {
 
 /// Whether the chart, or one inside of it, has a value of its own there.
 fn has_default(chart: &Chart, path: &[&str]) -> bool {
-    let Some((first, rest)) = path.split_first() else { return false };
-    let own = rest.iter().try_fold(chart.values.get(*first), |value, key| value.map(|value| value.get(*key)));
-    let inner = || chart.dependencies.iter().any(|dependency| dependency.name() == *first && has_default(dependency, rest));
+    let Some((first, rest)) = path.split_first() else {
+        return false;
+    };
+    let own = rest
+        .iter()
+        .try_fold(chart.values.get(*first), |value, key| {
+            value.map(|value| value.get(*key))
+        });
+    let inner = || {
+        chart
+            .dependencies
+            .iter()
+            .any(|dependency| dependency.name() == *first && has_default(dependency, rest))
+    };
     own.flatten().is_some_and(|value| !value.is_null()) || inner()
 }

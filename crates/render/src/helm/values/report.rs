@@ -13,7 +13,9 @@ pub(super) fn lines(errors: &[ValidationError<'_>], schema: &Value, values: &Val
     let about = About { schema, values };
     let mut out = String::new();
     let told = Node::of(errors, 0, "").entry(&about);
-    told.into_iter().flat_map(Entry::within).for_each(|entry| entry.write(0, &mut out));
+    told.into_iter()
+        .flat_map(Entry::within)
+        .for_each(|entry| entry.write(0, &mut out));
     out
 }
 
@@ -41,24 +43,43 @@ enum Form {
 
 impl Entry {
     fn new(place: &str, message: String, causes: Vec<Self>) -> Self {
-        Self { place: place.to_owned(), message, causes, form: Form::Plain }
+        Self {
+            place: place.to_owned(),
+            message,
+            causes,
+            form: Form::Plain,
+        }
     }
 
     fn failed(place: &str, causes: Vec<Self>, form: Form) -> Self {
-        Self { form, ..Self::new(place, "validation failed".to_owned(), causes) }
+        Self {
+            form,
+            ..Self::new(place, "validation failed".to_owned(), causes)
+        }
     }
 
     /// What is left of a group where something else already says what it is about.
     fn within(self) -> Vec<Self> {
-        if self.form == Form::Group { self.causes } else { vec![self] }
+        if self.form == Form::Group {
+            self.causes
+        } else {
+            vec![self]
+        }
     }
 
     fn write(&self, depth: usize, out: &mut String) {
         let hidden = self.form == Form::Reference && self.causes.len() == 1;
         if !hidden {
-            out.push_str(&format!("{}- at {}: {}\n", "  ".repeat(depth), quoted(&self.place), self.message));
+            out.push_str(&format!(
+                "{}- at {}: {}\n",
+                "  ".repeat(depth),
+                quoted(&self.place),
+                self.message
+            ));
         }
-        self.causes.iter().for_each(|cause| cause.write(depth + usize::from(!hidden), out));
+        self.causes
+            .iter()
+            .for_each(|cause| cause.write(depth + usize::from(!hidden), out));
     }
 
     /// The same about the name of a property, which is nowhere in the values.
@@ -89,11 +110,18 @@ enum What<'a, 'e> {
 
 /// How a path of keywords goes on: over so many segments, and whether into the value. None when what is left is the keyword of the error.
 fn step(path: &[String], error: &ValidationError<'_>) -> Option<(usize, bool)> {
-    let number = |at: usize| path.get(at).is_some_and(|segment| segment.parse::<usize>().is_ok());
+    let number = |at: usize| {
+        path.get(at)
+            .is_some_and(|segment| segment.parse::<usize>().is_ok())
+    };
     let (width, descends) = match path.first()?.as_str() {
         "properties" | "patternProperties" | "prefixItems" => (2, true),
         "items" if number(1) => (2, true),
-        "items" | "additionalProperties" | "additionalItems" | "unevaluatedProperties" | "unevaluatedItems" => (1, true),
+        "items"
+        | "additionalProperties"
+        | "additionalItems"
+        | "unevaluatedProperties"
+        | "unevaluatedItems" => (1, true),
         "dependentSchemas" | "dependencies" => (2, false),
         // What is wrong with a name is inside of the error.
         "propertyNames" => return None,
@@ -106,11 +134,18 @@ fn step(path: &[String], error: &ValidationError<'_>) -> Option<(usize, bool)> {
 
 impl<'a, 'e> Node<'a, 'e> {
     /// Errors of one schema; `from` segments of their paths are behind us.
-    fn of(errors: impl IntoIterator<Item = &'a ValidationError<'e>>, from: usize, place: &str) -> Self
+    fn of(
+        errors: impl IntoIterator<Item = &'a ValidationError<'e>>,
+        from: usize,
+        place: &str,
+    ) -> Self
     where
         'e: 'a,
     {
-        let mut node = Self { place: place.to_owned(), parts: Vec::new() };
+        let mut node = Self {
+            place: place.to_owned(),
+            parts: Vec::new(),
+        };
         let depth = place.matches('/').count();
         for error in errors {
             let (path, place) = (segments(error), error.instance_path().to_string());
@@ -130,19 +165,35 @@ impl<'a, 'e> Node<'a, 'e> {
             return;
         };
         let into = inside.first().filter(|_| descends);
-        let place = into.map_or_else(|| self.place.clone(), |name| format!("{}/{name}", self.place));
+        let place = into.map_or_else(
+            || self.place.clone(),
+            |name| format!("{}/{name}", self.place),
+        );
         let mut key = path[..width].to_vec();
         key.extend(into.map(|name| (*name).to_owned()));
-        if let What::Schema(node) = self.part(key, || What::Schema(Node { place, parts: Vec::new() })) {
-            node.add(error, &path[width..], &inside[usize::from(into.is_some())..]);
+        if let What::Schema(node) = self.part(key, || {
+            What::Schema(Node {
+                place,
+                parts: Vec::new(),
+            })
+        }) {
+            node.add(
+                error,
+                &path[width..],
+                &inside[usize::from(into.is_some())..],
+            );
         }
     }
 
     fn part(&mut self, key: Vec<String>, new: impl FnOnce() -> What<'a, 'e>) -> &mut What<'a, 'e> {
-        let at = self.parts.iter().position(|part| part.key == key).unwrap_or_else(|| {
-            self.parts.push(Part { key, what: new() });
-            self.parts.len() - 1
-        });
+        let at = self
+            .parts
+            .iter()
+            .position(|part| part.key == key)
+            .unwrap_or_else(|| {
+                self.parts.push(Part { key, what: new() });
+                self.parts.len() - 1
+            });
         &mut self.parts[at].what
     }
 
@@ -150,16 +201,26 @@ impl<'a, 'e> Node<'a, 'e> {
     fn entry(self, about: &About<'_>) -> Option<Entry> {
         let place = self.place.clone();
         let mut entries = self.entries(about);
-        if entries.len() > 1 { Some(Entry::failed(&place, entries, Form::Group)) } else { entries.pop() }
+        if entries.len() > 1 {
+            Some(Entry::failed(&place, entries, Form::Group))
+        } else {
+            entries.pop()
+        }
     }
 
     fn entries(mut self, about: &About<'_>) -> Vec<Entry> {
         self.parts.sort_by_key(Part::rank);
         // With these a schema ends.
-        let ends = self.parts.first().is_some_and(|first| first.rank() < GOES_ON);
+        let ends = self
+            .parts
+            .first()
+            .is_some_and(|first| first.rank() < GOES_ON);
         self.parts.truncate(if ends { 1 } else { self.parts.len() });
         let place = self.place;
-        self.parts.into_iter().flat_map(|part| part.entries(&place, about)).collect()
+        self.parts
+            .into_iter()
+            .flat_map(|part| part.entries(&place, about))
+            .collect()
     }
 }
 
@@ -206,8 +267,13 @@ impl Part<'_, '_> {
             What::Schema(_) => self.keyword(),
         };
         // Schemas by properties are before the list of properties that have none.
-        let schemas = usize::from(keyword == "additionalProperties" && matches!(self.what, What::Schema(_)));
-        ORDER.iter().position(|keywords| keywords.contains(&keyword)).unwrap_or(ORDER.len()) - 2 * schemas
+        let schemas =
+            usize::from(keyword == "additionalProperties" && matches!(self.what, What::Schema(_)));
+        ORDER
+            .iter()
+            .position(|keywords| keywords.contains(&keyword))
+            .unwrap_or(ORDER.len())
+            - 2 * schemas
     }
 
     fn keyword(&self) -> &str {
@@ -218,7 +284,11 @@ impl Part<'_, '_> {
         let keyword = self.keyword().to_owned();
         match (self.what, keyword.as_str()) {
             (What::Errors(errors), _) => told(&errors, &keyword, place, about),
-            (What::Schema(node), "allOf") => vec![Entry::new(place, "'allOf' failed".to_owned(), node.entries(about))],
+            (What::Schema(node), "allOf") => vec![Entry::new(
+                place,
+                "'allOf' failed".to_owned(),
+                node.entries(about),
+            )],
             (What::Schema(node), "$ref" | "$dynamicRef" | "$recursiveRef") => {
                 let causes = node.entry(about).map_or_else(Vec::new, Entry::within);
                 vec![Entry::failed(place, causes, Form::Reference)]
@@ -229,12 +299,22 @@ impl Part<'_, '_> {
 }
 
 /// The errors of one keyword.
-fn told(errors: &[&ValidationError<'_>], keyword: &str, place: &str, about: &About<'_>) -> Vec<Entry> {
+fn told(
+    errors: &[&ValidationError<'_>],
+    keyword: &str,
+    place: &str,
+    about: &About<'_>,
+) -> Vec<Entry> {
     match errors.first().map(|error| error.kind()) {
-        Some(Kind::Required { .. }) if keyword == "required" => vec![Entry::new(place, missing(errors), Vec::new())],
+        Some(Kind::Required { .. }) if keyword == "required" => {
+            vec![Entry::new(place, missing(errors), Vec::new())]
+        }
         Some(Kind::Required { .. }) => depending(errors[0], keyword, place, about),
         Some(Kind::PropertyNames { .. }) => names(errors, about),
-        _ => errors.iter().flat_map(|error| single(error, place, about)).collect(),
+        _ => errors
+            .iter()
+            .flat_map(|error| single(error, place, about))
+            .collect(),
     }
 }
 
@@ -245,21 +325,43 @@ fn missing(errors: &[&ValidationError<'_>]) -> String {
     };
     let names: Vec<String> = errors.iter().filter_map(name).collect();
     let list = joined(&names.iter().map(String::as_str).collect::<Vec<_>>());
-    if names.len() == 1 { format!("missing property {list}") } else { format!("missing properties {list}") }
+    if names.len() == 1 {
+        format!("missing property {list}")
+    } else {
+        format!("missing properties {list}")
+    }
 }
 
 /// What properties demand others, which only the schema says: the error has no more than the name of one that is missing.
-fn depending(error: &ValidationError<'_>, keyword: &str, place: &str, about: &About<'_>) -> Vec<Entry> {
+fn depending(
+    error: &ValidationError<'_>,
+    keyword: &str,
+    place: &str,
+    about: &About<'_>,
+) -> Vec<Entry> {
     let path = error.schema_path().to_string();
-    let rules = path.rfind(keyword).and_then(|at| about.schema.pointer(&path[..at + keyword.len()])).and_then(Value::as_object);
+    let rules = path
+        .rfind(keyword)
+        .and_then(|at| about.schema.pointer(&path[..at + keyword.len()]))
+        .and_then(Value::as_object);
     let object = about.values.pointer(place).and_then(Value::as_object);
-    let (Some(rules), Some(object)) = (rules, object) else { return vec![Entry::new(place, error.to_string(), Vec::new())] };
+    let (Some(rules), Some(object)) = (rules, object) else {
+        return vec![Entry::new(place, error.to_string(), Vec::new())];
+    };
     let mut entries = Vec::new();
     for (name, wanted) in rules.iter().filter(|(name, _)| object.contains_key(*name)) {
-        let wanted = wanted.as_array().into_iter().flatten().filter_map(Value::as_str);
+        let wanted = wanted
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
         let lacking: Vec<&str> = wanted.filter(|name| !object.contains_key(*name)).collect();
         if !lacking.is_empty() {
-            let message = format!("properties {} required, if {} exists", joined(&lacking), quoted(name));
+            let message = format!(
+                "properties {} required, if {} exists",
+                joined(&lacking),
+                quoted(name)
+            );
             entries.push(Entry::new(place, message, Vec::new()));
         }
     }
@@ -270,7 +372,9 @@ fn depending(error: &ValidationError<'_>, keyword: &str, place: &str, about: &Ab
 fn names(errors: &[&ValidationError<'_>], about: &About<'_>) -> Vec<Entry> {
     let mut named: Vec<(String, Vec<&ValidationError<'static>>)> = Vec::new();
     for error in errors {
-        let Kind::PropertyNames { error: why } = error.kind() else { continue };
+        let Kind::PropertyNames { error: why } = error.kind() else {
+            continue;
+        };
         let name = why.instance().as_str().unwrap_or_default();
         match named.iter_mut().find(|(known, _)| known == name) {
             Some((_, reasons)) => reasons.push(why),
@@ -278,10 +382,22 @@ fn names(errors: &[&ValidationError<'_>], about: &About<'_>) -> Vec<Entry> {
         }
     }
     let entry = |(name, reasons): (String, Vec<&ValidationError<'static>>)| {
-        let from = reasons.first().and_then(|why| segments(why).iter().rposition(|segment| segment == "propertyNames"));
+        let from = reasons.first().and_then(|why| {
+            segments(why)
+                .iter()
+                .rposition(|segment| segment == "propertyNames")
+        });
         let tree = Node::of(reasons, from.map_or(0, |at| at + 1), "").entry(about);
-        let causes = tree.into_iter().flat_map(Entry::within).map(Entry::of_a_name).collect();
-        Entry::new("", format!("invalid propertyName {}", quoted(&name)), causes)
+        let causes = tree
+            .into_iter()
+            .flat_map(Entry::within)
+            .map(Entry::of_a_name)
+            .collect();
+        Entry::new(
+            "",
+            format!("invalid propertyName {}", quoted(&name)),
+            causes,
+        )
     };
     named.into_iter().map(entry).collect()
 }
@@ -289,15 +405,29 @@ fn names(errors: &[&ValidationError<'_>], about: &About<'_>) -> Vec<Entry> {
 fn single(error: &ValidationError<'_>, place: &str, about: &About<'_>) -> Vec<Entry> {
     let from = segments(error).len() + 1;
     let alternatives = |context: &[Vec<ValidationError<'static>>]| {
-        context.iter().filter_map(|errors| Node::of(errors, from, place).entry(about)).collect::<Vec<_>>()
+        context
+            .iter()
+            .filter_map(|errors| Node::of(errors, from, place).entry(about))
+            .collect::<Vec<_>>()
     };
     let (message, causes) = match error.kind() {
         Kind::AnyOf { context } => ("'anyOf' failed".to_owned(), alternatives(context)),
-        Kind::OneOfNotValid { context } => ("'oneOf' failed, none matched".to_owned(), alternatives(context)),
+        Kind::OneOfNotValid { context } => (
+            "'oneOf' failed, none matched".to_owned(),
+            alternatives(context),
+        ),
         Kind::OneOfMultipleValid { context } => {
-            let matched: Vec<String> =
-                context.iter().enumerate().filter(|(_, e)| e.is_empty()).map(|(i, _)| i.to_string()).take(2).collect();
-            (format!("'oneOf' failed, subschemas {} matched", matched.join(", ")), Vec::new())
+            let matched: Vec<String> = context
+                .iter()
+                .enumerate()
+                .filter(|(_, e)| e.is_empty())
+                .map(|(i, _)| i.to_string())
+                .take(2)
+                .collect();
+            (
+                format!("'oneOf' failed, subschemas {} matched", matched.join(", ")),
+                Vec::new(),
+            )
         }
         Kind::UnevaluatedProperties { unexpected } | Kind::UnevaluatedItems { unexpected } => {
             let one = |name: &String| {
@@ -307,10 +437,22 @@ fn single(error: &ValidationError<'_>, place: &str, about: &About<'_>) -> Vec<En
             return unexpected.iter().map(one).collect();
         }
         // the object of which nothing is allowed is known by its place only
-        Kind::FalseSchema if error.schema_path().to_string().ends_with("/additionalProperties") => {
+        Kind::FalseSchema
+            if error
+                .schema_path()
+                .to_string()
+                .ends_with("/additionalProperties") =>
+        {
             let object = about.values.pointer(place).and_then(Value::as_object);
-            let names: Vec<&str> = object.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-            (format!("additional properties {} not allowed", joined(&names)), Vec::new())
+            let names: Vec<&str> = object
+                .into_iter()
+                .flatten()
+                .map(|(name, _)| name.as_str())
+                .collect();
+            (
+                format!("additional properties {} not allowed", joined(&names)),
+                Vec::new(),
+            )
         }
         kind => (message(kind, error), Vec::new()),
     };
@@ -320,5 +462,8 @@ fn single(error: &ValidationError<'_>, place: &str, about: &About<'_>) -> Vec<En
 /// The keywords and indices that led to the schema.
 fn segments(error: &ValidationError<'_>) -> Vec<String> {
     let path = error.evaluation_path().to_string();
-    path.split('/').skip(1).map(|s| s.replace("~1", "/").replace("~0", "~")).collect()
+    path.split('/')
+        .skip(1)
+        .map(|s| s.replace("~1", "/").replace("~0", "~"))
+        .collect()
 }

@@ -18,12 +18,21 @@ pub fn check(chart: &Chart, values: &Values, limits: &Limits) -> Result<Vec<Stri
     if messages.is_empty() {
         return Ok(warnings);
     }
-    Err(HelmError::chart(format!("values don't meet the specifications of the schema(s) in the following chart(s):\n{messages}")))
+    Err(HelmError::chart(format!(
+        "values don't meet the specifications of the schema(s) in the following chart(s):\n{messages}"
+    )))
 }
 
-fn chart_messages(chart: &Chart, values: &Values, limits: &Limits, out: &mut String, warnings: &mut Vec<String>) -> Result<(), HelmError> {
+fn chart_messages(
+    chart: &Chart,
+    values: &Values,
+    limits: &Limits,
+    out: &mut String,
+    warnings: &mut Vec<String>,
+) -> Result<(), HelmError> {
     if let Some(schema) = &chart.schema {
-        let message = one(schema, values, limits, warnings).map_err(|e| e.within(&format!("values.schema.json of {}", chart.name())))?;
+        let message = one(schema, values, limits, warnings)
+            .map_err(|e| e.within(&format!("values.schema.json of {}", chart.name())))?;
         if let Some(message) = message {
             out.push_str(&format!("{}:\n{message}", chart.name()));
         }
@@ -31,10 +40,14 @@ fn chart_messages(chart: &Chart, values: &Values, limits: &Limits, out: &mut Str
     for dependency in &chart.dependencies {
         match values.get(dependency.name()) {
             None | Some(Value::Null) => {}
-            Some(Value::Object(values)) => chart_messages(dependency, values, limits, out, warnings)?,
+            Some(Value::Object(values)) => {
+                chart_messages(dependency, values, limits, out, warnings)?
+            }
             Some(other) => {
                 let (name, kind) = (dependency.name(), go_type(other));
-                out.push_str(&format!("{name}:\ninvalid type for values: expected object (map), got {kind}\n"));
+                out.push_str(&format!(
+                    "{name}:\ninvalid type for values: expected object (map), got {kind}\n"
+                ));
             }
         }
     }
@@ -42,7 +55,12 @@ fn chart_messages(chart: &Chart, values: &Values, limits: &Limits, out: &mut Str
 }
 
 /// What Helm says of the values, if it says anything.
-pub fn one(schema: &[u8], values: &Values, limits: &Limits, warnings: &mut Vec<String>) -> Result<Option<String>, HelmError> {
+pub fn one(
+    schema: &[u8],
+    values: &Values,
+    limits: &Limits,
+    warnings: &mut Vec<String>,
+) -> Result<Option<String>, HelmError> {
     let schema: Value = match serde_json::from_slice(schema) {
         Ok(schema) => schema,
         Err(_) if schema.is_empty() => return Ok(Some("EOF".to_owned())),
@@ -54,7 +72,9 @@ pub fn one(schema: &[u8], values: &Values, limits: &Limits, warnings: &mut Vec<S
         return Err(HelmError::over("checking the values", limits.nodes));
     }
     let unresolved = Arc::new(Mutex::new(BTreeSet::new()));
-    let options = jsonschema::options().with_retriever(Offline(unresolved.clone())).with_pattern_options(PatternOptions::regex());
+    let options = jsonschema::options()
+        .with_retriever(Offline(unresolved.clone()))
+        .with_pattern_options(PatternOptions::regex());
     let built = options.build(&schema);
     for urn in &*unresolved.lock().unwrap_or_else(PoisonError::into_inner) {
         let warning = format!("{} urn={}", log::UNRESOLVED_URN, log::text(urn));
@@ -65,9 +85,17 @@ pub fn one(schema: &[u8], values: &Values, limits: &Limits, warnings: &mut Vec<S
     }
     let validator = match built {
         Ok(validator) => validator,
-        Err(e) => return Ok(Some(format!("\"file:///values.schema.json#\" is not valid against metaschema: {e}"))),
+        Err(e) => {
+            return Ok(Some(format!(
+                "\"file:///values.schema.json#\" is not valid against metaschema: {e}"
+            )));
+        }
     };
-    let messages = report::lines(&validator.iter_errors(&values).collect::<Vec<_>>(), &schema, &values);
+    let messages = report::lines(
+        &validator.iter_errors(&values).collect::<Vec<_>>(),
+        &schema,
+        &values,
+    );
     Ok((!messages.is_empty()).then_some(messages))
 }
 
@@ -77,7 +105,10 @@ struct Offline(Arc<Mutex<BTreeSet<String>>>);
 impl Retrieve for Offline {
     fn retrieve(&self, uri: &Uri<String>) -> Result<Value, Box<dyn Error + Send + Sync>> {
         if uri.as_str().starts_with("urn:") {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(uri.as_str().to_owned());
+            self.0
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(uri.as_str().to_owned());
             return Ok(Value::Bool(true));
         }
         Err(format!("failing loading \"{uri}\": schemas are not fetched").into())
@@ -88,11 +119,17 @@ impl Retrieve for Offline {
 fn whole_numbers(value: &Value) -> Value {
     match value {
         Value::Number(n) => {
-            let whole = n.as_f64().filter(|f| n.is_f64() && f.fract() == 0.0 && f.abs() < 9e15);
+            let whole = n
+                .as_f64()
+                .filter(|f| n.is_f64() && f.fract() == 0.0 && f.abs() < 9e15);
             Value::Number(whole.map_or_else(|| n.clone(), |f| Number::from(f as i64)))
         }
         Value::Array(items) => items.iter().map(whole_numbers).collect(),
-        Value::Object(map) => Value::Object(map.iter().map(|(key, value)| (key.clone(), whole_numbers(value))).collect()),
+        Value::Object(map) => Value::Object(
+            map.iter()
+                .map(|(key, value)| (key.clone(), whole_numbers(value)))
+                .collect(),
+        ),
         other => other.clone(),
     }
 }

@@ -21,10 +21,15 @@ pub struct Settings {
 }
 
 /// The user's values; `read` gives the content for `--set-file`.
-pub fn user_values(settings: &Settings, read: ReadFile<'_>, limits: &Limits) -> Result<Values, HelmError> {
+pub fn user_values(
+    settings: &Settings,
+    read: ReadFile<'_>,
+    limits: &Limits,
+) -> Result<Values, HelmError> {
     let mut values = Values::new();
     for (name, content) in &settings.files {
-        let file = parse_values(content, limits).map_err(|e| e.within(&format!("failed to parse {name}")))?;
+        let file = parse_values(content, limits)
+            .map_err(|e| e.within(&format!("failed to parse {name}")))?;
         merge_maps(&mut values, file);
     }
     for text in &settings.set_json {
@@ -49,13 +54,16 @@ pub fn user_values(settings: &Settings, read: ReadFile<'_>, limits: &Limits) -> 
 fn set_json(text: &str, values: &mut Values) -> Result<(), HelmError> {
     if !text.trim().starts_with('{') {
         let failed = |_| HelmError::chart(format!("failed parsing --set-json data {text}"));
-        return strvals::apply(Form::Json, text, values, &strvals::Limits::default()).map_err(failed);
+        return strvals::apply(Form::Json, text, values, &strvals::Limits::default())
+            .map_err(failed);
     }
     match serde_json::from_str(text.trim()).map(floats) {
         Ok(Value::Object(map)) => {
             merge_maps(values, map);
             Ok(())
         }
-        _ => Err(HelmError::chart(format!("failed parsing --set-json data JSON: {text}"))),
+        _ => Err(HelmError::chart(format!(
+            "failed parsing --set-json data JSON: {text}"
+        ))),
     }
 }

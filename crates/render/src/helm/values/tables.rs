@@ -41,7 +41,11 @@ impl Node {
 
 /// The pairs of a table as they are now.
 fn pairs(table: &Table) -> Vec<(String, Node)> {
-    table.borrow().iter().map(|(key, node)| (key.clone(), node.clone())).collect()
+    table
+        .borrow()
+        .iter()
+        .map(|(key, node)| (key.clone(), node.clone()))
+        .collect()
 }
 
 fn get(table: &Table, key: &str) -> Option<Node> {
@@ -55,7 +59,9 @@ pub(super) fn put(table: &Table, key: &str, node: Node) {
 /// The table at a path of names.
 pub(super) fn find(table: &Table, path: &str) -> Result<Table, String> {
     path.split('.').try_fold(table.clone(), |table, name| {
-        get(&table, name).and_then(|node| node.table().cloned()).ok_or_else(|| format!("{} is not a table", quote(name)))
+        get(&table, name)
+            .and_then(|node| node.table().cloned())
+            .ok_or_else(|| format!("{} is not a table", quote(name)))
     })
 }
 
@@ -79,11 +85,18 @@ pub(super) struct Coalescing<'a> {
 
 impl<'a> Coalescing<'a> {
     pub fn new(limits: &'a Limits) -> Self {
-        Self { limits, nodes: limits.nodes, warnings: Vec::new() }
+        Self {
+            limits,
+            nodes: limits.nodes,
+            warnings: Vec::new(),
+        }
     }
 
     fn spend(&mut self) -> Result<(), HelmError> {
-        self.nodes = self.nodes.checked_sub(1).ok_or_else(|| HelmError::over("putting the values together", self.limits.nodes))?;
+        self.nodes = self
+            .nodes
+            .checked_sub(1)
+            .ok_or_else(|| HelmError::over("putting the values together", self.limits.nodes))?;
         Ok(())
     }
 
@@ -128,13 +141,24 @@ impl<'a> Coalescing<'a> {
     }
 
     /// Helm's CoalesceValues, or MergeValues, which keeps nulls.
-    pub fn chart_values(&mut self, chart: &Chart, user: &Map<String, Value>, merge: bool) -> Result<Table, HelmError> {
+    pub fn chart_values(
+        &mut self,
+        chart: &Chart,
+        user: &Map<String, Value>,
+        merge: bool,
+    ) -> Result<Table, HelmError> {
         let table = self.copy(user)?;
         self.chart(chart, &table, "", merge)?;
         Ok(table)
     }
 
-    fn chart(&mut self, chart: &Chart, into: &Table, prefix: &str, merge: bool) -> Result<(), HelmError> {
+    fn chart(
+        &mut self,
+        chart: &Chart,
+        into: &Table,
+        prefix: &str,
+        merge: bool,
+    ) -> Result<(), HelmError> {
         let prefix = joined(prefix, chart.name());
         self.defaults(chart, into, &prefix, merge)?;
         for dependency in &chart.dependencies {
@@ -147,8 +171,14 @@ impl<'a> Coalescing<'a> {
                     table
                 }
                 Some(Node::Leaf(value)) => {
-                    let shown = if let Value::Bool(b) = *value { b.to_string() } else { format!("%!t({})", typed(&value)) };
-                    return Err(HelmError::chart(format!("type mismatch on {name}: {shown}")));
+                    let shown = if let Value::Bool(b) = *value {
+                        b.to_string()
+                    } else {
+                        format!("%!t({})", typed(&value))
+                    };
+                    return Err(HelmError::chart(format!(
+                        "type mismatch on {name}: {shown}"
+                    )));
                 }
             };
             self.globals(&inner, into, &prefix)?;
@@ -158,7 +188,13 @@ impl<'a> Coalescing<'a> {
     }
 
     /// The defaults of one chart below what is there.
-    fn defaults(&mut self, chart: &Chart, into: &Table, prefix: &str, merge: bool) -> Result<(), HelmError> {
+    fn defaults(
+        &mut self,
+        chart: &Chart,
+        into: &Table,
+        prefix: &str,
+        merge: bool,
+    ) -> Result<(), HelmError> {
         let defaults = self.copy(&chart.values)?;
         for (key, default) in pairs(&defaults) {
             match get(into, &key) {
@@ -168,9 +204,15 @@ impl<'a> Coalescing<'a> {
                 Some(Node::Leaf(_)) => {}
                 Some(Node::Table(own)) => match &default {
                     Node::Leaf(value) if value.is_null() => {}
-                    Node::Leaf(_) => self.warnings.push(format!("warning: skipped value for {prefix}.{key}: Not a table.")),
+                    Node::Leaf(_) => self.warnings.push(format!(
+                        "warning: skipped value for {prefix}.{key}: Not a table."
+                    )),
                     Node::Table(default) => {
-                        let merge = merge || chart.dependencies.iter().any(|dependency| dependency.name() == key);
+                        let merge = merge
+                            || chart
+                                .dependencies
+                                .iter()
+                                .any(|dependency| dependency.name() == key);
                         if !merge {
                             drop_nulls(default);
                         }
@@ -196,12 +238,18 @@ impl<'a> Coalescing<'a> {
             None => Some(Table::default()),
             Some(Node::Table(table)) => Some(table),
             Some(Node::Leaf(_)) => {
-                self.warnings.push(format!("warning: skipping globals because {name} global is not a table."));
+                self.warnings.push(format!(
+                    "warning: skipping globals because {name} global is not a table."
+                ));
                 None
             }
         };
-        let Some(own) = side(into, "destination") else { return Ok(()) };
-        let Some(above) = side(from, "source") else { return Ok(()) };
+        let Some(own) = side(into, "destination") else {
+            return Ok(());
+        };
+        let Some(above) = side(from, "source") else {
+            return Ok(());
+        };
         for (key, node) in pairs(&above) {
             match (&node, get(&own, &key)) {
                 (Node::Table(table), None) => put(&own, &key, Node::Table(shallow(table))),
@@ -211,9 +259,14 @@ impl<'a> Coalescing<'a> {
                     put(&own, &key, Node::Table(copy));
                 }
                 (Node::Table(_), Some(Node::Leaf(_))) => {
-                    self.warnings.push(format!("Conflict: cannot merge map onto non-map for {}. Skipping.", quote(&key)));
+                    self.warnings.push(format!(
+                        "Conflict: cannot merge map onto non-map for {}. Skipping.",
+                        quote(&key)
+                    ));
                 }
-                (Node::Leaf(_), Some(Node::Table(_))) => self.warnings.push(format!("key {key} is table. Skipping")),
+                (Node::Leaf(_), Some(Node::Table(_))) => {
+                    self.warnings.push(format!("key {key} is table. Skipping"))
+                }
                 (Node::Leaf(_), _) => put(&own, &key, node),
             }
         }
@@ -222,9 +275,20 @@ impl<'a> Coalescing<'a> {
     }
 
     /// Helm's coalesceTablesFullKey: what is in `into` wins.
-    pub fn tables(&mut self, into: &Table, from: &Table, prefix: &str, merge: bool, depth: usize) -> Result<(), HelmError> {
+    pub fn tables(
+        &mut self,
+        into: &Table,
+        from: &Table,
+        prefix: &str,
+        merge: bool,
+        depth: usize,
+    ) -> Result<(), HelmError> {
         self.guard(into, depth)?;
-        let set: BTreeSet<String> = pairs(from).into_iter().filter(|(_, node)| !node.is_null()).map(|(key, _)| key).collect();
+        let set: BTreeSet<String> = pairs(from)
+            .into_iter()
+            .filter(|(_, node)| !node.is_null())
+            .map(|(key, _)| key)
+            .collect();
         for (key, _) in pairs(into).into_iter().filter(|(_, node)| node.is_null()) {
             put(from, &key, Node::null());
         }
@@ -236,10 +300,14 @@ impl<'a> Coalescing<'a> {
                     into.borrow_mut().remove(&key);
                 }
                 (None, node) => put(into, &key, node),
-                (Some(Node::Table(own)), Node::Table(other)) => self.tables(&own, &other, &full, merge, depth + 1)?,
+                (Some(Node::Table(own)), Node::Table(other)) => {
+                    self.tables(&own, &other, &full, merge, depth + 1)?
+                }
                 (Some(Node::Leaf(_)), Node::Table(other)) => {
                     let shown = self.shown(&Node::Table(other), depth)?;
-                    self.warnings.push(format!("warning: cannot overwrite table with non table for {full} ({shown})"));
+                    self.warnings.push(format!(
+                        "warning: cannot overwrite table with non table for {full} ({shown})"
+                    ));
                 }
                 (Some(Node::Table(_)), node) if !node.is_null() => {
                     let shown = self.shown(&node, depth)?;
@@ -260,7 +328,11 @@ impl<'a> Coalescing<'a> {
 }
 
 fn joined(prefix: &str, key: &str) -> String {
-    if prefix.is_empty() { key.to_owned() } else { format!("{prefix}.{key}") }
+    if prefix.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{prefix}.{key}")
+    }
 }
 
 fn shallow(table: &Table) -> Table {
@@ -279,10 +351,22 @@ pub(super) fn printed(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::Bool(b) => b.to_string(),
-        Value::Number(n) => n.as_f64().filter(|_| n.is_f64()).map_or_else(|| n.to_string(), float),
+        Value::Number(n) => n
+            .as_f64()
+            .filter(|_| n.is_f64())
+            .map_or_else(|| n.to_string(), float),
         Value::String(s) => s.clone(),
-        Value::Array(items) => format!("[{}]", items.iter().map(printed).collect::<Vec<_>>().join(" ")),
-        Value::Object(map) => format!("map[{}]", map.iter().map(|(k, v)| format!("{k}:{}", printed(v))).collect::<Vec<_>>().join(" ")),
+        Value::Array(items) => format!(
+            "[{}]",
+            items.iter().map(printed).collect::<Vec<_>>().join(" ")
+        ),
+        Value::Object(map) => format!(
+            "map[{}]",
+            map.iter()
+                .map(|(k, v)| format!("{k}:{}", printed(v)))
+                .collect::<Vec<_>>()
+                .join(" ")
+        ),
     }
 }
 
@@ -293,7 +377,10 @@ fn typed(value: &Value) -> String {
         Value::Number(n) if n.is_f64() => "float64",
         Value::Number(_) => "int64",
         Value::Array(items) => {
-            return format!("[]interface {{}}=[{}]", items.iter().map(printed).collect::<Vec<_>>().join(" "));
+            return format!(
+                "[]interface {{}}=[{}]",
+                items.iter().map(printed).collect::<Vec<_>>().join(" ")
+            );
         }
         _ => "string",
     };

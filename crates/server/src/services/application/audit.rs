@@ -18,10 +18,20 @@ pub fn user(caller: &Caller) -> &str {
 }
 
 /// `action` reads after the user's name.
-pub async fn app(state: &State, caller: &Caller, app: &Application, reason: &'static str, action: &str) {
+pub async fn app(
+    state: &State,
+    caller: &Caller,
+    app: &Application,
+    reason: &'static str,
+    action: &str,
+) {
     let user = user(caller);
     let (m, destination) = (&app.metadata, &app.spec.destination);
-    let annotations = [("dest-server", destination.server.as_str()), ("dest-namespace", &destination.namespace), ("user", user)];
+    let annotations = [
+        ("dest-server", destination.server.as_str()),
+        ("dest-namespace", &destination.namespace),
+        ("user", user),
+    ];
     let event = EventRecord {
         api_kind: "Application",
         name: m.name.clone(),
@@ -37,7 +47,13 @@ pub async fn app(state: &State, caller: &Caller, app: &Application, reason: &'st
 
 /// An event that cannot be stored does not undo what it tells of.
 pub async fn record(state: &State, event: EventRecord) {
-    tracing::info!(kind = event.api_kind, name = event.name, reason = event.reason, "{}", event.message);
+    tracing::info!(
+        kind = event.api_kind,
+        name = event.name,
+        reason = event.reason,
+        "{}",
+        event.message
+    );
     if let Err(e) = state.store.record_event(event).await {
         tracing::warn!(error = %e, "the event was not stored");
     }

@@ -5,41 +5,84 @@ use crate::{ApiError, auth::Caller, server::State};
 use serde_json::json;
 use std::sync::Arc;
 use tiphys_api::{
-    constants::{RESOURCES_FINALIZER, RESOURCES_FINALIZER_BACKGROUND, RESOURCES_FINALIZER_FOREGROUND},
+    constants::{
+        RESOURCES_FINALIZER, RESOURCES_FINALIZER_BACKGROUND, RESOURCES_FINALIZER_FOREGROUND,
+    },
     rpc::application::{ApplicationDeleteRequest, ApplicationResponse},
 };
 
-pub async fn delete(state: Arc<State>, caller: Caller, q: ApplicationDeleteRequest) -> Result<ApplicationResponse, ApiError> {
-    let (app, _) = find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
+pub async fn delete(
+    state: Arc<State>,
+    caller: Caller,
+    q: ApplicationDeleteRequest,
+) -> Result<ApplicationResponse, ApiError> {
+    let (app, _) = find(
+        &state,
+        q.app_namespace.as_deref(),
+        &q.name,
+        q.project.as_deref(),
+    )
+    .await?;
     let policy = q.propagation_policy.as_deref().unwrap_or_default();
     let cascade = q.cascade.unwrap_or(true);
     if !cascade && !policy.is_empty() {
-        return Err(ApiError::invalid("cannot set propagation policy when cascading is disabled"));
+        return Err(ApiError::invalid(
+            "cannot set propagation policy when cascading is disabled",
+        ));
     }
     let wanted = match policy.to_lowercase().as_str() {
         "" => RESOURCES_FINALIZER,
         "foreground" => RESOURCES_FINALIZER_FOREGROUND,
         "background" => RESOURCES_FINALIZER_BACKGROUND,
-        _ => return Err(ApiError::invalid(format!("invalid propagation policy: {policy}"))),
+        _ => {
+            return Err(ApiError::invalid(format!(
+                "invalid propagation policy: {policy}"
+            )));
+        }
     };
     let m = &app.metadata;
-    let after = finalizers(&m.finalizers, cascade.then_some(wanted), m.deletion_timestamp.is_some());
+    let after = finalizers(
+        &m.finalizers,
+        cascade.then_some(wanted),
+        m.deletion_timestamp.is_some(),
+    );
     if after != m.finalizers {
         let patch = json!({"metadata": {"finalizers": after}});
         let patched = state.store.patch_app(&m.namespace, &m.name, &patch).await;
-        patched.map_err(|e| ApiError::from(e).context("error patching application with finalizers"))?;
+        patched
+            .map_err(|e| ApiError::from(e).context("error patching application with finalizers"))?;
     }
-    state.store.delete_app(&m.namespace, &m.name).await.map_err(|e| ApiError::from(e).context("error deleting application"))?;
-    audit::app(&state, &caller, &app, audit::RESOURCE_DELETED, "deleted application").await;
+    state
+        .store
+        .delete_app(&m.namespace, &m.name)
+        .await
+        .map_err(|e| ApiError::from(e).context("error deleting application"))?;
+    audit::app(
+        &state,
+        &caller,
+        &app,
+        audit::RESOURCE_DELETED,
+        "deleted application",
+    )
+    .await;
     Ok(ApplicationResponse {})
 }
 
 /// The finalizers with this way of cascading, or with none. One cannot be added to what is being deleted already.
 fn finalizers(have: &[String], cascade: Option<&str>, deleting: bool) -> Vec<String> {
-    let ours = |f: &String| f == RESOURCES_FINALIZER || f == RESOURCES_FINALIZER_FOREGROUND || f == RESOURCES_FINALIZER_BACKGROUND;
+    let ours = |f: &String| {
+        f == RESOURCES_FINALIZER
+            || f == RESOURCES_FINALIZER_FOREGROUND
+            || f == RESOURCES_FINALIZER_BACKGROUND
+    };
     match cascade {
         Some(wanted) if deleting || have.iter().any(|f| f == wanted) => have.to_vec(),
-        Some(wanted) => have.iter().filter(|f| !ours(f)).cloned().chain([wanted.to_owned()]).collect(),
+        Some(wanted) => have
+            .iter()
+            .filter(|f| !ours(f))
+            .cloned()
+            .chain([wanted.to_owned()])
+            .collect(),
         None => have.iter().filter(|f| !ours(f)).cloned().collect(),
     }
 }
@@ -52,13 +95,32 @@ mod tests {
     fn cascading_is_a_finalizer() {
         let list = |items: &[&str]| items.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
         for (have, cascade, deleting, want) in [
-            (&["x"][..], Some(RESOURCES_FINALIZER), false, &["x", RESOURCES_FINALIZER][..]),
-            (&[RESOURCES_FINALIZER], Some(RESOURCES_FINALIZER_BACKGROUND), false, &[RESOURCES_FINALIZER_BACKGROUND]),
-            (&[RESOURCES_FINALIZER], Some(RESOURCES_FINALIZER), false, &[RESOURCES_FINALIZER]),
+            (
+                &["x"][..],
+                Some(RESOURCES_FINALIZER),
+                false,
+                &["x", RESOURCES_FINALIZER][..],
+            ),
+            (
+                &[RESOURCES_FINALIZER],
+                Some(RESOURCES_FINALIZER_BACKGROUND),
+                false,
+                &[RESOURCES_FINALIZER_BACKGROUND],
+            ),
+            (
+                &[RESOURCES_FINALIZER],
+                Some(RESOURCES_FINALIZER),
+                false,
+                &[RESOURCES_FINALIZER],
+            ),
             (&["x", RESOURCES_FINALIZER], None, false, &["x"]),
             (&[], Some(RESOURCES_FINALIZER), true, &[]),
         ] {
-            assert_eq!(finalizers(&list(have), cascade, deleting), list(want), "{have:?} {cascade:?}");
+            assert_eq!(
+                finalizers(&list(have), cascade, deleting),
+                list(want),
+                "{have:?} {cascade:?}"
+            );
         }
     }
 }

@@ -16,8 +16,10 @@ use tiphys_api::{
     resource::{ApplicationTree, ResourceDiff, ResourceNode, ResourceRef},
     rpc::{
         application::{
-            ApplicationResourceDeleteRequest, ApplicationResourceEventsQuery, ApplicationResourcePatchRequest, ApplicationResourceRequest,
-            ApplicationResourceResponse, ApplicationResponse, LinksResponse, ManagedResourcesResponse, ResourcesQuery,
+            ApplicationResourceDeleteRequest, ApplicationResourceEventsQuery,
+            ApplicationResourcePatchRequest, ApplicationResourceRequest,
+            ApplicationResourceResponse, ApplicationResponse, LinksResponse,
+            ManagedResourcesResponse, ResourcesQuery,
         },
         events::EventList,
     },
@@ -36,7 +38,11 @@ macro_rules! published {
             Some(found) => Ok(found),
             None => match first_comparison($state, $app).await {
                 Err(e) => Err(e.context($what)),
-                Ok(()) => $state.live.$get($app).await.ok_or_else(|| ApiError::plain("cache: key is missing").context($what)),
+                Ok(()) => $state
+                    .live
+                    .$get($app)
+                    .await
+                    .ok_or_else(|| ApiError::plain("cache: key is missing").context($what)),
             },
         }
     }};
@@ -47,13 +53,20 @@ async fn first_comparison(state: &State, app: &Application) -> Result<(), ApiErr
     if !why.is_empty() {
         return Err(ApiError::plain(why));
     }
-    refresh(state, app, "normal").await.map_err(|e| e.context("error getting application by query"))?;
+    refresh(state, app, "normal")
+        .await
+        .map_err(|e| e.context("error getting application by query"))?;
     Ok(())
 }
 
 /// The tree as the project permits it now: the controller may not have looked at the Application since the project was changed.
-pub(super) async fn tree_of(state: &State, app: &Application, project: &AppProject) -> Result<Arc<ApplicationTree>, ApiError> {
-    let tree: Arc<ApplicationTree> = published!(state, app, tree, "error getting cached app resource tree")?;
+pub(super) async fn tree_of(
+    state: &State,
+    app: &Application,
+    project: &AppProject,
+) -> Result<Arc<ApplicationTree>, ApiError> {
+    let tree: Arc<ApplicationTree> =
+        published!(state, app, tree, "error getting cached app resource tree")?;
     Ok(permitted(tree, &permissions(state, app, project)))
 }
 
@@ -62,13 +75,22 @@ pub(super) fn permissions(state: &State, app: &Application, project: &AppProject
     let destination = state.live.destination(app).ok();
     let of_cluster = |d: &Destination| spec::project_rules_for(project, d);
     // Nothing is permitted on a cluster that is not known.
-    let nowhere = || ProjectRules { cluster_permitted: false, ..spec::project_rules(project) };
+    let nowhere = || ProjectRules {
+        cluster_permitted: false,
+        ..spec::project_rules(project)
+    };
     let project = destination.as_ref().map_or_else(nowhere, of_cluster);
     let Destination { server, name, .. } = destination.unwrap_or_default();
     CompareRules {
         project,
         dest_name: name,
-        ..CompareRules::new(Tracking::annotation(""), "", "", &server, &app.spec.destination.namespace)
+        ..CompareRules::new(
+            Tracking::annotation(""),
+            "",
+            "",
+            &server,
+            &app.spec.destination.namespace,
+        )
     }
 }
 
@@ -78,33 +100,78 @@ fn may_see(rules: &CompareRules, r: &ResourceRef) -> bool {
 
 /// The tree without what there is and may not be seen, and without what is below that alone.
 fn permitted(tree: Arc<ApplicationTree>, rules: &CompareRules) -> Arc<ApplicationTree> {
-    let all = || tree.nodes.iter().chain(&tree.orphaned_nodes).map(|node| (node, node.resource_ref.uid.as_str()));
-    let hidden = |(node, uid): &(&ResourceNode, &str)| !uid.is_empty() && !may_see(rules, &node.resource_ref);
+    let all = || {
+        tree.nodes
+            .iter()
+            .chain(&tree.orphaned_nodes)
+            .map(|node| (node, node.resource_ref.uid.as_str()))
+    };
+    let hidden = |(node, uid): &(&ResourceNode, &str)| {
+        !uid.is_empty() && !may_see(rules, &node.resource_ref)
+    };
     let mut gone: HashSet<&str> = all().filter(hidden).map(|(_, uid)| uid).collect();
     if gone.is_empty() {
         return tree;
     }
     // Each round reaches one level down; trees are shallow.
     loop {
-        let orphaned = |node: &ResourceNode| !node.parent_refs.is_empty() && node.parent_refs.iter().all(|p| gone.contains(p.uid.as_str()));
-        let below: Vec<&str> = all().filter(|(node, uid)| !gone.contains(uid) && orphaned(node)).map(|(_, uid)| uid).collect();
+        let orphaned = |node: &ResourceNode| {
+            !node.parent_refs.is_empty()
+                && node
+                    .parent_refs
+                    .iter()
+                    .all(|p| gone.contains(p.uid.as_str()))
+        };
+        let below: Vec<&str> = all()
+            .filter(|(node, uid)| !gone.contains(uid) && orphaned(node))
+            .map(|(_, uid)| uid)
+            .collect();
         if below.is_empty() {
             break;
         }
         gone.extend(below);
     }
-    let kept = |nodes: &[ResourceNode]| nodes.iter().filter(|n| !gone.contains(n.resource_ref.uid.as_str())).cloned().collect();
+    let kept = |nodes: &[ResourceNode]| {
+        nodes
+            .iter()
+            .filter(|n| !gone.contains(n.resource_ref.uid.as_str()))
+            .cloned()
+            .collect()
+    };
     let (nodes, orphaned_nodes) = (kept(&tree.nodes), kept(&tree.orphaned_nodes));
-    Arc::new(ApplicationTree { nodes, orphaned_nodes, ..tree.as_ref().clone() })
+    Arc::new(ApplicationTree {
+        nodes,
+        orphaned_nodes,
+        ..tree.as_ref().clone()
+    })
 }
 
-pub async fn managed_resources(state: Arc<State>, _: Caller, q: ResourcesQuery) -> Result<ManagedResourcesResponse, ApiError> {
-    let (app, project) = find(&state, q.app_namespace.as_deref(), &q.application_name, q.project.as_deref()).await?;
-    let all: Arc<Vec<ResourceDiff>> = published!(&state, &app, managed_resources, "error getting cached app managed resources")?;
+pub async fn managed_resources(
+    state: Arc<State>,
+    _: Caller,
+    q: ResourcesQuery,
+) -> Result<ManagedResourcesResponse, ApiError> {
+    let (app, project) = find(
+        &state,
+        q.app_namespace.as_deref(),
+        &q.application_name,
+        q.project.as_deref(),
+    )
+    .await?;
+    let all: Arc<Vec<ResourceDiff>> = published!(
+        &state,
+        &app,
+        managed_resources,
+        "error getting cached app managed resources"
+    )?;
     let rules = permissions(&state, &app, &project);
     let is_there = |r: &ResourceDiff| !matches!(r.live_state.as_str(), "" | "null");
-    let hidden = |r: &ResourceDiff| is_there(r) && !permit::resource(&rules, &r.group, &r.kind, &r.namespace, &r.name);
-    let wanted = |asked: &Option<String>, have: &str| asked.as_deref().is_none_or(|a| a.is_empty() || a == have);
+    let hidden = |r: &ResourceDiff| {
+        is_there(r) && !permit::resource(&rules, &r.group, &r.kind, &r.namespace, &r.name)
+    };
+    let wanted = |asked: &Option<String>, have: &str| {
+        asked.as_deref().is_none_or(|a| a.is_empty() || a == have)
+    };
     let matching = all.iter().filter(|r| {
         !r.hook
             && !hidden(r)
@@ -113,11 +180,23 @@ pub async fn managed_resources(state: Arc<State>, _: Caller, q: ResourcesQuery) 
             && wanted(&q.group, &r.group)
             && wanted(&q.kind, &r.kind)
     });
-    Ok(ManagedResourcesResponse { items: matching.cloned().collect() })
+    Ok(ManagedResourcesResponse {
+        items: matching.cloned().collect(),
+    })
 }
 
-pub async fn resource_tree(state: Arc<State>, _: Caller, q: ResourcesQuery) -> Result<ApplicationTree, ApiError> {
-    let (app, project) = find(&state, q.app_namespace.as_deref(), &q.application_name, q.project.as_deref()).await?;
+pub async fn resource_tree(
+    state: Arc<State>,
+    _: Caller,
+    q: ResourcesQuery,
+) -> Result<ApplicationTree, ApiError> {
+    let (app, project) = find(
+        &state,
+        q.app_namespace.as_deref(),
+        &q.application_name,
+        q.project.as_deref(),
+    )
+    .await?;
     Ok(tree_of(&state, &app, &project).await?.as_ref().clone())
 }
 
@@ -126,29 +205,60 @@ pub async fn watch_resource_tree(
     _: Caller,
     q: ResourcesQuery,
 ) -> Result<BoxStream<'static, Result<ApplicationTree, ApiError>>, ApiError> {
-    let (app, _) = find(&state, q.app_namespace.as_deref(), &q.application_name, q.project.as_deref()).await?;
+    let (app, _) = find(
+        &state,
+        q.app_namespace.as_deref(),
+        &q.application_name,
+        q.project.as_deref(),
+    )
+    .await?;
     let trees = state.live.watch_tree(&app);
     // What is permitted may change while it is watched.
     let shown = move |tree| {
         let (state, app) = (state.clone(), app.clone());
         async move {
             let project = project_of(&state, &app).await?;
-            Ok(permitted(tree, &permissions(&state, &app, &project)).as_ref().clone())
+            Ok(permitted(tree, &permissions(&state, &app, &project))
+                .as_ref()
+                .clone())
         }
     };
     Ok(trees.then(shown).boxed())
 }
 
 /// The node of the Application's tree that a request means: nothing else of the cluster can be reached.
-pub(super) async fn node(state: &State, q: &ApplicationResourceRequest) -> Result<(Application, ResourceNode), ApiError> {
-    let (app, project) = find(state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
-    let tree = tree_of(state, &app, &project).await.map_err(|e| e.context("error getting app resources"))?;
-    let (group, namespace) = (q.group.as_deref().unwrap_or_default(), q.namespace.as_deref().unwrap_or_default());
+pub(super) async fn node(
+    state: &State,
+    q: &ApplicationResourceRequest,
+) -> Result<(Application, ResourceNode), ApiError> {
+    let (app, project) = find(
+        state,
+        q.app_namespace.as_deref(),
+        &q.name,
+        q.project.as_deref(),
+    )
+    .await?;
+    let tree = tree_of(state, &app, &project)
+        .await
+        .map_err(|e| e.context("error getting app resources"))?;
+    let (group, namespace) = (
+        q.group.as_deref().unwrap_or_default(),
+        q.namespace.as_deref().unwrap_or_default(),
+    );
     let found = tree.nodes.iter().chain(&tree.orphaned_nodes).find(|n| {
         let r = &n.resource_ref;
-        r.group == group && r.kind == q.kind && r.namespace == namespace && r.name == q.resource_name && !r.uid.is_empty()
+        r.group == group
+            && r.kind == q.kind
+            && r.namespace == namespace
+            && r.name == q.resource_name
+            && !r.uid.is_empty()
     });
-    let absent = || ApiError::invalid(format!("{} {group} {} not found as part of application {}", q.kind, q.resource_name, q.name));
+    let absent = || {
+        ApiError::invalid(format!(
+            "{} {group} {} not found as part of application {}",
+            q.kind, q.resource_name, q.name
+        ))
+    };
     found.cloned().map(|n| (app, n)).ok_or_else(absent)
 }
 
@@ -156,7 +266,11 @@ pub(super) fn live_ref(node: &ResourceNode, version: &str) -> LiveRef {
     let r = &node.resource_ref;
     LiveRef {
         group: r.group.clone(),
-        version: if version.is_empty() { r.version.clone() } else { version.to_owned() },
+        version: if version.is_empty() {
+            r.version.clone()
+        } else {
+            version.to_owned()
+        },
         kind: r.kind.clone(),
         namespace: r.namespace.clone(),
         name: r.name.clone(),
@@ -177,10 +291,20 @@ async fn concealed(state: &State, object: Value) -> Result<Value, ApiError> {
     Ok(Value::Object(object.0))
 }
 
-pub async fn get_resource(state: Arc<State>, _: Caller, q: ApplicationResourceRequest) -> Result<ApplicationResourceResponse, ApiError> {
+pub async fn get_resource(
+    state: Arc<State>,
+    _: Caller,
+    q: ApplicationResourceRequest,
+) -> Result<ApplicationResourceResponse, ApiError> {
     let (app, node) = node(&state, &q).await?;
-    let object = state.live.get(&app, &live_ref(&node, &q.version)).await.map_err(|e| e.context("error getting resource"))?;
-    Ok(ApplicationResourceResponse { manifest: shown(&state, object).await? })
+    let object = state
+        .live
+        .get(&app, &live_ref(&node, &q.version))
+        .await
+        .map_err(|e| e.context("error getting resource"))?;
+    Ok(ApplicationResourceResponse {
+        manifest: shown(&state, object).await?,
+    })
 }
 
 pub async fn patch_resource(
@@ -200,14 +324,26 @@ pub async fn patch_resource(
     };
     let (app, node) = node(&state, &request).await?;
     let object = live_ref(&node, &request.version);
-    let patched = state.live.patch(&app, &object, &q.patch, &q.patch_type).await.map_err(|e| match object.kind.as_str() {
-        // The reason may repeat values.
-        "Secret" => ApiError::plain(format!("failed to patch Secret {}/{}", object.namespace, object.name)),
-        _ => e.context("error patching resource"),
-    })?;
-    let action = format!("patched resource {}/{} '{}'", object.group, object.kind, object.name);
+    let patched = state
+        .live
+        .patch(&app, &object, &q.patch, &q.patch_type)
+        .await
+        .map_err(|e| match object.kind.as_str() {
+            // The reason may repeat values.
+            "Secret" => ApiError::plain(format!(
+                "failed to patch Secret {}/{}",
+                object.namespace, object.name
+            )),
+            _ => e.context("error patching resource"),
+        })?;
+    let action = format!(
+        "patched resource {}/{} '{}'",
+        object.group, object.kind, object.name
+    );
     audit::app(&state, &caller, &app, audit::RESOURCE_UPDATED, &action).await;
-    Ok(ApplicationResourceResponse { manifest: shown(&state, patched).await? })
+    Ok(ApplicationResourceResponse {
+        manifest: shown(&state, patched).await?,
+    })
 }
 
 pub async fn delete_resource(
@@ -232,43 +368,96 @@ pub async fn delete_resource(
     };
     let (app, node) = node(&state, &request).await?;
     let object = live_ref(&node, "");
-    state.live.delete(&app, &object, how).await.map_err(|e| e.context("error deleting resource"))?;
-    let action = format!("deleted resource {}/{} '{}'", object.group, object.kind, object.name);
+    state
+        .live
+        .delete(&app, &object, how)
+        .await
+        .map_err(|e| e.context("error deleting resource"))?;
+    let action = format!(
+        "deleted resource {}/{} '{}'",
+        object.group, object.kind, object.name
+    );
     audit::app(&state, &caller, &app, audit::RESOURCE_DELETED, &action).await;
     Ok(ApplicationResponse {})
 }
 
-pub async fn resource_links(state: Arc<State>, _: Caller, q: ApplicationResourceRequest) -> Result<LinksResponse, ApiError> {
+pub async fn resource_links(
+    state: Arc<State>,
+    _: Caller,
+    q: ApplicationResourceRequest,
+) -> Result<LinksResponse, ApiError> {
     let (app, node) = node(&state, &q).await?;
-    let (_, project) = find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
+    let (_, project) = find(
+        &state,
+        q.app_namespace.as_deref(),
+        &q.name,
+        q.project.as_deref(),
+    )
+    .await?;
     let settings = state.settings.get().await?;
     if settings.value("resource.links").is_empty() {
         return Ok(LinksResponse::default());
     }
-    let object = state.live.get(&app, &live_ref(&node, &q.version)).await.map_err(|e| e.context("error getting resource"))?;
+    let object = state
+        .live
+        .get(&app, &live_ref(&node, &q.version))
+        .await
+        .map_err(|e| e.context("error getting resource"))?;
     let object = concealed(&state, object).await?;
-    links::of(&settings, "resource.links", links::known(Some(&app), Some(&project), Some(object))).await
+    links::of(
+        &settings,
+        "resource.links",
+        links::known(Some(&app), Some(&project), Some(object)),
+    )
+    .await
 }
 
 /// Events of the Application itself, or of one resource in its tree.
-pub async fn events(state: Arc<State>, _: Caller, q: ApplicationResourceEventsQuery) -> Result<EventList, ApiError> {
-    let (app, project) = find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
-    let (name, uid) = (q.resource_name.as_deref().unwrap_or_default(), q.resource_uid.as_deref().unwrap_or_default());
+pub async fn events(
+    state: Arc<State>,
+    _: Caller,
+    q: ApplicationResourceEventsQuery,
+) -> Result<EventList, ApiError> {
+    let (app, project) = find(
+        &state,
+        q.app_namespace.as_deref(),
+        &q.name,
+        q.project.as_deref(),
+    )
+    .await?;
+    let (name, uid) = (
+        q.resource_name.as_deref().unwrap_or_default(),
+        q.resource_uid.as_deref().unwrap_or_default(),
+    );
     let selector = |namespace: &str, name: &str, uid: &str| {
-        format!("involvedObject.name={name},involvedObject.namespace={namespace},involvedObject.uid={uid}")
+        format!(
+            "involvedObject.name={name},involvedObject.namespace={namespace},involvedObject.uid={uid}"
+        )
     };
     if name.is_empty() && uid.is_empty() {
         let m = &app.metadata;
-        return Ok(state.store.events(&m.namespace, &selector(&m.namespace, &m.name, &m.uid)).await?);
+        return Ok(state
+            .store
+            .events(&m.namespace, &selector(&m.namespace, &m.name, &m.uid))
+            .await?);
     }
     let namespace = q.resource_namespace.as_deref().unwrap_or_default();
-    let tree = tree_of(&state, &app, &project).await.map_err(|e| e.context("error getting app resources"))?;
+    let tree = tree_of(&state, &app, &project)
+        .await
+        .map_err(|e| e.context("error getting app resources"))?;
     let part = tree.nodes.iter().chain(&tree.orphaned_nodes).any(|n| {
         let r = &n.resource_ref;
         r.uid == uid && r.name == name && r.namespace == namespace
     });
     if !part {
-        return Err(ApiError::invalid(format!("{name} not found as part of application {}", q.name)));
+        return Err(ApiError::invalid(format!(
+            "{name} not found as part of application {}",
+            q.name
+        )));
     }
-    state.live.events(&app, namespace, &selector(namespace, name, uid)).await.map_err(|e| e.context("error listing resource events"))
+    state
+        .live
+        .events(&app, namespace, &selector(namespace, name, uid))
+        .await
+        .map_err(|e| e.context("error listing resource events"))
 }

@@ -25,17 +25,30 @@ pub async fn pod_logs(
     if let Some(pod) = q.pod_name.take().filter(|p| !p.is_empty()) {
         (q.kind, q.resource_name) = (Some("Pod".into()), Some(pod));
     }
-    let (app, project) = find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
-    let tree = tree_of(&state, &app, &project).await.map_err(|e| e.context("error getting app resource tree"))?;
+    let (app, project) = find(
+        &state,
+        q.app_namespace.as_deref(),
+        &q.name,
+        q.project.as_deref(),
+    )
+    .await?;
+    let tree = tree_of(&state, &app, &project)
+        .await
+        .map_err(|e| e.context("error getting app resource tree"))?;
     let pods = pods(&tree, &q);
     if pods.is_empty() {
         // As of an Application that may no longer see them: the stream ends, and says nothing.
         return Ok(futures::stream::empty().boxed());
     }
     let settings = state.settings.get().await?;
-    let limit = settings.value("server.maxPodLogsToRender").parse().unwrap_or(MAX_PODS);
+    let limit = settings
+        .value("server.maxPodLogsToRender")
+        .parse()
+        .unwrap_or(MAX_PODS);
     if pods.len() > limit {
-        return Err(ApiError::invalid("max pods to view logs are reached. Please provide more granular query"));
+        return Err(ApiError::invalid(
+            "max pods to view logs are reached. Please provide more granular query",
+        ));
     }
     let options = LogOptions {
         container: q.container.clone().unwrap_or_default(),
@@ -55,35 +68,66 @@ pub async fn pod_logs(
         streams.push(lines);
     }
     let filter = Filter::new(&q);
-    let lines = futures::stream::select_all(streams)
-        .filter(move |line| std::future::ready(line.as_ref().map_or(true, |l| filter.matches(&l.content))));
-    let last = futures::stream::once(async { Ok(LogEntry { last: true, ..entry("", String::new()) }) });
+    let lines = futures::stream::select_all(streams).filter(move |line| {
+        std::future::ready(line.as_ref().map_or(true, |l| filter.matches(&l.content)))
+    });
+    let last = futures::stream::once(async {
+        Ok(LogEntry {
+            last: true,
+            ..entry("", String::new())
+        })
+    });
     Ok(lines.chain(last).boxed())
 }
 
 fn entry(pod: &str, content: String) -> LogEntry {
     let now = Timestamp::now();
-    LogEntry { content, time_stamp: Some(now.into()), last: false, time_stamp_str: now.to_string(), pod_name: pod.to_owned() }
+    LogEntry {
+        content,
+        time_stamp: Some(now.into()),
+        last: false,
+        time_stamp_str: now.to_string(),
+        pod_name: pod.to_owned(),
+    }
 }
 
 /// The pods of the tree below what the query means.
 fn pods(tree: &ApplicationTree, q: &ApplicationPodLogsQuery) -> Vec<LiveRef> {
-    let is = |asked: &Option<String>, have: &str| asked.as_deref().is_none_or(|a| a.is_empty() || a == have);
-    let meant =
-        |r: &ResourceRef| is(&q.kind, &r.kind) && is(&q.group, &r.group) && is(&q.resource_name, &r.name) && is(&q.namespace, &r.namespace);
+    let is = |asked: &Option<String>, have: &str| {
+        asked.as_deref().is_none_or(|a| a.is_empty() || a == have)
+    };
+    let meant = |r: &ResourceRef| {
+        is(&q.kind, &r.kind)
+            && is(&q.group, &r.group)
+            && is(&q.resource_name, &r.name)
+            && is(&q.namespace, &r.namespace)
+    };
     let mut inside: BTreeSet<&str> = BTreeSet::new();
     // Each round reaches one level down; trees are shallow.
     loop {
         let before = inside.len();
-        let below = |n: &ResourceNode| meant(&n.resource_ref) || n.parent_refs.iter().any(|p| inside.contains(p.uid.as_str()));
-        let found: Vec<&str> = tree.nodes.iter().filter(|n| below(n)).map(|n| n.resource_ref.uid.as_str()).collect();
+        let below = |n: &ResourceNode| {
+            meant(&n.resource_ref)
+                || n.parent_refs
+                    .iter()
+                    .any(|p| inside.contains(p.uid.as_str()))
+        };
+        let found: Vec<&str> = tree
+            .nodes
+            .iter()
+            .filter(|n| below(n))
+            .map(|n| n.resource_ref.uid.as_str())
+            .collect();
         inside.extend(found);
         if inside.len() == before {
             break;
         }
     }
-    let pods =
-        tree.nodes.iter().map(|n| &n.resource_ref).filter(|r| r.kind == "Pod" && r.group.is_empty() && inside.contains(r.uid.as_str()));
+    let pods = tree
+        .nodes
+        .iter()
+        .map(|n| &n.resource_ref)
+        .filter(|r| r.kind == "Pod" && r.group.is_empty() && inside.contains(r.uid.as_str()));
     pods.map(|r| LiveRef {
         group: String::new(),
         version: "v1".into(),
@@ -104,13 +148,27 @@ struct Filter {
 impl Filter {
     fn new(q: &ApplicationPodLogsQuery) -> Self {
         let text = q.filter.as_deref().unwrap_or_default();
-        let (text, inverse) = text.strip_prefix('!').map_or((text, false), |rest| (rest, true));
+        let (text, inverse) = text
+            .strip_prefix('!')
+            .map_or((text, false), |rest| (rest, true));
         let match_case = q.match_case.unwrap_or(false);
-        Self { text: if match_case { text.to_owned() } else { text.to_lowercase() }, inverse, match_case }
+        Self {
+            text: if match_case {
+                text.to_owned()
+            } else {
+                text.to_lowercase()
+            },
+            inverse,
+            match_case,
+        }
     }
 
     fn matches(&self, line: &str) -> bool {
-        let contains = if self.match_case { line.contains(&self.text) } else { line.to_lowercase().contains(&self.text) };
+        let contains = if self.match_case {
+            line.contains(&self.text)
+        } else {
+            line.to_lowercase().contains(&self.text)
+        };
         self.text.is_empty() || contains != self.inverse
     }
 }
@@ -130,19 +188,35 @@ mod tests {
         ]}))
         .expect("a tree");
         let named = |q: serde_json::Value| {
-            pods(&tree, &serde_json::from_value(q).expect("a query")).into_iter().map(|p| p.name).collect::<Vec<_>>()
+            pods(&tree, &serde_json::from_value(q).expect("a query"))
+                .into_iter()
+                .map(|p| p.name)
+                .collect::<Vec<_>>()
         };
-        assert_eq!(named(json!({"kind": "Deployment", "group": "apps", "resourceName": "web"})), ["web-1-a"]);
-        assert_eq!(named(json!({"kind": "Pod", "resourceName": "other"})), ["other"]);
+        assert_eq!(
+            named(json!({"kind": "Deployment", "group": "apps", "resourceName": "web"})),
+            ["web-1-a"]
+        );
+        assert_eq!(
+            named(json!({"kind": "Pod", "resourceName": "other"})),
+            ["other"]
+        );
         assert_eq!(named(json!({})), ["web-1-a", "other"]);
     }
 
     #[test]
     fn filters() {
-        for (filter, case, line, want) in
-            [("", false, "x", true), ("err", false, "An ERROR", true), ("err", true, "An ERROR", false), ("!err", false, "An ERROR", false)]
-        {
-            let q = ApplicationPodLogsQuery { filter: Some(filter.into()), match_case: Some(case), ..Default::default() };
+        for (filter, case, line, want) in [
+            ("", false, "x", true),
+            ("err", false, "An ERROR", true),
+            ("err", true, "An ERROR", false),
+            ("!err", false, "An ERROR", false),
+        ] {
+            let q = ApplicationPodLogsQuery {
+                filter: Some(filter.into()),
+                match_case: Some(case),
+                ..Default::default()
+            };
             assert_eq!(Filter::new(&q).matches(line), want, "{filter} {line}");
         }
     }

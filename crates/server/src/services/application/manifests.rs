@@ -12,31 +12,62 @@ use tiphys_api::{
 use tiphys_apimachinery::Object;
 use tiphys_engine::{spec, track, types::Tracking};
 
-pub async fn get(state: Arc<State>, _: Caller, q: ApplicationManifestQuery) -> Result<ManifestResponse, ApiError> {
+pub async fn get(
+    state: Arc<State>,
+    _: Caller,
+    q: ApplicationManifestQuery,
+) -> Result<ManifestResponse, ApiError> {
     if q.name.is_empty() {
-        return Err(ApiError::plain("invalid request: application name is missing"));
+        return Err(ApiError::plain(
+            "invalid request: application name is missing",
+        ));
     }
-    let (app, project) = find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
-    let mut sources: Vec<ApplicationSource> = spec::sources(&app.spec).into_iter().cloned().collect();
+    let (app, project) = find(
+        &state,
+        q.app_namespace.as_deref(),
+        &q.name,
+        q.project.as_deref(),
+    )
+    .await?;
+    let mut sources: Vec<ApplicationSource> =
+        spec::sources(&app.spec).into_iter().cloned().collect();
     if app.spec.sources.is_empty() {
-        if let (Some(source), Some(revision)) = (sources.first_mut(), q.revision.filter(|r| !r.is_empty())) {
+        if let (Some(source), Some(revision)) =
+            (sources.first_mut(), q.revision.filter(|r| !r.is_empty()))
+        {
             source.target_revision = revision;
         }
     } else {
         for (position, revision) in q.source_positions.iter().zip(q.revisions) {
-            let source = usize::try_from(*position - 1).ok().and_then(|n| sources.get_mut(n));
-            source.ok_or_else(|| ApiError::plain("source position is out of range"))?.target_revision = revision;
+            let source = usize::try_from(*position - 1)
+                .ok()
+                .and_then(|n| sources.get_mut(n));
+            source
+                .ok_or_else(|| ApiError::plain("source position is out of range"))?
+                .target_revision = revision;
         }
     }
-    let mut response = ManifestResponse { namespace: app.spec.destination.namespace.clone(), ..Default::default() };
+    let mut response = ManifestResponse {
+        namespace: app.spec.destination.namespace.clone(),
+        ..Default::default()
+    };
     response.server.clone_from(&app.spec.destination.server);
     // Permissions come first: a source that is not permitted is not even contacted.
-    sources.iter().try_for_each(|source| validate::permitted(&project, &source.repo_url))?;
+    sources
+        .iter()
+        .try_for_each(|source| validate::permitted(&project, &source.repo_url))?;
     let failed = |e: ApiError| e.context("error generating manifests");
-    let tracking = tiphys_cluster::Settings::of_config(state.settings.get().await?.config.clone()).tracking(&state.instance(&app));
+    let tracking = tiphys_cluster::Settings::of_config(state.settings.get().await?.config.clone())
+        .tracking(&state.instance(&app));
     let asker = Asker::new(&state, &app, &sources).await.map_err(failed)?;
-    for source in sources.into_iter().filter(|s| !s.path.is_empty() || !s.chart.is_empty()) {
-        let request = asker.request(source, q.no_cache.unwrap_or(false)).await.map_err(failed)?;
+    for source in sources
+        .into_iter()
+        .filter(|s| !s.path.is_empty() || !s.chart.is_empty())
+    {
+        let request = asker
+            .request(source, q.no_cache.unwrap_or(false))
+            .await
+            .map_err(failed)?;
         let rendered = state.sources.render(request).await.map_err(failed)?;
         if !rendered.errors.is_empty() {
             return Err(failed(ApiError::plain(rendered.errors.join("; "))));
@@ -44,7 +75,9 @@ pub async fn get(state: Arc<State>, _: Caller, q: ApplicationManifestQuery) -> R
         response.revision = rendered.revision;
         response.source_type = rendered.source_type;
         for object in rendered.objects {
-            response.manifests.push(shown(&state, tracked(object, &tracking, &app)).await?);
+            response
+                .manifests
+                .push(shown(&state, tracked(object, &tracking, &app)).await?);
         }
     }
     Ok(response)

@@ -51,7 +51,12 @@ pub(crate) async fn find(
 /// The project of an Application, which must be allowed to use it.
 pub(crate) async fn project_of(state: &State, app: &Application) -> Result<AppProject, ApiError> {
     let name = spec::project_name(app);
-    let vague = || ApiError::invalid(format!("app is not allowed in project {:?}, or the project does not exist", app.spec.project));
+    let vague = || {
+        ApiError::invalid(format!(
+            "app is not allowed in project {:?}, or the project does not exist",
+            app.spec.project
+        ))
+    };
     let project = match state.store.get_project(name).await {
         Ok(project) => project,
         Err(StoreError::NotFound(_)) => return Err(vague()),
@@ -59,7 +64,10 @@ pub(crate) async fn project_of(state: &State, app: &Application) -> Result<AppPr
     };
     let mut placed = app.clone();
     if placed.metadata.namespace.is_empty() {
-        placed.metadata.namespace.clone_from(&state.options.namespace);
+        placed
+            .metadata
+            .namespace
+            .clone_from(&state.options.namespace);
     }
     match spec::project_condition(&placed, Some(&project), &state.options.namespace) {
         None => Ok(state.store.effective_project(project)),
@@ -72,16 +80,27 @@ pub(crate) async fn with_health(state: &State, mut app: Application) -> Applicat
     if app.status.resource_health_source != "appTree" {
         return app;
     }
-    let Some(tree) = state.live.tree(&app).await else { return app };
-    let missing = || HealthStatus { status: "Missing".into(), message: "Resource has not been created".into(), last_transition_time: None };
+    let Some(tree) = state.live.tree(&app).await else {
+        return app;
+    };
+    let missing = || HealthStatus {
+        status: "Missing".into(),
+        message: "Resource has not been created".into(),
+        last_transition_time: None,
+    };
     let health = |node: &ResourceNode| {
-        let absent = node.resource_ref.uid.is_empty() && node.resource_version.is_empty() && node.created_at.is_none();
+        let absent = node.resource_ref.uid.is_empty()
+            && node.resource_version.is_empty()
+            && node.created_at.is_none();
         node.health.clone().or_else(|| absent.then(missing))
     };
     for resource in &mut app.status.resources {
         let same = |node: &&ResourceNode| {
             let r = &node.resource_ref;
-            r.name == resource.name && r.kind == resource.kind && r.namespace == resource.namespace && r.group == resource.group
+            r.name == resource.name
+                && r.kind == resource.kind
+                && r.namespace == resource.namespace
+                && r.group == resource.group
         };
         resource.health = tree.nodes.iter().find(same).and_then(health);
     }
@@ -90,11 +109,22 @@ pub(crate) async fn with_health(state: &State, mut app: Application) -> Applicat
 
 /// The conditions that keep it from being compared, in one line; empty when there are none.
 fn blocking_conditions(app: &Application) -> String {
-    let lines = app.status.conditions.iter().filter(|c| BLOCKING.contains(&c.type_.as_str()));
-    lines.map(|c| format!("{}: {}", c.type_, c.message)).collect::<Vec<_>>().join(";")
+    let lines = app
+        .status
+        .conditions
+        .iter()
+        .filter(|c| BLOCKING.contains(&c.type_.as_str()));
+    lines
+        .map(|c| format!("{}: {}", c.type_, c.message))
+        .collect::<Vec<_>>()
+        .join(";")
 }
 
 /// Whether a sync happens by itself.
 fn syncs_itself(app: &Application) -> bool {
-    app.spec.sync_policy.as_ref().and_then(|p| p.automated.as_ref()).is_some_and(|a| a.enabled != Some(false))
+    app.spec
+        .sync_policy
+        .as_ref()
+        .and_then(|p| p.automated.as_ref())
+        .is_some_and(|a| a.enabled != Some(false))
 }

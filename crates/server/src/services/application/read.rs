@@ -18,8 +18,8 @@ use tiphys_api::{
     project::SyncWindow,
     repository::RevisionMetadata,
     rpc::application::{
-        ApplicationQuery, ApplicationSyncWindow, ApplicationSyncWindowsQuery, ApplicationSyncWindowsResponse, LinksResponse,
-        ListAppLinksRequest, RevisionMetadataQuery,
+        ApplicationQuery, ApplicationSyncWindow, ApplicationSyncWindowsQuery,
+        ApplicationSyncWindowsResponse, LinksResponse, ListAppLinksRequest, RevisionMetadataQuery,
     },
     source::ApplicationSource,
 };
@@ -53,38 +53,70 @@ impl Filter {
         let m = &app.metadata;
         (self.name.is_empty() || m.name == self.name)
             && (self.namespace.is_empty() || m.namespace == self.namespace)
-            && (self.projects.is_empty() || self.projects.iter().any(|p| p == spec::project_name(app)))
-            && (self.repo.is_empty() || spec::sources(&app.spec).iter().any(|s| s.repo_url == self.repo))
+            && (self.projects.is_empty()
+                || self.projects.iter().any(|p| p == spec::project_name(app)))
+            && (self.repo.is_empty()
+                || spec::sources(&app.spec)
+                    .iter()
+                    .any(|s| s.repo_url == self.repo))
             && self.selector.matches(&m.labels)
     }
 }
 
 fn projects(q: &ApplicationQuery) -> Vec<String> {
-    if q.projects.is_empty() { q.project.clone() } else { q.projects.clone() }
+    if q.projects.is_empty() {
+        q.project.clone()
+    } else {
+        q.projects.clone()
+    }
 }
 
-pub async fn list(state: Arc<State>, _: Caller, q: ApplicationQuery) -> Result<ApplicationList, ApiError> {
+pub async fn list(
+    state: Arc<State>,
+    _: Caller,
+    q: ApplicationQuery,
+) -> Result<ApplicationList, ApiError> {
     let filter = Filter::new(&q)?;
     state.index.ready().await;
     let (apps, resource_version) = state.index.all();
-    let mut items: Vec<Application> = apps.iter().filter(|app| filter.matches(app)).map(|app| app.as_ref().clone()).collect();
+    let mut items: Vec<Application> = apps
+        .iter()
+        .filter(|app| filter.matches(app))
+        .map(|app| app.as_ref().clone())
+        .collect();
     items.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
-    let mut list = ApplicationList { items, ..Default::default() };
+    let mut list = ApplicationList {
+        items,
+        ..Default::default()
+    };
     list.metadata.resource_version = resource_version.to_string();
     Ok(list)
 }
 
-pub async fn get(state: Arc<State>, _: Caller, q: ApplicationQuery) -> Result<Application, ApiError> {
+pub async fn get(
+    state: Arc<State>,
+    _: Caller,
+    q: ApplicationQuery,
+) -> Result<Application, ApiError> {
     let projects = projects(&q);
     if projects.len() > 1 {
-        return Err(ApiError::invalid("multiple projects specified - the get endpoint accepts either zero or one project"));
+        return Err(ApiError::invalid(
+            "multiple projects specified - the get endpoint accepts either zero or one project",
+        ));
     }
     let name = q.name.as_deref().unwrap_or_default();
-    let (app, _) = find(&state, q.app_namespace.as_deref(), name, projects.first().map(String::as_str)).await?;
+    let (app, _) = find(
+        &state,
+        q.app_namespace.as_deref(),
+        name,
+        projects.first().map(String::as_str),
+    )
+    .await?;
     match q.refresh.as_deref() {
         None => Ok(with_health(&state, app).await),
         Some(kind) => {
-            let refreshed = refresh(&state, &app, if kind == "hard" { "hard" } else { "normal" }).await?;
+            let refreshed =
+                refresh(&state, &app, if kind == "hard" { "hard" } else { "normal" }).await?;
             Ok(with_health(&state, refreshed).await)
         }
     }
@@ -96,7 +128,11 @@ pub(crate) fn refresh_request(kind: &str) -> Value {
 }
 
 /// Asks the controller to compare again, and waits until it has: it takes the annotation away.
-pub(super) async fn refresh(state: &State, app: &Application, kind: &str) -> Result<Application, ApiError> {
+pub(super) async fn refresh(
+    state: &State,
+    app: &Application,
+    kind: &str,
+) -> Result<Application, ApiError> {
     let (namespace, name) = (&app.metadata.namespace, &app.metadata.name);
     let mut events = state.index.subscribe();
     let asked = state
@@ -104,28 +140,57 @@ pub(super) async fn refresh(state: &State, app: &Application, kind: &str) -> Res
         .patch_app(namespace, name, &refresh_request(kind))
         .await
         .map_err(|e| ApiError::from(e).context("error refreshing the app"))?;
-    let done = |app: &Application| version(app) > version(&asked) && !app.metadata.annotations.contains_key(REFRESH);
+    let done = |app: &Application| {
+        version(app) > version(&asked) && !app.metadata.annotations.contains_key(REFRESH)
+    };
     let wait = async {
         loop {
             let seen = match events.recv().await {
                 Ok(event) => Some(event.app),
                 // Too many events to keep: what matters is the Application as it is now.
                 Err(RecvError::Lagged(_)) => state.index.get(namespace, name),
-                Err(RecvError::Closed) => return Err(ApiError::new(Code::Unavailable, "the server is shutting down")),
+                Err(RecvError::Closed) => {
+                    return Err(ApiError::new(
+                        Code::Unavailable,
+                        "the server is shutting down",
+                    ));
+                }
             };
-            if let Some(app) = seen.filter(|a| a.metadata.name == *name && a.metadata.namespace == *namespace && done(a)) {
+            if let Some(app) = seen.filter(|a| {
+                a.metadata.name == *name && a.metadata.namespace == *namespace && done(a)
+            }) {
                 return Ok(app.as_ref().clone());
             }
         }
     };
-    let late = |_| ApiError::new(Code::DeadlineExceeded, "application refresh deadline exceeded");
-    tokio::time::timeout(state.options.refresh_timeout, wait).await.map_err(late)?
+    let late = |_| {
+        ApiError::new(
+            Code::DeadlineExceeded,
+            "application refresh deadline exceeded",
+        )
+    };
+    tokio::time::timeout(state.options.refresh_timeout, wait)
+        .await
+        .map_err(late)?
 }
 
 /// The project's windows that hold for the Application, those that are open, and whether a user may sync now.
-pub async fn windows(state: Arc<State>, _: Caller, q: ApplicationSyncWindowsQuery) -> Result<ApplicationSyncWindowsResponse, ApiError> {
-    let (app, project) = find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
-    let (windows, now) = (Windows::of(&project.spec.sync_windows, &app), Timestamp::now());
+pub async fn windows(
+    state: Arc<State>,
+    _: Caller,
+    q: ApplicationSyncWindowsQuery,
+) -> Result<ApplicationSyncWindowsResponse, ApiError> {
+    let (app, project) = find(
+        &state,
+        q.app_namespace.as_deref(),
+        &q.name,
+        q.project.as_deref(),
+    )
+    .await?;
+    let (windows, now) = (
+        Windows::of(&project.spec.sync_windows, &app),
+        Timestamp::now(),
+    );
     let shown = |list: &[&SyncWindow]| -> Vec<ApplicationSyncWindow> {
         let window = |w: &&SyncWindow| ApplicationSyncWindow {
             kind: w.kind.clone(),
@@ -138,38 +203,81 @@ pub async fn windows(state: Arc<State>, _: Caller, q: ApplicationSyncWindowsQuer
     // A window that cannot be read permits nothing, and hides neither the others nor the Application.
     let can_sync = windows.can_sync(true, None, now).unwrap_or(false);
     let active = windows.readable(now);
-    Ok(ApplicationSyncWindowsResponse { active_windows: shown(&active), assigned_windows: shown(&windows.0), can_sync })
+    Ok(ApplicationSyncWindowsResponse {
+        active_windows: shown(&active),
+        assigned_windows: shown(&windows.0),
+        can_sync,
+    })
 }
 
-pub async fn links(state: Arc<State>, _: Caller, q: ListAppLinksRequest) -> Result<LinksResponse, ApiError> {
-    let (app, project) = find(&state, q.namespace.as_deref(), &q.name, q.project.as_deref()).await?;
+pub async fn links(
+    state: Arc<State>,
+    _: Caller,
+    q: ListAppLinksRequest,
+) -> Result<LinksResponse, ApiError> {
+    let (app, project) = find(
+        &state,
+        q.namespace.as_deref(),
+        &q.name,
+        q.project.as_deref(),
+    )
+    .await?;
     let known = links::known(Some(&app), Some(&project), None);
-    links::of(state.settings.get().await?.as_ref(), "application.links", known).await
+    links::of(
+        state.settings.get().await?.as_ref(),
+        "application.links",
+        known,
+    )
+    .await
 }
 
-pub async fn revision_metadata(state: Arc<State>, _: Caller, q: RevisionMetadataQuery) -> Result<RevisionMetadata, ApiError> {
-    let (app, project) = find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
-    let source =
-        source_of(&app, q.source_index, q.version_id).map_err(|e| e.context("error getting app source by source index and version ID"))?;
+pub async fn revision_metadata(
+    state: Arc<State>,
+    _: Caller,
+    q: RevisionMetadataQuery,
+) -> Result<RevisionMetadata, ApiError> {
+    let (app, project) = find(
+        &state,
+        q.app_namespace.as_deref(),
+        &q.name,
+        q.project.as_deref(),
+    )
+    .await?;
+    let source = source_of(&app, q.source_index, q.version_id)
+        .map_err(|e| e.context("error getting app source by source index and version ID"))?;
     validate::permitted(&project, &source.repo_url)?;
     let repository = repository(&state, &source.repo_url, spec::project_name(&app)).await?;
     state.sources.metadata(&repository, &q.revision).await
 }
 
 /// The source that an index and a version in the history mean.
-fn source_of(app: &Application, index: Option<i32>, id: Option<i32>) -> Result<ApplicationSource, ApiError> {
+fn source_of(
+    app: &Application,
+    index: Option<i32>,
+    id: Option<i32>,
+) -> Result<ApplicationSource, ApiError> {
     let sources: Vec<&ApplicationSource> = match id {
         None => spec::sources(&app.spec),
         Some(id) => {
             let known = app.status.history.iter().find(|h| h.id == i64::from(id));
-            let known = known.ok_or_else(|| ApiError::plain(format!("revision history not found for version ID {id}")))?;
-            if known.sources.is_empty() { vec![&known.source] } else { known.sources.iter().collect() }
+            let known = known.ok_or_else(|| {
+                ApiError::plain(format!("revision history not found for version ID {id}"))
+            })?;
+            if known.sources.is_empty() {
+                vec![&known.source]
+            } else {
+                known.sources.iter().collect()
+            }
         }
     };
     let at = usize::try_from(index.unwrap_or(0)).unwrap_or(usize::MAX);
     let absent = || match sources.len() {
-        1 => ApiError::plain(format!("source index {at} not found because there is only 1 source")),
-        n => ApiError::plain(format!("source index {at} not found because there are only {n} sources")),
+        1 => ApiError::plain(format!(
+            "source index {at} not found because there is only 1 source"
+        )),
+        n => ApiError::plain(format!(
+            "source index {at} not found because there are only {n} sources"
+        )),
     };
     sources.get(at).map(|s| (*s).clone()).ok_or_else(absent)
 }

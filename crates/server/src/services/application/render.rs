@@ -23,20 +23,43 @@ pub struct Asker<'a> {
 
 impl<'a> Asker<'a> {
     /// `sources` are the Application's, maybe at other revisions.
-    pub async fn new(state: &'a State, app: &'a Application, sources: &[ApplicationSource]) -> Result<Self, ApiError> {
+    pub async fn new(
+        state: &'a State,
+        app: &'a Application,
+        sources: &[ApplicationSource],
+    ) -> Result<Self, ApiError> {
         let mut refs = BTreeMap::new();
         for source in sources.iter().filter(|s| !s.ref_.is_empty()) {
             let repository = repository(state, &source.repo_url, spec::project_name(app)).await?;
-            let (sha, _) = state.sources.resolve(&repository, source, &source.target_revision).await?;
+            let (sha, _) = state
+                .sources
+                .resolve(&repository, source, &source.target_revision)
+                .await?;
             refs.insert(source.ref_.clone(), (repository, sha));
         }
-        Ok(Self { state, app, refs, facts: state.live.facts(app).await? })
+        Ok(Self {
+            state,
+            app,
+            refs,
+            facts: state.live.facts(app).await?,
+        })
     }
 
     /// The request for one of the sources.
-    pub async fn request(&self, source: ApplicationSource, no_cache: bool) -> Result<RenderRequest, ApiError> {
-        let repository = validate::of(&source, repository(self.state, &source.repo_url, spec::project_name(self.app)).await?);
-        let (revision, _) = self.state.sources.resolve(&repository, &source, &source.target_revision).await?;
+    pub async fn request(
+        &self,
+        source: ApplicationSource,
+        no_cache: bool,
+    ) -> Result<RenderRequest, ApiError> {
+        let repository = validate::of(
+            &source,
+            repository(self.state, &source.repo_url, spec::project_name(self.app)).await?,
+        );
+        let (revision, _) = self
+            .state
+            .sources
+            .resolve(&repository, &source, &source.target_revision)
+            .await?;
         Ok(RenderRequest {
             repository,
             source,

@@ -1,14 +1,20 @@
 //! Sync, Rollback and TerminateOperation: they set or end the Application's `operation`, which the controller carries out.
 
 use super::{audit, find, syncs_itself, validate, with_health};
-use crate::{ApiError, Code, auth::Caller, ports::StoreError, server::State, services::repository::repository};
+use crate::{
+    ApiError, Code, auth::Caller, ports::StoreError, server::State,
+    services::repository::repository,
+};
 use jiff::Timestamp;
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use tiphys_api::{
     AppProject, Application,
     operation::{Operation, OperationInitiator, SyncOperation, SyncStrategy, SyncStrategyApply},
-    rpc::application::{ApplicationRollbackRequest, ApplicationSyncRequest, OperationTerminateRequest, OperationTerminateResponse},
+    rpc::application::{
+        ApplicationRollbackRequest, ApplicationSyncRequest, OperationTerminateRequest,
+        OperationTerminateResponse,
+    },
     source::ApplicationSource,
 };
 use tiphys_engine::{spec, sync::window::Windows};
@@ -16,23 +22,44 @@ use tiphys_engine::{spec, sync::window::Windows};
 const TRIES: usize = 50;
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
-pub async fn sync(state: Arc<State>, caller: Caller, q: ApplicationSyncRequest) -> Result<Application, ApiError> {
-    let (app, project) = find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
+pub async fn sync(
+    state: Arc<State>,
+    caller: Caller,
+    q: ApplicationSyncRequest,
+) -> Result<Application, ApiError> {
+    let (app, project) = find(
+        &state,
+        q.app_namespace.as_deref(),
+        &q.name,
+        q.project.as_deref(),
+    )
+    .await?;
     may_sync_now(&app, &project)?;
     let dry_run = q.dry_run.unwrap_or(false);
     if !q.manifests.is_empty() && syncs_itself(&app) && !dry_run {
-        return Err(ApiError::precondition("cannot use local sync when Automatic Sync Policy is enabled unless for dry run"));
+        return Err(ApiError::precondition(
+            "cannot use local sync when Automatic Sync Policy is enabled unless for dry run",
+        ));
     }
     if app.metadata.deletion_timestamp.is_some() {
         return Err(ApiError::precondition("application is deleting"));
     }
     let policy = app.spec.sync_policy.clone().unwrap_or_default();
-    let options = q.sync_options.as_ref().map_or(&policy.sync_options, |o| &o.items);
+    let options = q
+        .sync_options
+        .as_ref()
+        .map_or(&policy.sync_options, |o| &o.items);
     if options.iter().any(|o| o == "Replace=true") && !state.settings.get().await?.replace_allowed {
-        return Err(ApiError::precondition("sync with replace was disabled on the API Server level via the server configuration"));
+        return Err(ApiError::precondition(
+            "sync with replace was disabled on the API Server level via the server configuration",
+        ));
     }
     let revisions = resolve(&state, &app, &project, &q).await?;
-    let partial = if q.resources.is_empty() { "" } else { "partial " };
+    let partial = if q.resources.is_empty() {
+        ""
+    } else {
+        "partial "
+    };
     let action = match () {
         () if !q.manifests.is_empty() => format!("initiated {partial}sync locally"),
         () => format!("initiated {partial}sync to {}", revisions.display),
@@ -40,7 +67,11 @@ pub async fn sync(state: Arc<State>, caller: Caller, q: ApplicationSyncRequest) 
     let several = !app.spec.sources.is_empty();
     let operation = Operation {
         sync: Some(SyncOperation {
-            source: if several { None } else { app.spec.source.clone() },
+            source: if several {
+                None
+            } else {
+                app.spec.source.clone()
+            },
             revision: revisions.one,
             revisions: revisions.each,
             sources: app.spec.sources.clone(),
@@ -52,7 +83,10 @@ pub async fn sync(state: Arc<State>, caller: Caller, q: ApplicationSyncRequest) 
             manifests: q.manifests,
             ..Default::default()
         }),
-        initiated_by: OperationInitiator { username: caller.username().to_owned(), automated: false },
+        initiated_by: OperationInitiator {
+            username: caller.username().to_owned(),
+            automated: false,
+        },
         info: q.infos,
         retry: q.retry_strategy.or(policy.retry).unwrap_or_default(),
     };
@@ -75,29 +109,49 @@ fn may_sync_now(app: &Application, project: &AppProject) -> Result<(), ApiError>
 }
 
 /// Sets the operation unless there is one.
-async fn start(state: &State, app: &Application, operation: &Operation) -> Result<Application, ApiError> {
+async fn start(
+    state: &State,
+    app: &Application,
+    operation: &Operation,
+) -> Result<Application, ApiError> {
     let (namespace, name) = (&app.metadata.namespace, &app.metadata.name);
     let context = |e: ApiError| e.context("error setting app operation");
     for _ in 0..TRIES {
         let read = state.store.get_app(namespace, name).await;
-        let current = read.map_err(|e| context(ApiError::from(e).context(&format!("error getting application {name:?}"))))?;
+        let current = read.map_err(|e| {
+            context(ApiError::from(e).context(&format!("error getting application {name:?}")))
+        })?;
         if current.operation.is_some() {
-            return Err(context(ApiError::precondition("another operation is already in progress")));
+            return Err(context(ApiError::precondition(
+                "another operation is already in progress",
+            )));
         }
         // The former result goes, so that nobody takes it for the new one's.
         let former = current.status.operation_state.as_ref();
-        let from = former.map_or_else(|| json!({}), |state| json!({"status": {"operationState": state}}));
-        let to = former.map_or_else(|| json!({"operation": operation}), |_| json!({"operation": operation, "status": {}}));
+        let from = former.map_or_else(
+            || json!({}),
+            |state| json!({"status": {"operationState": state}}),
+        );
+        let to = former.map_or_else(
+            || json!({"operation": operation}),
+            |_| json!({"operation": operation, "status": {}}),
+        );
         match state.store.change_app(&current, &from, &to).await {
             Ok(started) => {
                 state.index.wrote(&started);
                 return Ok(started);
             }
             Err(StoreError::Conflict(_)) => tokio::time::sleep(BETWEEN_TRIES).await,
-            Err(e) => return Err(context(ApiError::from(e).context(&format!("error updating application {name:?}")))),
+            Err(e) => {
+                return Err(context(
+                    ApiError::from(e).context(&format!("error updating application {name:?}")),
+                ));
+            }
         }
     }
-    Err(context(ApiError::internal(format!("error updating application {name:?}: too many conflicts"))))
+    Err(context(ApiError::internal(format!(
+        "error updating application {name:?}: too many conflicts"
+    ))))
 }
 
 /// The commits to sync to.
@@ -108,30 +162,50 @@ struct Revisions {
     display: String,
 }
 
-async fn resolve(state: &State, app: &Application, project: &AppProject, q: &ApplicationSyncRequest) -> Result<Revisions, ApiError> {
+async fn resolve(
+    state: &State,
+    app: &Application,
+    project: &AppProject,
+    q: &ApplicationSyncRequest,
+) -> Result<Revisions, ApiError> {
     let dry_run = q.dry_run.unwrap_or(false);
     let pinned = |asked: &str, source: &ApplicationSource| {
-        let target = if source.target_revision.is_empty() { "HEAD" } else { &source.target_revision };
+        let target = if source.target_revision.is_empty() {
+            "HEAD"
+        } else {
+            &source.target_revision
+        };
         !asked.is_empty() && asked != target && syncs_itself(app) && !dry_run
     };
     if app.spec.sources.is_empty() {
         let Some(source) = &app.spec.source else {
-            return Err(ApiError::precondition("spec.source.repoURL and either spec.source.path or spec.source.chart are required"));
+            return Err(ApiError::precondition(
+                "spec.source.repoURL and either spec.source.path or spec.source.chart are required",
+            ));
         };
         let asked = q.revision.as_deref().unwrap_or_default();
         if pinned(asked, source) {
-            return Err(ApiError::precondition(format!("Cannot sync to {asked}: auto-sync currently set to {}", source.target_revision)));
+            return Err(ApiError::precondition(format!(
+                "Cannot sync to {asked}: auto-sync currently set to {}",
+                source.target_revision
+            )));
         }
         if !q.manifests.is_empty() {
             return Ok(Revisions::default());
         }
         let (one, display) = resolve_one(state, app, project, source, asked).await?;
-        return Ok(Revisions { one, each: Vec::new(), display });
+        return Ok(Revisions {
+            one,
+            each: Vec::new(),
+            display,
+        });
     }
     let sources = &app.spec.sources;
     let mut asked = vec![String::new(); sources.len()];
     for (position, revision) in q.source_positions.iter().zip(&q.revisions) {
-        let at = usize::try_from(*position - 1).ok().and_then(|n| asked.get_mut(n));
+        let at = usize::try_from(*position - 1)
+            .ok()
+            .and_then(|n| asked.get_mut(n));
         *at.ok_or_else(|| ApiError::plain("source position is out of range"))? = revision.clone();
     }
     let mut displays = Vec::new();
@@ -139,13 +213,19 @@ async fn resolve(state: &State, app: &Application, project: &AppProject, q: &App
     for (source, asked) in sources.iter().zip(&asked) {
         if pinned(asked, source) {
             let (url, target) = (&source.repo_url, &source.target_revision);
-            return Err(ApiError::precondition(format!("Cannot sync source {url} to {asked}: auto-sync currently set to {target}")));
+            return Err(ApiError::precondition(format!(
+                "Cannot sync source {url} to {asked}: auto-sync currently set to {target}"
+            )));
         }
         let (sha, display) = resolve_one(state, app, project, source, asked).await?;
         each.push(sha);
         displays.push(display);
     }
-    Ok(Revisions { one: String::new(), each, display: displays.join(",") })
+    Ok(Revisions {
+        one: String::new(),
+        each,
+        display: displays.join(","),
+    })
 }
 
 /// The commit, and how to show it.
@@ -156,34 +236,62 @@ async fn resolve_one(
     source: &ApplicationSource,
     asked: &str,
 ) -> Result<(String, String), ApiError> {
-    let revision = if asked.is_empty() { source.target_revision.as_str() } else { asked };
+    let revision = if asked.is_empty() {
+        source.target_revision.as_str()
+    } else {
+        asked
+    };
     if source.chart.is_empty() && is_full_sha(revision) {
         return Ok((revision.to_owned(), revision.to_owned()));
     }
     validate::permitted(project, &source.repo_url)?;
-    let failed = |e: ApiError| ApiError::precondition(e.context("error resolving repo revision").message);
-    let repository = repository(state, &source.repo_url, spec::project_name(app)).await.map_err(failed)?;
-    state.sources.resolve(&validate::of(source, repository), source, revision).await.map_err(failed)
+    let failed =
+        |e: ApiError| ApiError::precondition(e.context("error resolving repo revision").message);
+    let repository = repository(state, &source.repo_url, spec::project_name(app))
+        .await
+        .map_err(failed)?;
+    state
+        .sources
+        .resolve(&validate::of(source, repository), source, revision)
+        .await
+        .map_err(failed)
 }
 
 fn is_full_sha(revision: &str) -> bool {
     revision.len() == 40 && revision.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-pub async fn rollback(state: Arc<State>, caller: Caller, q: ApplicationRollbackRequest) -> Result<Application, ApiError> {
-    let (app, _) = find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
+pub async fn rollback(
+    state: Arc<State>,
+    caller: Caller,
+    q: ApplicationRollbackRequest,
+) -> Result<Application, ApiError> {
+    let (app, _) = find(
+        &state,
+        q.app_namespace.as_deref(),
+        &q.name,
+        q.project.as_deref(),
+    )
+    .await?;
     if app.metadata.deletion_timestamp.is_some() {
         return Err(ApiError::precondition("application is deleting"));
     }
     if syncs_itself(&app) {
-        return Err(ApiError::precondition("rollback cannot be initiated when auto-sync is enabled"));
+        return Err(ApiError::precondition(
+            "rollback cannot be initiated when auto-sync is enabled",
+        ));
     }
     let known = app.status.history.iter().find(|h| h.id == q.id);
     let deployed = known.ok_or_else(|| {
-        ApiError::invalid(format!("application {}/{} does not have deployment with id {}", app.metadata.namespace, app.metadata.name, q.id))
+        ApiError::invalid(format!(
+            "application {}/{} does not have deployment with id {}",
+            app.metadata.namespace, app.metadata.name, q.id
+        ))
     })?;
     if deployed.source == ApplicationSource::default() && deployed.sources.is_empty() {
-        return Err(ApiError::precondition("cannot rollback to revision deployed with Argo CD v0.11 or lower. sync to revision instead."));
+        return Err(ApiError::precondition(
+            "cannot rollback to revision deployed with Argo CD v0.11 or lower. sync to revision instead.",
+        ));
     }
     let operation = Operation {
         sync: Some(SyncOperation {
@@ -191,41 +299,81 @@ pub async fn rollback(state: Arc<State>, caller: Caller, q: ApplicationRollbackR
             revisions: deployed.revisions.clone(),
             dry_run: q.dry_run.unwrap_or(false),
             prune: q.prune.unwrap_or(false),
-            sync_options: app.spec.sync_policy.as_ref().map(|p| p.sync_options.clone()).unwrap_or_default(),
-            sync_strategy: Some(SyncStrategy { apply: Some(SyncStrategyApply::default()), hook: None }),
+            sync_options: app
+                .spec
+                .sync_policy
+                .as_ref()
+                .map(|p| p.sync_options.clone())
+                .unwrap_or_default(),
+            sync_strategy: Some(SyncStrategy {
+                apply: Some(SyncStrategyApply::default()),
+                hook: None,
+            }),
             source: Some(deployed.source.clone()),
             sources: deployed.sources.clone(),
             ..Default::default()
         }),
-        initiated_by: OperationInitiator { username: caller.username().to_owned(), automated: false },
+        initiated_by: OperationInitiator {
+            username: caller.username().to_owned(),
+            automated: false,
+        },
         ..Default::default()
     };
     let started = start(&state, &app, &operation).await?;
-    audit::app(&state, &caller, &started, audit::OPERATION_STARTED, &format!("initiated rollback to {}", q.id)).await;
+    audit::app(
+        &state,
+        &caller,
+        &started,
+        audit::OPERATION_STARTED,
+        &format!("initiated rollback to {}", q.id),
+    )
+    .await;
     Ok(started)
 }
 
-pub async fn terminate(state: Arc<State>, caller: Caller, q: OperationTerminateRequest) -> Result<OperationTerminateResponse, ApiError> {
-    let (mut app, _) = find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
+pub async fn terminate(
+    state: Arc<State>,
+    caller: Caller,
+    q: OperationTerminateRequest,
+) -> Result<OperationTerminateResponse, ApiError> {
+    let (mut app, _) = find(
+        &state,
+        q.app_namespace.as_deref(),
+        &q.name,
+        q.project.as_deref(),
+    )
+    .await?;
     for _ in 0..TRIES {
         if app.operation.is_none() || app.status.operation_state.is_none() {
-            return Err(ApiError::invalid("Unable to terminate operation. No operation is in progress"));
+            return Err(ApiError::invalid(
+                "Unable to terminate operation. No operation is in progress",
+            ));
         }
         let m = &app.metadata;
         let patch = json!({"metadata": {"resourceVersion": m.resource_version}, "status": {"operationState": {"phase": "Terminating"}}});
         match state.store.patch_app(&m.namespace, &m.name, &patch).await {
             Ok(updated) => {
                 state.index.wrote(&updated);
-                audit::app(&state, &caller, &updated, audit::RESOURCE_UPDATED, "terminated running operation").await;
+                audit::app(
+                    &state,
+                    &caller,
+                    &updated,
+                    audit::RESOURCE_UPDATED,
+                    "terminated running operation",
+                )
+                .await;
                 return Ok(OperationTerminateResponse {});
             }
             Err(StoreError::Conflict(_)) => {
                 tokio::time::sleep(BETWEEN_TRIES).await;
                 let again = state.store.get_app(&m.namespace, &m.name).await;
-                app = again.map_err(|e| ApiError::from(e).context("error getting application by name"))?;
+                app = again
+                    .map_err(|e| ApiError::from(e).context("error getting application by name"))?;
             }
             Err(e) => return Err(ApiError::from(e).context("error updating application")),
         }
     }
-    Err(ApiError::internal("Failed to terminate app. Too many conflicts"))
+    Err(ApiError::internal(
+        "Failed to terminate app. Too many conflicts",
+    ))
 }

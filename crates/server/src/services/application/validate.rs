@@ -10,25 +10,57 @@ use tiphys_engine::{
 };
 
 /// Checks, with `deep` also that the source can be read, and brings the specification into its normal form.
-pub async fn validate_and_normalize(state: &State, app: &mut Application, project: &AppProject, deep: bool) -> Result<(), ApiError> {
+pub async fn validate_and_normalize(
+    state: &State,
+    app: &mut Application,
+    project: &AppProject,
+    deep: bool,
+) -> Result<(), ApiError> {
     let name = app.metadata.name.clone();
     if name.is_empty() {
         return Err(ApiError::plain("resource name may not be empty"));
     }
     let mut names = BTreeSet::new();
-    if let Some(twice) = app.spec.sources.iter().filter(|s| !s.name.is_empty()).find(|s| !names.insert(s.name.clone())) {
-        return Err(ApiError::plain(format!("application {name} has duplicate source name: {}", twice.name)));
+    if let Some(twice) = app
+        .spec
+        .sources
+        .iter()
+        .filter(|s| !s.name.is_empty())
+        .find(|s| !names.insert(s.name.clone()))
+    {
+        return Err(ApiError::plain(format!(
+            "application {name} has duplicate source name: {}",
+            twice.name
+        )));
     }
-    let clusters: Vec<Destination> =
-        state.live.clusters().await?.into_iter().map(|c| Destination { server: c.server, name: c.name, project: c.project }).collect();
-    spec::destination(&app.spec.destination, &clusters)
-        .map_err(|why| ApiError::invalid(format!("application destination spec for {name} is invalid: {why}")))?;
+    let clusters: Vec<Destination> = state
+        .live
+        .clusters()
+        .await?
+        .into_iter()
+        .map(|c| Destination {
+            server: c.server,
+            name: c.name,
+            project: c.project,
+        })
+        .collect();
+    spec::destination(&app.spec.destination, &clusters).map_err(|why| {
+        ApiError::invalid(format!(
+            "application destination spec for {name} is invalid: {why}"
+        ))
+    })?;
     let refuse = |conditions: Vec<Condition>| {
-        let lines: Vec<_> = conditions.iter().map(|c| format!("{:?}: {}", c.kind, c.message)).collect();
+        let lines: Vec<_> = conditions
+            .iter()
+            .map(|c| format!("{:?}: {}", c.kind, c.message))
+            .collect();
         if lines.is_empty() {
             Ok(())
         } else {
-            Err(ApiError::invalid(format!("application spec for {name} is invalid: {}", lines.join(";"))))
+            Err(ApiError::invalid(format!(
+                "application spec for {name} is invalid: {}",
+                lines.join(";")
+            )))
         }
     };
     // Permissions come first: a source that is not permitted is not even contacted.
@@ -42,20 +74,37 @@ pub async fn validate_and_normalize(state: &State, app: &mut Application, projec
 
 /// What keeps the sources from being rendered.
 async fn unreadable(state: &State, app: &Application) -> Result<Vec<Condition>, ApiError> {
-    let invalid = |message: String| Condition::new(tiphys_engine::types::ConditionType::InvalidSpecError, message);
+    let invalid = |message: String| {
+        Condition::new(
+            tiphys_engine::types::ConditionType::InvalidSpecError,
+            message,
+        )
+    };
     let mut conditions = Vec::new();
     let sources: Vec<ApplicationSource> = spec::sources(&app.spec).into_iter().cloned().collect();
     for source in &sources {
-        let repository = of(source, repository(state, &source.repo_url, spec::project_name(app)).await?);
+        let repository = of(
+            source,
+            repository(state, &source.repo_url, spec::project_name(app)).await?,
+        );
         if let Err(e) = state.sources.test(&repository).await {
-            let message = format!("repository not accessible: repositories not accessible: {:?}: {e}", source.repo_url);
+            let message = format!(
+                "repository not accessible: repositories not accessible: {:?}: {e}",
+                source.repo_url
+            );
             return Ok(vec![invalid(message)]);
         }
     }
     let asker = Asker::new(state, app, &sources).await?;
-    for source in sources.iter().filter(|s| !s.path.is_empty() || !s.chart.is_empty()) {
+    for source in sources
+        .iter()
+        .filter(|s| !s.path.is_empty() || !s.chart.is_empty())
+    {
         if let Err(e) = render(state, &asker, source).await {
-            conditions.push(invalid(format!("Unable to generate manifests in {}: {e}", source.path)));
+            conditions.push(invalid(format!(
+                "Unable to generate manifests in {}: {e}",
+                source.path
+            )));
         }
     }
     Ok(conditions)
@@ -65,19 +114,33 @@ async fn unreadable(state: &State, app: &Application) -> Result<Vec<Condition>, 
 pub(super) fn of(source: &ApplicationSource, repository: Repository) -> Repository {
     match (source.chart.as_str(), source.repo_url.starts_with("oci://")) {
         ("", false) => repository,
-        ("", true) => Repository { type_: "oci".into(), ..repository },
-        _ => Repository { type_: "helm".into(), ..repository },
+        ("", true) => Repository {
+            type_: "oci".into(),
+            ..repository
+        },
+        _ => Repository {
+            type_: "helm".into(),
+            ..repository
+        },
     }
 }
 
-async fn render(state: &State, asker: &Asker<'_>, source: &ApplicationSource) -> Result<(), ApiError> {
+async fn render(
+    state: &State,
+    asker: &Asker<'_>,
+    source: &ApplicationSource,
+) -> Result<(), ApiError> {
     let request = asker.request(source.clone(), false).await?;
     let rendered = match state.sources.render(request).await {
         // A glob of values files that matches nothing yet: the comparison says so, until some are there.
         Err(e) if e.code == Code::NotFound => return Ok(()),
         other => other?,
     };
-    if rendered.errors.is_empty() { Ok(()) } else { Err(ApiError::plain(rendered.errors.join("; "))) }
+    if rendered.errors.is_empty() {
+        Ok(())
+    } else {
+        Err(ApiError::plain(rendered.errors.join("; ")))
+    }
 }
 
 /// Refuses a source that the project does not permit, and every source of a project whose demands cannot be met.
@@ -88,5 +151,8 @@ pub fn permitted(project: &AppProject, url: &str) -> Result<(), ApiError> {
     if spec::source_permitted(project, url) {
         return Ok(());
     }
-    Err(ApiError::new(Code::PermissionDenied, spec::not_permitted(project, url)))
+    Err(ApiError::new(
+        Code::PermissionDenied,
+        spec::not_permitted(project, url),
+    ))
 }

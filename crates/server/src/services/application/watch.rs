@@ -12,7 +12,9 @@ use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
-use tiphys_api::{Application, application::ApplicationWatchEvent, rpc::application::ApplicationQuery};
+use tiphys_api::{
+    Application, application::ApplicationWatchEvent, rpc::application::ApplicationQuery,
+};
 use tokio::sync::broadcast::{self, error::RecvError};
 
 struct Watch {
@@ -55,7 +57,14 @@ pub async fn watch(
 
 impl Watch {
     fn snapshot(&mut self, change: Change) {
-        self.pending = self.state.index.all().0.into_iter().map(|app| AppEvent { change, app }).collect();
+        self.pending = self
+            .state
+            .index
+            .all()
+            .0
+            .into_iter()
+            .map(|app| AppEvent { change, app })
+            .collect();
     }
 
     fn wanted(&mut self, event: AppEvent) -> Option<ApplicationWatchEvent> {
@@ -67,12 +76,19 @@ impl Watch {
             self.told.remove(&key);
         } else {
             // What happened between subscribing and the snapshot is in both.
-            if self.told.get(&key).is_some_and(|told| version(told) >= version(&event.app)) {
+            if self
+                .told
+                .get(&key)
+                .is_some_and(|told| version(told) >= version(&event.app))
+            {
                 return None;
             }
             self.told.insert(key, event.app.clone());
         }
-        Some(ApplicationWatchEvent { type_: event.change.word().into(), application: event.app.as_ref().clone() })
+        Some(ApplicationWatchEvent {
+            type_: event.change.word().into(),
+            application: event.app.as_ref().clone(),
+        })
     }
 
     /// After events were lost: all Applications as they are, and those that are gone.
@@ -81,7 +97,10 @@ impl Watch {
         self.snapshot(Change::Modified);
         let here: BTreeSet<_> = self.pending.iter().map(|e| key(&e.app)).collect();
         let gone = self.told.iter().filter(|(key, _)| !here.contains(key));
-        self.pending.extend(gone.map(|(_, app)| AppEvent { change: Change::Deleted, app: app.clone() }));
+        self.pending.extend(gone.map(|(_, app)| AppEvent {
+            change: Change::Deleted,
+            app: app.clone(),
+        }));
     }
 }
 

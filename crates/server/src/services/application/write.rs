@@ -8,24 +8,36 @@ use tiphys_api::{
     Application,
     access::restore_password,
     application::ApplicationSpec,
-    rpc::application::{ApplicationCreateRequest, ApplicationPatchRequest, ApplicationUpdateRequest, ApplicationUpdateSpecRequest},
+    rpc::application::{
+        ApplicationCreateRequest, ApplicationPatchRequest, ApplicationUpdateRequest,
+        ApplicationUpdateSpecRequest,
+    },
 };
 use tiphys_apimachinery::patch;
 use tiphys_engine::spec;
 
 const TRIES: usize = 10;
 
-pub async fn create(state: Arc<State>, caller: Caller, q: ApplicationCreateRequest) -> Result<Application, ApiError> {
+pub async fn create(
+    state: Arc<State>,
+    caller: Caller,
+    q: ApplicationCreateRequest,
+) -> Result<Application, ApiError> {
     let mut app = q.application;
     if app.metadata.namespace.is_empty() {
         app.metadata.namespace.clone_from(&state.options.namespace);
     }
     if !state.store.permits(&app.metadata.namespace) {
-        return Err(ApiError::new(Code::PermissionDenied, format!("namespace '{}' is not permitted", app.metadata.namespace)));
+        return Err(ApiError::new(
+            Code::PermissionDenied,
+            format!("namespace '{}' is not permitted", app.metadata.namespace),
+        ));
     }
     let project = project_of(&state, &app).await?;
     let context = |e: ApiError| e.context("error while validating and normalizing app");
-    validate_and_normalize(&state, &mut app, &project, q.validate.unwrap_or(true)).await.map_err(context)?;
+    validate_and_normalize(&state, &mut app, &project, q.validate.unwrap_or(true))
+        .await
+        .map_err(context)?;
     // An operation has rules of its own: it is started by Sync only.
     app.operation = None;
     // And a status is the controller's: a history brought along would be something to roll back to.
@@ -33,31 +45,57 @@ pub async fn create(state: Arc<State>, caller: Caller, q: ApplicationCreateReque
     match state.store.create_app(&app).await {
         Ok(created) => {
             state.index.wrote(&created);
-            audit::app(&state, &caller, &created, audit::RESOURCE_CREATED, "created application").await;
+            audit::app(
+                &state,
+                &caller,
+                &created,
+                audit::RESOURCE_CREATED,
+                "created application",
+            )
+            .await;
             Ok(created)
         }
-        Err(StoreError::AlreadyExists(_)) => exists(&state, &caller, app, q.upsert.unwrap_or(false)).await,
+        Err(StoreError::AlreadyExists(_)) => {
+            exists(&state, &caller, app, q.upsert.unwrap_or(false)).await
+        }
         Err(e) => Err(ApiError::from(e).context("error creating application")),
     }
 }
 
 /// Creating the same again is fine; something else only with `upsert`.
-async fn exists(state: &State, caller: &Caller, app: Application, upsert: bool) -> Result<Application, ApiError> {
+async fn exists(
+    state: &State,
+    caller: &Caller,
+    app: Application,
+    upsert: bool,
+) -> Result<Application, ApiError> {
     let m = &app.metadata;
     let existing = state
         .store
         .get_app(&m.namespace, &m.name)
         .await
-        .map_err(|e| ApiError::internal(format!("unable to check existing application details ({}): {e}", m.namespace)))?;
+        .map_err(|e| {
+            ApiError::internal(format!(
+                "unable to check existing application details ({}): {e}",
+                m.namespace
+            ))
+        })?;
     let have = &existing.metadata;
-    let same = existing.spec == app.spec && have.labels == m.labels && have.annotations == m.annotations && have.finalizers == m.finalizers;
+    let same = existing.spec == app.spec
+        && have.labels == m.labels
+        && have.annotations == m.annotations
+        && have.finalizers == m.finalizers;
     if same {
         return Ok(existing);
     }
     if !upsert {
-        return Err(ApiError::invalid("existing application spec is different, use upsert flag to force update"));
+        return Err(ApiError::invalid(
+            "existing application spec is different, use upsert flag to force update",
+        ));
     }
-    replace(state, caller, existing, &app, true).await.map_err(|e| e.context("error updating application"))
+    replace(state, caller, existing, &app, true)
+        .await
+        .map_err(|e| e.context("error updating application"))
 }
 
 /// Stores the specification and the metadata that is the user's. `merge` keeps labels and annotations that are not named.
@@ -74,17 +112,29 @@ async fn replace(
         match state.store.change_app(&current, &from, &to).await {
             Ok(updated) => {
                 state.index.wrote(&updated);
-                audit::app(state, caller, &updated, audit::RESOURCE_UPDATED, "updated application spec").await;
+                audit::app(
+                    state,
+                    caller,
+                    &updated,
+                    audit::RESOURCE_UPDATED,
+                    "updated application spec",
+                )
+                .await;
                 return Ok(updated);
             }
             Err(StoreError::Conflict(_)) => {
-                current =
-                    state.store.get_app(&m.namespace, &m.name).await.map_err(|e| ApiError::from(e).context("error getting application"))?;
+                current = state
+                    .store
+                    .get_app(&m.namespace, &m.name)
+                    .await
+                    .map_err(|e| ApiError::from(e).context("error getting application"))?;
             }
             Err(e) => return Err(e.into()),
         }
     }
-    Err(ApiError::internal("Failed to update application. Too many conflicts"))
+    Err(ApiError::internal(
+        "Failed to update application. Too many conflicts",
+    ))
 }
 
 /// What is the user's, as it is and as it shall be.
@@ -92,7 +142,9 @@ fn changes(current: &Application, new: &Application, merge: bool) -> (Value, Val
     let part = |app: &Application| json!({"spec": app.spec, "metadata": {"labels": app.metadata.labels, "annotations": app.metadata.annotations, "finalizers": app.metadata.finalizers}});
     let mut wanted = new.clone();
     if merge {
-        let with = |old: &std::collections::BTreeMap<String, String>, new| old.clone().into_iter().chain(new).collect();
+        let with = |old: &std::collections::BTreeMap<String, String>, new| {
+            old.clone().into_iter().chain(new).collect()
+        };
         let (old, wanted) = (&current.metadata, &mut *wanted.metadata);
         wanted.labels = with(&old.labels, std::mem::take(&mut wanted.labels));
         wanted.annotations = with(&old.annotations, std::mem::take(&mut wanted.annotations));
@@ -108,51 +160,119 @@ async fn validate_and_update(
     deep: bool,
     project: Option<&str>,
 ) -> Result<Application, ApiError> {
-    let (current, old_project) = find(state, Some(&new.metadata.namespace), &new.metadata.name, project).await?;
+    let (current, old_project) = find(
+        state,
+        Some(&new.metadata.namespace),
+        &new.metadata.name,
+        project,
+    )
+    .await?;
     restore_passwords(&mut new.spec, &current.spec);
-    let project = if current.spec.project == new.spec.project { old_project } else { project_of(state, &new).await? };
-    validate_and_normalize(state, &mut new, &project, deep).await.map_err(|e| e.context("error validating and normalizing app"))?;
-    replace(state, caller, current, &new, false).await.map_err(|e| e.context("error updating application"))
+    let project = if current.spec.project == new.spec.project {
+        old_project
+    } else {
+        project_of(state, &new).await?
+    };
+    validate_and_normalize(state, &mut new, &project, deep)
+        .await
+        .map_err(|e| e.context("error validating and normalizing app"))?;
+    replace(state, caller, current, &new, false)
+        .await
+        .map_err(|e| e.context("error updating application"))
 }
 
 /// A client that sends back what it was shown means the addresses as they are.
 fn restore_passwords(new: &mut ApplicationSpec, current: &ApplicationSpec) {
-    let known: Vec<&str> = spec::sources(current).into_iter().map(|s| s.repo_url.as_str()).collect();
+    let known: Vec<&str> = spec::sources(current)
+        .into_iter()
+        .map(|s| s.repo_url.as_str())
+        .collect();
     for source in new.source.iter_mut().chain(&mut new.sources) {
         restore_password(&mut source.repo_url, known.iter().copied());
     }
 }
 
-pub async fn update(state: Arc<State>, caller: Caller, q: ApplicationUpdateRequest) -> Result<Application, ApiError> {
-    validate_and_update(&state, &caller, q.application, q.validate.unwrap_or(true), q.project.as_deref()).await
+pub async fn update(
+    state: Arc<State>,
+    caller: Caller,
+    q: ApplicationUpdateRequest,
+) -> Result<Application, ApiError> {
+    validate_and_update(
+        &state,
+        &caller,
+        q.application,
+        q.validate.unwrap_or(true),
+        q.project.as_deref(),
+    )
+    .await
 }
 
-pub async fn update_spec(state: Arc<State>, caller: Caller, q: ApplicationUpdateSpecRequest) -> Result<ApplicationSpec, ApiError> {
-    let (mut app, _) = find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
+pub async fn update_spec(
+    state: Arc<State>,
+    caller: Caller,
+    q: ApplicationUpdateSpecRequest,
+) -> Result<ApplicationSpec, ApiError> {
+    let (mut app, _) = find(
+        &state,
+        q.app_namespace.as_deref(),
+        &q.name,
+        q.project.as_deref(),
+    )
+    .await?;
     app.spec = q.spec.into();
-    let updated = validate_and_update(&state, &caller, app, q.validate.unwrap_or(true), q.project.as_deref()).await;
-    Ok(updated.map_err(|e| e.context("error validating and updating app"))?.spec.into_inner())
+    let updated = validate_and_update(
+        &state,
+        &caller,
+        app,
+        q.validate.unwrap_or(true),
+        q.project.as_deref(),
+    )
+    .await;
+    Ok(updated
+        .map_err(|e| e.context("error validating and updating app"))?
+        .spec
+        .into_inner())
 }
 
-pub async fn patch(state: Arc<State>, caller: Caller, q: ApplicationPatchRequest) -> Result<Application, ApiError> {
-    let (app, _) = find(&state, q.app_namespace.as_deref(), &q.name, q.project.as_deref()).await?;
-    let before = serde_json::to_value(&app).map_err(|e| ApiError::internal(format!("error marshaling application: {e}")))?;
+pub async fn patch(
+    state: Arc<State>,
+    caller: Caller,
+    q: ApplicationPatchRequest,
+) -> Result<Application, ApiError> {
+    let (app, _) = find(
+        &state,
+        q.app_namespace.as_deref(),
+        &q.name,
+        q.project.as_deref(),
+    )
+    .await?;
+    let before = serde_json::to_value(&app)
+        .map_err(|e| ApiError::internal(format!("error marshaling application: {e}")))?;
     let read = |what: &str| {
-        serde_json::from_str::<Value>(&q.patch).map_err(|e| ApiError::invalid(format!("error {what}: the patch is not valid JSON: {e}")))
+        serde_json::from_str::<Value>(&q.patch).map_err(|e| {
+            ApiError::invalid(format!("error {what}: the patch is not valid JSON: {e}"))
+        })
     };
     let bad = |doing: &str, e: patch::PatchError| ApiError::invalid(format!("{doing}: {e}"));
     let after = match q.patch_type.as_str() {
-        "json" | "" => patch::json::apply(&before, &read("decoding json patch")?).map_err(|e| bad("error applying patch", e))?,
-        "merge" => {
-            patch::json_merge::apply(&before, &read("calculating merge patch")?).map_err(|e| bad("error calculating merge patch", e))?
+        "json" | "" => patch::json::apply(&before, &read("decoding json patch")?)
+            .map_err(|e| bad("error applying patch", e))?,
+        "merge" => patch::json_merge::apply(&before, &read("calculating merge patch")?)
+            .map_err(|e| bad("error calculating merge patch", e))?,
+        other => {
+            return Err(ApiError::invalid(format!(
+                "Patch type '{other}' is not supported"
+            )));
         }
-        other => return Err(ApiError::invalid(format!("Patch type '{other}' is not supported"))),
     };
-    let mut patched: Application =
-        serde_json::from_value(after).map_err(|e| ApiError::invalid(format!("error unmarshaling patched app: {e}")))?;
+    let mut patched: Application = serde_json::from_value(after)
+        .map_err(|e| ApiError::invalid(format!("error unmarshaling patched app: {e}")))?;
     // A patch changes this Application, not another.
     patched.metadata.name.clone_from(&app.metadata.name);
-    patched.metadata.namespace.clone_from(&app.metadata.namespace);
+    patched
+        .metadata
+        .namespace
+        .clone_from(&app.metadata.namespace);
     validate_and_update(&state, &caller, patched, true, q.project.as_deref()).await
 }
 
@@ -167,16 +287,22 @@ mod tests {
 
     #[test]
     fn a_change_is_a_patch_of_what_differs() {
-        let current = app(json!({"metadata": {"name": "a", "resourceVersion": "7", "labels": {"x": "1", "y": "2"}},
-            "spec": {"project": "p", "destination": {"server": "s"}, "source": {"repoURL": "r", "path": "a", "targetRevision": "v1"}}}));
+        let current = app(
+            json!({"metadata": {"name": "a", "resourceVersion": "7", "labels": {"x": "1", "y": "2"}},
+            "spec": {"project": "p", "destination": {"server": "s"}, "source": {"repoURL": "r", "path": "a", "targetRevision": "v1"}}}),
+        );
         let new = app(json!({"metadata": {"name": "a", "labels": {"x": "3"}},
             "spec": {"project": "p", "destination": {"server": "s"}, "source": {"repoURL": "r", "path": "b"}}}));
         let between = |new: &Application, merge| {
             let (from, to) = changes(&current, new, merge);
-            difference::between(&from, &to, || Ok(serde_json::to_value(&current).expect("JSON"))).expect("two maps")
+            difference::between(&from, &to, || {
+                Ok(serde_json::to_value(&current).expect("JSON"))
+            })
+            .expect("two maps")
         };
         let changed = json!({"path": "b", "targetRevision": null});
-        let replaced = json!({"metadata": {"labels": {"x": "3", "y": null}}, "spec": {"source": changed}});
+        let replaced =
+            json!({"metadata": {"labels": {"x": "3", "y": null}}, "spec": {"source": changed}});
         assert_eq!(between(&new, false), Difference::Merge(replaced));
         let merged = json!({"metadata": {"labels": {"x": "3"}}, "spec": {"source": changed}});
         assert_eq!(between(&new, true), Difference::Merge(merged));
@@ -185,6 +311,9 @@ mod tests {
         with_null.spec.source.get_or_insert_default().helm =
             Some(serde_json::from_value(json!({"valuesObject": {"x": null}})).expect("helm"));
         let helm = json!({"op": "add", "path": "/spec/source/helm", "value": {"valuesObject": {"x": null}}});
-        assert_eq!(between(&with_null, false), Difference::Operations(vec![helm]));
+        assert_eq!(
+            between(&with_null, false),
+            Difference::Operations(vec![helm])
+        );
     }
 }

@@ -23,7 +23,11 @@ impl Connections {
     pub fn get(&self, key: &Key) -> Option<ConnectionState> {
         let known = self.0.lock().ok()?;
         let (at, state) = known.get(key)?;
-        let lasts = if state.status == "Successful" { GOOD_FOR } else { BAD_FOR };
+        let lasts = if state.status == "Successful" {
+            GOOD_FOR
+        } else {
+            BAD_FOR
+        };
         (at.elapsed() < lasts).then(|| state.clone())
     }
 

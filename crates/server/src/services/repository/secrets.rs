@@ -40,9 +40,18 @@ const FIELDS: [(&str, &str); 28] = [
     ("githubAppEnterpriseBaseUrl", "githubAppEnterpriseBaseUrl"),
     ("gcpServiceAccountKey", "gcpServiceAccountKey"),
     ("useAzureWorkloadIdentity", "useAzureWorkloadIdentity"),
-    ("azureServicePrincipalClientId", "azureServicePrincipalClientId"),
-    ("azureServicePrincipalClientSecret", "azureServicePrincipalClientSecret"),
-    ("azureServicePrincipalTenantId", "azureServicePrincipalTenantId"),
+    (
+        "azureServicePrincipalClientId",
+        "azureServicePrincipalClientId",
+    ),
+    (
+        "azureServicePrincipalClientSecret",
+        "azureServicePrincipalClientSecret",
+    ),
+    (
+        "azureServicePrincipalTenantId",
+        "azureServicePrincipalTenantId",
+    ),
 ];
 
 fn parse(secret: &SecretRecord) -> Result<Repository, ApiError> {
@@ -57,12 +66,29 @@ fn parse_template(secret: &SecretRecord) -> Result<RepoCreds, ApiError> {
 }
 
 fn fields(secret: &SecretRecord) -> Map<String, Value> {
-    let entry = |(key, field): &(&str, &str)| secret.data.get(*key).map(|_| ((*field).to_owned(), Value::String(secret.text(key))));
-    FIELDS.iter().filter_map(entry).filter(|(_, v)| v != "").collect()
+    let entry = |(key, field): &(&str, &str)| {
+        secret
+            .data
+            .get(*key)
+            .map(|_| ((*field).to_owned(), Value::String(secret.text(key))))
+    };
+    FIELDS
+        .iter()
+        .filter_map(entry)
+        .filter(|(_, v)| v != "")
+        .collect()
 }
 
-fn read<T: DeserializeOwned>(secret: &SecretRecord, fields: Map<String, Value>) -> Result<T, ApiError> {
-    from_value(Value::Object(fields)).map_err(|e| ApiError::invalid(format!("Secret {} is not a valid repository: {e}", secret.name)))
+fn read<T: DeserializeOwned>(
+    secret: &SecretRecord,
+    fields: Map<String, Value>,
+) -> Result<T, ApiError> {
+    from_value(Value::Object(fields)).map_err(|e| {
+        ApiError::invalid(format!(
+            "Secret {} is not a valid repository: {e}",
+            secret.name
+        ))
+    })
 }
 
 /// The Secret that stores the repository. What a value of an existing Secret says beyond it stays.
@@ -91,13 +117,22 @@ pub fn secret_of(repository: &Repository, existing: Option<SecretRecord>) -> Sec
 
 /// `repo-` and FNV-1a of the URL and project: the name that Argo CD gives.
 pub fn secret_name(url: &str, project: &str) -> String {
-    let hash = url.bytes().chain(project.bytes()).fold(0x811c_9dc5_u32, |h, byte| (h ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let hash = url
+        .bytes()
+        .chain(project.bytes())
+        .fold(0x811c_9dc5_u32, |h, byte| {
+            (h ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+        });
     format!("repo-{hash}")
 }
 
 /// All stored repositories. A Secret that cannot be read does not hide the others.
 pub async fn stored(state: &State) -> Result<Vec<Repository>, ApiError> {
-    Ok(records(state).await?.into_iter().map(|(_, repository)| repository).collect())
+    Ok(records(state)
+        .await?
+        .into_iter()
+        .map(|(_, repository)| repository)
+        .collect())
 }
 
 /// With their Secrets, in the order of project and URL.
@@ -127,10 +162,17 @@ pub async fn repository(state: &State, url: &str, project: &str) -> Result<Repos
 }
 
 /// Adds the credentials of the template with the longest path, to a repository that has none.
-pub async fn with_inherited(state: &State, mut repository: Repository) -> Result<Repository, ApiError> {
+pub async fn with_inherited(
+    state: &State,
+    mut repository: Repository,
+) -> Result<Repository, ApiError> {
     if !repository.has_credentials() {
         let secrets = state.store.secrets_of_type(CREDENTIALS).await?;
-        let read = |secret| parse_template(secret).inspect_err(|e| tracing::warn!(error = %e, "a credential template is left out")).ok();
+        let read = |secret| {
+            parse_template(secret)
+                .inspect_err(|e| tracing::warn!(error = %e, "a credential template is left out"))
+                .ok()
+        };
         let templates: Vec<_> = secrets.iter().filter_map(read).collect();
         if let Some(template) = best_template(&repository.repo, &templates, |t| t.url.as_str()) {
             repository.inherit(template);
@@ -158,12 +200,27 @@ mod tests {
         assert_eq!(secret.text("insecure"), "true");
         secret.data.insert("other".into(), b"kept".to_vec());
         assert_eq!(parse(&secret).expect("it reads"), repository);
-        let changed = secret_of(&Repository { password: String::new(), ..repository }, Some(secret));
-        assert_eq!((changed.text("other").as_str(), changed.data.contains_key("password")), ("kept", false));
+        let changed = secret_of(
+            &Repository {
+                password: String::new(),
+                ..repository
+            },
+            Some(secret),
+        );
+        assert_eq!(
+            (
+                changed.text("other").as_str(),
+                changed.data.contains_key("password")
+            ),
+            ("kept", false)
+        );
     }
 
     #[test]
     fn names_are_argo_cds() {
-        assert_eq!(secret_name("https://github.com/argoproj/argocd-example-apps", ""), "repo-1686952910");
+        assert_eq!(
+            secret_name("https://github.com/argoproj/argocd-example-apps", ""),
+            "repo-1686952910"
+        );
     }
 }

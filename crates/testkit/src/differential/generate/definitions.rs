@@ -21,7 +21,8 @@ struct Field {
 }
 
 fn fields() -> Vec<Field> {
-    serde_json::from_str(include_str!("../samples/fields.json")).expect("the committed fields are JSON")
+    serde_json::from_str(include_str!("../samples/fields.json"))
+        .expect("the committed fields are JSON")
 }
 
 /// A version, with the form of each of its fields.
@@ -51,16 +52,31 @@ impl Definition {
         let forms: Vec<(usize, usize)> = (0..number)
             .map(|_| {
                 let field = usize::try_from(rng.below(all.len() as u64)).unwrap_or_default();
-                (field, usize::try_from(rng.below(all[field].forms.len() as u64)).unwrap_or_default())
+                (
+                    field,
+                    usize::try_from(rng.below(all[field].forms.len() as u64)).unwrap_or_default(),
+                )
             })
             .collect();
-        let mut versions = vec![Version { name: "v1", served: true, forms }];
+        let mut versions = vec![Version {
+            name: "v1",
+            served: true,
+            forms,
+        }];
         if chance(rng, 35) {
             versions.push(Self::variant(&versions[0], "v1beta1", rng));
         }
         let storage = usize::try_from(rng.below(versions.len() as u64)).unwrap_or_default();
         let (status, scale) = (chance(rng, 50), chance(rng, 15));
-        Self { cluster: chance(rng, 25), status, scale, columns: chance(rng, 30), versions, storage, change: 0 }
+        Self {
+            cluster: chance(rng, 25),
+            status,
+            scale,
+            columns: chance(rng, 30),
+            versions,
+            storage,
+            change: 0,
+        }
     }
 
     /// Another version with some fields in another form, or without them.
@@ -69,22 +85,33 @@ impl Definition {
         let mut forms = of.forms.clone();
         for (field, form) in &mut forms {
             if chance(rng, 40) {
-                *form = usize::try_from(rng.below(all[*field].forms.len() as u64)).unwrap_or_default();
+                *form =
+                    usize::try_from(rng.below(all[*field].forms.len() as u64)).unwrap_or_default();
             }
         }
         if chance(rng, 30) && forms.len() > 1 {
             forms.pop();
         } else if chance(rng, 30) {
-            forms.push((usize::try_from(rng.below(all.len() as u64)).unwrap_or_default(), 0));
+            forms.push((
+                usize::try_from(rng.below(all.len() as u64)).unwrap_or_default(),
+                0,
+            ));
         }
-        Version { name, served: true, forms }
+        Version {
+            name,
+            served: true,
+            forms,
+        }
     }
 
     fn versions(&self) -> Value {
         let all = fields();
         let one = |(index, version): (usize, &Version)| {
-            let properties: Map<String, Value> =
-                version.forms.iter().map(|(field, form)| (all[*field].name.clone(), all[*field].forms[*form].clone())).collect();
+            let properties: Map<String, Value> = version
+                .forms
+                .iter()
+                .map(|(field, form)| (all[*field].name.clone(), all[*field].forms[*form].clone()))
+                .collect();
             let mut spec = json!({"type": "object", "properties": properties});
             let mut status = json!({"type": "object", "properties": {"phase": {"type": "string"}, "replicas": {"type": "integer"}}});
             if self.scale {
@@ -134,9 +161,17 @@ impl Definition {
     fn kind(&self, version: &Version, rng: &mut Rng) -> Kind {
         let all = fields();
         let sample = |rng: &mut Rng| {
-            let some: Vec<&(usize, usize)> = version.forms.iter().filter(|_| chance(rng, 70)).collect();
-            let spec: Map<String, Value> =
-                some.iter().map(|(field, _)| (all[*field].name.clone(), pick(rng, &all[*field].values).clone())).collect();
+            let some: Vec<&(usize, usize)> =
+                version.forms.iter().filter(|_| chance(rng, 70)).collect();
+            let spec: Map<String, Value> = some
+                .iter()
+                .map(|(field, _)| {
+                    (
+                        all[*field].name.clone(),
+                        pick(rng, &all[*field].values).clone(),
+                    )
+                })
+                .collect();
             let mut sample = Map::new();
             sample.insert("spec".into(), spec.into());
             if chance(rng, 20) {
@@ -167,7 +202,10 @@ impl Definition {
             0..5 => {
                 let at = usize::try_from(rng.below(self.versions.len() as u64)).unwrap_or_default();
                 let (name, served) = (self.versions[at].name, self.versions[at].served);
-                self.versions[at] = Version { served, ..Self::variant(&self.versions[at], name, rng) };
+                self.versions[at] = Version {
+                    served,
+                    ..Self::variant(&self.versions[at], name, rng)
+                };
             }
             5 | 6 if self.versions.len() < 3 && self.versions.iter().all(|v| v.name != "v2") => {
                 let new = Self::variant(&self.versions[0], "v2", rng);
@@ -177,7 +215,10 @@ impl Definition {
                 }
             }
             // A version that objects may be stored in stays, so that only others go.
-            7 if self.versions.len() > 1 && self.storage != 1 && self.versions[1].name == "v1beta1" => {
+            7 if self.versions.len() > 1
+                && self.storage != 1
+                && self.versions[1].name == "v1beta1" =>
+            {
                 self.versions[1].served = !self.versions[1].served;
             }
             8 => self.status = !self.status,
@@ -191,12 +232,26 @@ impl Generator {
     /// From the first definition to the last change.
     pub(super) fn story(&mut self) {
         let mut definition = Definition::invent(&mut self.rng);
-        self.push(Step { method: "POST".into(), path: DEFINITIONS.into(), body: Some(definition.object()), ..Step::default() });
+        self.push(Step {
+            method: "POST".into(),
+            path: DEFINITIONS.into(),
+            body: Some(definition.object()),
+            ..Step::default()
+        });
         self.settled(&definition);
-        self.push(Step { method: "GET".into(), path: format!("{DEFINITIONS}/gizmos.{GROUP}"), ..Step::default() });
+        self.push(Step {
+            method: "GET".into(),
+            path: format!("{DEFINITIONS}/gizmos.{GROUP}"),
+            ..Step::default()
+        });
         for path in [format!("/apis/{GROUP}"), format!("/apis/{GROUP}/v1")] {
             if self.chance(15) {
-                self.push(Step { method: "GET".into(), path, until: Some(200), ..Step::default() });
+                self.push(Step {
+                    method: "GET".into(),
+                    path,
+                    until: Some(200),
+                    ..Step::default()
+                });
             }
         }
         self.live(&definition);
@@ -204,14 +259,31 @@ impl Generator {
             let patch = definition.change(&mut self.rng);
             let path = format!("{DEFINITIONS}/gizmos.{GROUP}");
             let content_type = "application/merge-patch+json".to_owned();
-            self.push(Step { method: "PATCH".into(), path, content_type, body: Some(patch), ..Step::default() });
+            self.push(Step {
+                method: "PATCH".into(),
+                path,
+                content_type,
+                body: Some(patch),
+                ..Step::default()
+            });
             self.settled(&definition);
             self.live(&definition);
         }
         if self.chance(20) {
-            self.push(Step { method: "DELETE".into(), path: format!("{DEFINITIONS}/gizmos.{GROUP}"), ..Step::default() });
-            let path = definition.kind(&definition.versions[0], &mut self.rng).collection();
-            self.push(Step { method: "GET".into(), path, until: Some(404), ..Step::default() });
+            self.push(Step {
+                method: "DELETE".into(),
+                path: format!("{DEFINITIONS}/gizmos.{GROUP}"),
+                ..Step::default()
+            });
+            let path = definition
+                .kind(&definition.versions[0], &mut self.rng)
+                .collection();
+            self.push(Step {
+                method: "GET".into(),
+                path,
+                until: Some(404),
+                ..Step::default()
+            });
         }
     }
 
@@ -221,29 +293,62 @@ impl Generator {
             let kind = definition.kind(version, &mut self.rng);
             let path = kind.collection();
             if !version.served {
-                self.push(Step { method: "GET".into(), path, until: Some(404), ..Step::default() });
+                self.push(Step {
+                    method: "GET".into(),
+                    path,
+                    until: Some(404),
+                    ..Step::default()
+                });
                 continue;
             }
-            let object =
-                json!({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "${ns}-probe"}, definition.mark(): "x"});
+            let object = json!({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "${ns}-probe"}, definition.mark(): "x"});
             let query = "dryRun=All&fieldValidation=Strict".to_owned();
-            self.push(Step { method: "POST".into(), path: path.clone(), query, body: Some(object), until: Some(201), ..Step::default() });
+            self.push(Step {
+                method: "POST".into(),
+                path: path.clone(),
+                query,
+                body: Some(object),
+                until: Some(201),
+                ..Step::default()
+            });
             // A real server has a cache, which begins anew.
-            let query = "resourceVersion=0&limit=1&labelSelector=script%3D${ns},none%3Dnone".to_owned();
-            self.push(Step { method: "GET".into(), path, query, until: Some(200), ..Step::default() });
+            let query =
+                "resourceVersion=0&limit=1&labelSelector=script%3D${ns},none%3Dnone".to_owned();
+            self.push(Step {
+                method: "GET".into(),
+                path,
+                query,
+                until: Some(200),
+                ..Step::default()
+            });
         }
     }
 
     /// Some operations on objects of the kind.
     fn live(&mut self, definition: &Definition) {
         let served: Vec<&Version> = definition.versions.iter().filter(|v| v.served).collect();
-        self.kinds = served.iter().map(|version| definition.kind(version, &mut self.rng)).collect();
+        self.kinds = served
+            .iter()
+            .map(|version| definition.kind(version, &mut self.rng))
+            .collect();
         // Objects of another version are there in this one, too.
-        let known: Vec<_> = self.objects.iter().filter(|made| made.kind.kind == "Gizmo").cloned().collect();
+        let known: Vec<_> = self
+            .objects
+            .iter()
+            .filter(|made| made.kind.kind == "Gizmo")
+            .cloned()
+            .collect();
         self.objects = known
             .into_iter()
             .filter_map(|made| {
-                Some(super::Made { kind: self.kinds.iter().find(|k| k.api_version == made.kind.api_version)?.clone(), ..made })
+                Some(super::Made {
+                    kind: self
+                        .kinds
+                        .iter()
+                        .find(|k| k.api_version == made.kind.api_version)?
+                        .clone(),
+                    ..made
+                })
             })
             .collect();
         let end = self.steps.len() + 3 + usize::try_from(self.rng.below(8)).unwrap_or_default();

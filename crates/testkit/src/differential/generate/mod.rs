@@ -31,7 +31,15 @@ impl Wanted {
             || self.areas.iter().any(|a| {
                 a == kind.area
                     || (a == "http"
-                        && matches!(kind.kind.as_str(), "ConfigMap" | "Lease" | "Widget" | "Deployment" | "Namespace" | "Gadget"))
+                        && matches!(
+                            kind.kind.as_str(),
+                            "ConfigMap"
+                                | "Lease"
+                                | "Widget"
+                                | "Deployment"
+                                | "Namespace"
+                                | "Gadget"
+                        ))
             });
         area && (self.kinds.is_empty() || self.kinds.contains(&kind.plural))
     }
@@ -39,7 +47,10 @@ impl Wanted {
 
 /// The script of a seed.
 pub fn script(seed: u64, wanted: &Wanted) -> Script {
-    let kinds: Vec<Kind> = samples::all().into_iter().filter(|k| wanted.allows(k)).collect();
+    let kinds: Vec<Kind> = samples::all()
+        .into_iter()
+        .filter(|k| wanted.allows(k))
+        .collect();
     if kinds.is_empty() {
         return Script::default();
     }
@@ -48,7 +59,9 @@ pub fn script(seed: u64, wanted: &Wanted) -> Script {
         rng.next_u64();
     }
     let number = 1 + rng.below(3);
-    let chosen: Vec<Kind> = (0..number).map(|_| pick(&mut rng, &kinds).clone()).collect();
+    let chosen: Vec<Kind> = (0..number)
+        .map(|_| pick(&mut rng, &kinds).clone())
+        .collect();
     let http = wanted.areas.iter().any(|a| a == "http");
     let stories = wanted.kinds.is_empty() && kinds.iter().any(|k| k.area == "crd");
     let mut generator = Generator {
@@ -62,7 +75,10 @@ pub fn script(seed: u64, wanted: &Wanted) -> Script {
         stories,
     };
     generator.run();
-    Script { about: format!("seed {seed}"), steps: generator.steps }
+    Script {
+        about: format!("seed {seed}"),
+        steps: generator.steps,
+    }
 }
 
 /// An object that a step probably made.
@@ -110,15 +126,27 @@ impl Generator {
             }
         }
         for watch in std::mem::take(&mut self.watches) {
-            self.push(Step { watch: Some(super::script::Watch::Drain(watch)), ..Step::default() });
+            self.push(Step {
+                watch: Some(super::script::Watch::Drain(watch)),
+                ..Step::default()
+            });
         }
     }
 
     fn push(&mut self, mut step: Step) -> usize {
-        let written = matches!(step.method.as_str(), "POST" | "PUT") && step.content_type.is_empty() && step.until.is_none();
+        let written = matches!(step.method.as_str(), "POST" | "PUT")
+            && step.content_type.is_empty()
+            && step.until.is_none();
         // What a script leaves in the cluster is known by its JSON.
-        if written && (step.method == "PUT" || step.path.contains("/namespaces/")) && self.stories && self.chance(5) {
-            step.text = step.body.take().map(|body| yaml::text(&mut self.rng, &body));
+        if written
+            && (step.method == "PUT" || step.path.contains("/namespaces/"))
+            && self.stories
+            && self.chance(5)
+        {
+            step.text = step
+                .body
+                .take()
+                .map(|body| yaml::text(&mut self.rng, &body));
             step.content_type = "application/yaml".into();
         }
         self.steps.push(step);
@@ -139,7 +167,12 @@ impl Generator {
             let kind = self.kind();
             let name = self.name(&kind);
             let sample = pick(&mut self.rng, &kind.samples).clone();
-            return self.chance(30).then_some(Made { kind, name, step: 0, sample });
+            return self.chance(30).then_some(Made {
+                kind,
+                name,
+                step: 0,
+                sample,
+            });
         }
         Some(pick(&mut self.rng, &self.objects).clone())
     }
@@ -149,7 +182,11 @@ impl Generator {
             return name.clone();
         }
         let base = *pick(&mut self.rng, &["a", "b", "c"]);
-        if kind.cluster { format!("${{ns}}-{base}") } else { base.to_owned() }
+        if kind.cluster {
+            format!("${{ns}}-{base}")
+        } else {
+            base.to_owned()
+        }
     }
 
     /// A whole object of a kind, damaged now and then.
@@ -189,9 +226,27 @@ impl Generator {
         if self.chance(4) {
             let field = *pick(
                 &mut self.rng,
-                &["uid", "creationTimestamp", "generation", "resourceVersion", "selfLink", "deletionTimestamp", "managedFields"],
+                &[
+                    "uid",
+                    "creationTimestamp",
+                    "generation",
+                    "resourceVersion",
+                    "selfLink",
+                    "deletionTimestamp",
+                    "managedFields",
+                ],
             );
-            metadata[field] = pick(&mut self.rng, &[json!("1"), json!(3), json!("2024-01-01T00:00:00Z"), json!([]), Value::Null]).clone();
+            metadata[field] = pick(
+                &mut self.rng,
+                &[
+                    json!("1"),
+                    json!(3),
+                    json!("2024-01-01T00:00:00Z"),
+                    json!([]),
+                    Value::Null,
+                ],
+            )
+            .clone();
         }
         metadata
     }

@@ -29,7 +29,11 @@ pub fn ways(value: &Value) -> Vec<Way> {
     while let Some((way, value)) = queue.pop() {
         let children: Vec<(Step, &Value)> = match value {
             Value::Object(map) => map.iter().map(|(k, v)| (Step::Key(k.clone()), v)).collect(),
-            Value::Array(list) => list.iter().enumerate().map(|(i, v)| (Step::Index(i), v)).collect(),
+            Value::Array(list) => list
+                .iter()
+                .enumerate()
+                .map(|(i, v)| (Step::Index(i), v))
+                .collect(),
             _ => Vec::new(),
         };
         for (step, child) in children {
@@ -43,11 +47,12 @@ pub fn ways(value: &Value) -> Vec<Way> {
 }
 
 pub fn at<'a>(value: &'a mut Value, way: &[Step]) -> Option<&'a mut Value> {
-    way.iter().try_fold(value, |value, step| match (step, value) {
-        (Step::Key(key), Value::Object(map)) => map.get_mut(key),
-        (Step::Index(index), Value::Array(list)) => list.get_mut(*index),
-        _ => None,
-    })
+    way.iter()
+        .try_fold(value, |value, step| match (step, value) {
+            (Step::Key(key), Value::Object(map)) => map.get_mut(key),
+            (Step::Index(index), Value::Array(list)) => list.get_mut(*index),
+            _ => None,
+        })
 }
 
 /// Changes one place; identity (type and name) is left alone, since other operations test it.
@@ -57,7 +62,8 @@ pub fn mutate(rng: &mut Rng, object: &mut Value, donor: &Map<String, Value>) {
             Some(Step::Key(key)) => key.as_str(),
             _ => "",
         };
-        matches!(key(0), "apiVersion" | "kind") || (key(0) == "metadata" && (way.len() == 1 || matches!(key(1), "name" | "namespace")))
+        matches!(key(0), "apiVersion" | "kind")
+            || (key(0) == "metadata" && (way.len() == 1 || matches!(key(1), "name" | "namespace")))
     };
     let ways: Vec<Way> = ways(object).into_iter().filter(|w| !kept(w)).collect();
     if ways.is_empty() || chance(rng, 8) {
@@ -83,11 +89,15 @@ fn borrow(rng: &mut Rng, object: &mut Value, donor: &Map<String, Value>) {
     }
     let way = pick(rng, &ways).clone();
     let mut copy = donor.clone();
-    let Some(value) = at(&mut copy, &way).map(|v| v.clone()) else { return };
+    let Some(value) = at(&mut copy, &way).map(|v| v.clone()) else {
+        return;
+    };
     let mut target = object;
     for step in &way {
         target = match (step, target) {
-            (Step::Key(key), Value::Object(map)) => map.entry(key.clone()).or_insert_with(|| json!({})),
+            (Step::Key(key), Value::Object(map)) => {
+                map.entry(key.clone()).or_insert_with(|| json!({}))
+            }
             (Step::Index(index), Value::Array(list)) if *index < list.len() => &mut list[*index],
             _ => return,
         };
@@ -96,7 +106,9 @@ fn borrow(rng: &mut Rng, object: &mut Value, donor: &Map<String, Value>) {
 }
 
 fn remove(object: &mut Value, way: &[Step]) {
-    let Some((last, before)) = way.split_last() else { return };
+    let Some((last, before)) = way.split_last() else {
+        return;
+    };
     match (last, at(object, before)) {
         (Step::Key(key), Some(Value::Object(map))) => {
             map.remove(key);
@@ -130,8 +142,19 @@ fn change(rng: &mut Rng, value: &mut Value) {
         Value::String(text) => *value = changed_text(rng, text).into(),
         Value::Number(number) => {
             let n = number.as_i64().unwrap_or(1);
-            *value =
-                pick(rng, &[json!(-1), json!(0), json!(n + 1), json!(70_000), json!(5_000_000_000_i64), json!(1.5), json!(100)]).clone();
+            *value = pick(
+                rng,
+                &[
+                    json!(-1),
+                    json!(0),
+                    json!(n + 1),
+                    json!(70_000),
+                    json!(5_000_000_000_i64),
+                    json!(1.5),
+                    json!(100),
+                ],
+            )
+            .clone();
         }
         Value::Bool(flag) => *value = Value::Bool(!*flag),
         Value::Null => *value = json!("x"),
@@ -153,7 +176,17 @@ fn changed_text(rng: &mut Rng, text: &str) -> String {
 }
 
 fn wrong_type(rng: &mut Rng, value: &Value) -> Value {
-    let all = [json!("text"), json!(7), json!(true), json!({"a": "b"}), json!(["a"]), json!([{"a": 1}])];
-    let others: Vec<Value> = all.into_iter().filter(|o| std::mem::discriminant(o) != std::mem::discriminant(value)).collect();
+    let all = [
+        json!("text"),
+        json!(7),
+        json!(true),
+        json!({"a": "b"}),
+        json!(["a"]),
+        json!([{"a": 1}]),
+    ];
+    let others: Vec<Value> = all
+        .into_iter()
+        .filter(|o| std::mem::discriminant(o) != std::mem::discriminant(value))
+        .collect();
     pick(rng, &others).clone()
 }

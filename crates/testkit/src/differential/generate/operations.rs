@@ -24,7 +24,11 @@ impl Generator {
             self.create();
             return;
         }
-        let roll = if self.http && self.chance(40) { 90 + self.rng.below(10) } else { self.rng.below(100) };
+        let roll = if self.http && self.chance(40) {
+            90 + self.rng.below(10)
+        } else {
+            self.rng.below(100)
+        };
         match roll {
             0..24 => self.create(),
             24..34 => self.get(),
@@ -58,7 +62,10 @@ impl Generator {
             _ => {}
         }
         if self.chance(25) {
-            out.add(format!("fieldManager={}", pick(&mut self.rng, &["m1", "m2", "kubectl"])));
+            out.add(format!(
+                "fieldManager={}",
+                pick(&mut self.rng, &["m1", "m2", "kubectl"])
+            ));
         }
         if self.chance(3) {
             out.add("pretty=true");
@@ -69,12 +76,21 @@ impl Generator {
     fn accept(&mut self) -> String {
         match self.rng.below(25) {
             0 => "application/json;as=Table;v=v1;g=meta.k8s.io,application/json".to_owned(),
-            1 => "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json".to_owned(),
+            1 => "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
+                .to_owned(),
             2 if self.chance(30) => "application/json;as=Table;v=v1;g=meta.k8s.io".to_owned(),
-            2 if self.chance(30) => "application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json".to_owned(),
+            2 if self.chance(30) => {
+                "application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json".to_owned()
+            }
             3 if self.chance(20) => (*pick(
                 &mut self.rng,
-                &["text/html", "*/*", "application/*", "application/json;q=0.5", "application/json;as=Bogus;v=v1;g=meta.k8s.io"],
+                &[
+                    "text/html",
+                    "*/*",
+                    "application/*",
+                    "application/json;q=0.5",
+                    "application/json;as=Bogus;v=v1;g=meta.k8s.io",
+                ],
             ))
             .to_owned(),
             _ => String::new(),
@@ -96,9 +112,16 @@ impl Generator {
             }
         } else if kind.name.is_none() && self.chance(3) {
             known = false;
-            let bad = *pick(&mut self.rng, &["Bad_Name", "a..b", "", "-x", "ok.dotted", "a/b"]);
+            let bad = *pick(
+                &mut self.rng,
+                &["Bad_Name", "a..b", "", "-x", "ok.dotted", "a/b"],
+            );
             // Other scripts see the objects of the cluster, too.
-            let name = if kind.cluster && !bad.is_empty() { format!("${{ns}}-{bad}") } else { bad.to_owned() };
+            let name = if kind.cluster && !bad.is_empty() {
+                format!("${{ns}}-{bad}")
+            } else {
+                bad.to_owned()
+            };
             object["metadata"]["name"] = name.into();
         }
         let accept = self.accept();
@@ -111,7 +134,12 @@ impl Generator {
             ..Step::default()
         });
         if known && !query.contains("dryRun") {
-            self.objects.push(Made { kind, name, step, sample });
+            self.objects.push(Made {
+                kind,
+                name,
+                step,
+                sample,
+            });
         }
     }
 
@@ -122,10 +150,23 @@ impl Generator {
             query.add("pretty=true");
         }
         if self.chance(10) {
-            query.add(*pick(&mut self.rng, &["resourceVersion=0", "resourceVersion=1", "resourceVersion=x"]));
+            query.add(*pick(
+                &mut self.rng,
+                &[
+                    "resourceVersion=0",
+                    "resourceVersion=1",
+                    "resourceVersion=x",
+                ],
+            ));
         }
         let accept = self.accept();
-        self.push(Step { method: "GET".into(), path: path_of(&made), query: query.text(), accept, ..Step::default() });
+        self.push(Step {
+            method: "GET".into(),
+            path: path_of(&made),
+            query: query.text(),
+            accept,
+            ..Step::default()
+        });
     }
 
     fn update(&mut self) {
@@ -143,7 +184,10 @@ impl Generator {
             }
         }
         match self.rng.below(10) {
-            0..4 => object["metadata"]["resourceVersion"] = format!("${{{}.metadata.resourceVersion}}", made.step).into(),
+            0..4 => {
+                object["metadata"]["resourceVersion"] =
+                    format!("${{{}.metadata.resourceVersion}}", made.step).into()
+            }
             4 => object["metadata"]["uid"] = format!("${{{}.metadata.uid}}", made.step).into(),
             5 if self.chance(15) => object["metadata"]["name"] = "other".into(),
             6 if self.chance(15) => object["kind"] = "Wrong".into(),
@@ -151,7 +195,14 @@ impl Generator {
         }
         let query = self.write_parameters(&made.kind).text();
         let accept = self.accept();
-        self.push(Step { method: "PUT".into(), path: path_of(&made), query, accept, body: Some(object), ..Step::default() });
+        self.push(Step {
+            method: "PUT".into(),
+            path: path_of(&made),
+            query,
+            accept,
+            body: Some(object),
+            ..Step::default()
+        });
     }
 
     fn status(&mut self) {
@@ -161,8 +212,7 @@ impl Generator {
         }
         let path = format!("{}/status", path_of(&made));
         let query = self.write_parameters(&made.kind).text();
-        let condition =
-            json!({"type": "Ready", "status": "True", "reason": "R", "message": "m", "lastTransitionTime": "2024-01-01T00:00:00Z"});
+        let condition = json!({"type": "Ready", "status": "True", "reason": "R", "message": "m", "lastTransitionTime": "2024-01-01T00:00:00Z"});
         let status = pick(
             &mut self.rng,
             &[
@@ -176,18 +226,37 @@ impl Generator {
         )
         .clone();
         if self.chance(15) {
-            self.push(Step { method: "GET".into(), path, ..Step::default() });
+            self.push(Step {
+                method: "GET".into(),
+                path,
+                ..Step::default()
+            });
         } else if self.chance(50) {
-            let (body, content_type) =
-                (Some(json!({"status": status, "metadata": {"labels": {"s": "1"}}})), "application/merge-patch+json".to_owned());
-            self.push(Step { method: "PATCH".into(), path, query, content_type, body, ..Step::default() });
+            let (body, content_type) = (
+                Some(json!({"status": status, "metadata": {"labels": {"s": "1"}}})),
+                "application/merge-patch+json".to_owned(),
+            );
+            self.push(Step {
+                method: "PATCH".into(),
+                path,
+                query,
+                content_type,
+                body,
+                ..Step::default()
+            });
         } else {
             let mut object = Value::Object(made.sample.clone());
             object["apiVersion"] = made.kind.api_version.clone().into();
             object["kind"] = made.kind.kind.clone().into();
             object["metadata"] = self.metadata(&made.kind, &made.name);
             object["status"] = status;
-            self.push(Step { method: "PUT".into(), path, query, body: Some(object), ..Step::default() });
+            self.push(Step {
+                method: "PUT".into(),
+                path,
+                query,
+                body: Some(object),
+                ..Step::default()
+            });
         }
     }
 
@@ -200,14 +269,34 @@ impl Generator {
         let replicas = pick(&mut self.rng, &[json!(3), json!(0), json!(-1), json!("x")]).clone();
         let query = self.write_parameters(&made.kind).text();
         match self.rng.below(3) {
-            0 => drop(self.push(Step { method: "GET".into(), path, ..Step::default() })),
+            0 => drop(self.push(Step {
+                method: "GET".into(),
+                path,
+                ..Step::default()
+            })),
             1 => {
                 let body = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": made.name, "namespace": "${ns}"}, "spec": {"replicas": replicas}});
-                self.push(Step { method: "PUT".into(), path, query, body: Some(body), ..Step::default() });
+                self.push(Step {
+                    method: "PUT".into(),
+                    path,
+                    query,
+                    body: Some(body),
+                    ..Step::default()
+                });
             }
             _ => {
-                let (body, content_type) = (Some(json!({"spec": {"replicas": replicas}})), "application/merge-patch+json".to_owned());
-                self.push(Step { method: "PATCH".into(), path, query, content_type, body, ..Step::default() });
+                let (body, content_type) = (
+                    Some(json!({"spec": {"replicas": replicas}})),
+                    "application/merge-patch+json".to_owned(),
+                );
+                self.push(Step {
+                    method: "PATCH".into(),
+                    path,
+                    query,
+                    content_type,
+                    body,
+                    ..Step::default()
+                });
             }
         }
     }
@@ -234,7 +323,13 @@ impl Generator {
             ));
         }
         let body = self.chance(30).then(|| self.delete_options(made.step));
-        self.push(Step { method: "DELETE".into(), path: path_of(&made), query: query.text(), body, ..Step::default() });
+        self.push(Step {
+            method: "DELETE".into(),
+            path: path_of(&made),
+            query: query.text(),
+            body,
+            ..Step::default()
+        });
     }
 
     fn delete_options(&mut self, step: usize) -> Value {
@@ -242,10 +337,24 @@ impl Generator {
         match self.rng.below(8) {
             0 => options["preconditions"] = json!({"uid": format!("${{{step}.metadata.uid}}")}),
             1 => options["preconditions"] = json!({"uid": "11111111-2222-4333-8444-555555555555"}),
-            2 => options["preconditions"] = json!({"resourceVersion": format!("${{{step}.metadata.resourceVersion}}")}),
-            3 => options["gracePeriodSeconds"] = pick(&mut self.rng, &[json!(0), json!(7), json!(-5)]).clone(),
-            4 => options["propagationPolicy"] = (*pick(&mut self.rng, &["Foreground", "Orphan", "Background", "Bogus"])).into(),
-            5 => options["dryRun"] = pick(&mut self.rng, &[json!(["All"]), json!(["Some"])]).clone(),
+            2 => {
+                options["preconditions"] =
+                    json!({"resourceVersion": format!("${{{step}.metadata.resourceVersion}}")})
+            }
+            3 => {
+                options["gracePeriodSeconds"] =
+                    pick(&mut self.rng, &[json!(0), json!(7), json!(-5)]).clone()
+            }
+            4 => {
+                options["propagationPolicy"] = (*pick(
+                    &mut self.rng,
+                    &["Foreground", "Orphan", "Background", "Bogus"],
+                ))
+                .into()
+            }
+            5 => {
+                options["dryRun"] = pick(&mut self.rng, &[json!(["All"]), json!(["Some"])]).clone()
+            }
             6 => {
                 options["orphanDependents"] = true.into();
                 options["propagationPolicy"] = "Background".into();
@@ -262,20 +371,34 @@ impl Generator {
         }
         let mut query = Parameters::default();
         if kind.cluster || self.chance(50) {
-            query.add(if self.chance(50) { "labelSelector=script%3D${ns}" } else { "labelSelector=tier%3Dweb,script%3D${ns}" });
+            query.add(if self.chance(50) {
+                "labelSelector=script%3D${ns}"
+            } else {
+                "labelSelector=tier%3Dweb,script%3D${ns}"
+            });
         }
         if self.chance(10) {
             query.add("dryRun=All");
         }
         let body = self.chance(15).then(|| self.delete_options(0));
-        self.push(Step { method: "DELETE".into(), path: kind.collection(), query: query.text(), body, ..Step::default() });
+        self.push(Step {
+            method: "DELETE".into(),
+            path: kind.collection(),
+            query: query.text(),
+            body,
+            ..Step::default()
+        });
     }
 
     fn list(&mut self) {
         let kind = self.kind();
         let mut query = Parameters::default();
         let everywhere = !kind.cluster && self.chance(12);
-        let path = if everywhere { kind.everywhere() } else { kind.collection() };
+        let path = if everywhere {
+            kind.everywhere()
+        } else {
+            kind.collection()
+        };
         if kind.cluster || everywhere {
             query.add("labelSelector=script%3D${ns}");
         } else if self.chance(30) {
@@ -325,15 +448,29 @@ impl Generator {
         // How much is left of a list depends on what others keep in the same collection.
         let pages = !kind.cluster && !everywhere && self.chance(15);
         if pages {
-            query.add(*pick(&mut self.rng, &["limit=1", "limit=2", "limit=x", "limit=-1", "limit=500"]));
+            query.add(*pick(
+                &mut self.rng,
+                &["limit=1", "limit=2", "limit=x", "limit=-1", "limit=500"],
+            ));
         }
         let accept = self.accept();
         let query = query.text();
-        let step =
-            self.push(Step { method: "GET".into(), path: path.clone(), query: query.clone(), accept: accept.clone(), ..Step::default() });
+        let step = self.push(Step {
+            method: "GET".into(),
+            path: path.clone(),
+            query: query.clone(),
+            accept: accept.clone(),
+            ..Step::default()
+        });
         if pages && self.chance(70) {
             let query = format!("{query}&continue=${{{step}.metadata.continue}}");
-            self.push(Step { method: "GET".into(), path, query, accept, ..Step::default() });
+            self.push(Step {
+                method: "GET".into(),
+                path,
+                query,
+                accept,
+                ..Step::default()
+            });
         }
     }
 
@@ -348,15 +485,27 @@ impl Generator {
         } else if self.chance(20) {
             selector.add(*pick(
                 &mut self.rng,
-                &["labelSelector=tier%3Dweb", "fieldSelector=metadata.name%3Da", "fieldSelector=metadata.name%3Da&labelSelector=tier%3Ddb"],
+                &[
+                    "labelSelector=tier%3Dweb",
+                    "fieldSelector=metadata.name%3Da",
+                    "fieldSelector=metadata.name%3Da&labelSelector=tier%3Ddb",
+                ],
             ));
         }
         let selector = selector.text();
-        let list = self.push(Step { method: "GET".into(), path: kind.collection(), query: selector.clone(), ..Step::default() });
+        let list = self.push(Step {
+            method: "GET".into(),
+            path: kind.collection(),
+            query: selector.clone(),
+            ..Step::default()
+        });
         let from = match self.rng.below(10) {
             0..6 => format!("resourceVersion=${{{list}.metadata.resourceVersion}}"),
             6 => "resourceVersion=0".to_owned(),
-            7 => "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true".to_owned(),
+            7 => {
+                "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+                    .to_owned()
+            }
             8 => (*pick(
                 &mut self.rng,
                 &[
@@ -375,7 +524,13 @@ impl Generator {
             .collect::<Vec<_>>()
             .join("&");
         let accept = self.accept();
-        let step = self.push(Step { path: kind.collection(), query, accept, watch: Some(Watch::Start), ..Step::default() });
+        let step = self.push(Step {
+            path: kind.collection(),
+            query,
+            accept,
+            watch: Some(Watch::Start),
+            ..Step::default()
+        });
         self.watches.push(step);
     }
 }

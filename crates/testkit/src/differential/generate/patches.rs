@@ -14,7 +14,10 @@ impl Generator {
         let (content_type, body) = match how {
             0..2 => ("application/json-patch+json", self.json_patch(&made)),
             2..4 => ("application/merge-patch+json", self.partial(&made)),
-            4..6 => ("application/strategic-merge-patch+json", self.strategic(&made)),
+            4..6 => (
+                "application/strategic-merge-patch+json",
+                self.strategic(&made),
+            ),
             _ => {
                 if self.chance(25) {
                     parameters.add("force=true");
@@ -25,12 +28,29 @@ impl Generator {
         let mut query = parameters.text();
         if how >= 6 && !query.contains("fieldManager=") && !self.chance(4) {
             let manager = *pick(&mut self.rng, &["m1", "m2", "m3"]);
-            query = if query.is_empty() { format!("fieldManager={manager}") } else { format!("{query}&fieldManager={manager}") };
+            query = if query.is_empty() {
+                format!("fieldManager={manager}")
+            } else {
+                format!("{query}&fieldManager={manager}")
+            };
         } else if how < 6 && self.chance(1) {
-            query = format!("{query}&force=true").trim_start_matches('&').to_owned();
+            query = format!("{query}&force=true")
+                .trim_start_matches('&')
+                .to_owned();
         }
-        let content_type = if self.chance(1) { "application/bogus-patch".to_owned() } else { content_type.to_owned() };
-        self.push(Step { method: "PATCH".into(), path: path_of(&made), query, content_type, body: Some(body), ..Step::default() });
+        let content_type = if self.chance(1) {
+            "application/bogus-patch".to_owned()
+        } else {
+            content_type.to_owned()
+        };
+        self.push(Step {
+            method: "PATCH".into(),
+            path: path_of(&made),
+            query,
+            content_type,
+            body: Some(body),
+            ..Step::default()
+        });
     }
 
     /// One place of a changed object, with the maps around it.
@@ -48,7 +68,8 @@ impl Generator {
             };
         }
         if self.chance(8) {
-            out["metadata"] = json!({"resourceVersion": format!("${{{}.metadata.resourceVersion}}", made.step)});
+            out["metadata"] =
+                json!({"resourceVersion": format!("${{{}.metadata.resourceVersion}}", made.step)});
         }
         out
     }
@@ -64,7 +85,9 @@ impl Generator {
             return (object, Vec::new(), Value::Null);
         }
         let way = pick(&mut self.rng, &ways).clone();
-        let value = mutate::at(&mut object, &way).map(|v| v.clone()).unwrap_or_default();
+        let value = mutate::at(&mut object, &way)
+            .map(|v| v.clone())
+            .unwrap_or_default();
         (object, way, value)
     }
 
@@ -72,7 +95,11 @@ impl Generator {
         let mut patch = self.partial(made);
         if self.chance(20) {
             let ways: Vec<Way> = ways(&patch);
-            let way = if ways.is_empty() { Vec::new() } else { pick(&mut self.rng, &ways).clone() };
+            let way = if ways.is_empty() {
+                Vec::new()
+            } else {
+                pick(&mut self.rng, &ways).clone()
+            };
             match mutate::at(&mut patch, &way) {
                 Some(Value::Object(map)) => {
                     let directive = *pick(&mut self.rng, &["replace", "delete", "merge", "bogus"]);
@@ -89,7 +116,11 @@ impl Generator {
         let mut operations = Vec::new();
         for _ in 0..=self.rng.below(2) {
             let (_, way, value) = self.changed_place(made);
-            let pointer = if way.is_empty() { "/metadata/labels/patched".to_owned() } else { pointer(&way) };
+            let pointer = if way.is_empty() {
+                "/metadata/labels/patched".to_owned()
+            } else {
+                pointer(&way)
+            };
             let value = if way.is_empty() { json!("yes") } else { value };
             operations.push(match self.rng.below(9) {
                 0..3 => json!({"op": "replace", "path": pointer, "value": value}),
@@ -130,7 +161,10 @@ impl Generator {
             1 => drop(object.as_object_mut().map(|o| o.remove("kind"))),
             2 => object["metadata"]["name"] = "other".into(),
             3 => object["metadata"]["managedFields"] = json!([]),
-            4 => object["metadata"]["resourceVersion"] = format!("${{{}.metadata.resourceVersion}}", made.step).into(),
+            4 => {
+                object["metadata"]["resourceVersion"] =
+                    format!("${{{}.metadata.resourceVersion}}", made.step).into()
+            }
             _ => {}
         }
         object

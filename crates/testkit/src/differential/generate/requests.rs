@@ -61,21 +61,42 @@ impl Generator {
         if self.chance(15) {
             let path = (*pick(&mut self.rng, &["/api", "/apis"])).to_owned();
             let accept = (*pick(&mut self.rng, &AGGREGATED)).to_owned();
-            self.push(Step { method: "GET".into(), path, accept, ..Step::default() });
+            self.push(Step {
+                method: "GET".into(),
+                path,
+                accept,
+                ..Step::default()
+            });
             return;
         }
         let path = (*pick(&mut self.rng, &DOCUMENTS)).to_owned();
-        self.push(Step { method: "GET".into(), path, ..Step::default() });
+        self.push(Step {
+            method: "GET".into(),
+            path,
+            ..Step::default()
+        });
     }
 
     pub(super) fn odd(&mut self) {
         match self.rng.below(4) {
             0 => {
-                let method = (*pick(&mut self.rng, &["GET", "POST", "PUT", "DELETE", "PATCH"])).to_owned();
+                let method =
+                    (*pick(&mut self.rng, &["GET", "POST", "PUT", "DELETE", "PATCH"])).to_owned();
                 let path = (*pick(&mut self.rng, &ODD_PATHS)).to_owned();
-                let body = (method != "GET" && method != "DELETE").then(|| json!({"metadata": {"name": "a"}}));
-                let content_type = if method == "PATCH" { "application/merge-patch+json".to_owned() } else { String::new() };
-                self.push(Step { method, path, body, content_type, ..Step::default() });
+                let body = (method != "GET" && method != "DELETE")
+                    .then(|| json!({"metadata": {"name": "a"}}));
+                let content_type = if method == "PATCH" {
+                    "application/merge-patch+json".to_owned()
+                } else {
+                    String::new()
+                };
+                self.push(Step {
+                    method,
+                    path,
+                    body,
+                    content_type,
+                    ..Step::default()
+                });
             }
             1 => {
                 let Some(made) = self.target() else { return };
@@ -86,8 +107,18 @@ impl Generator {
                     _ => ("OPTIONS", path_of(&made)),
                 };
                 let body = (method != "OPTIONS").then(|| json!({"metadata": {"name": "a"}}));
-                let content_type = if method == "PATCH" { "application/merge-patch+json".to_owned() } else { String::new() };
-                self.push(Step { method: method.into(), path, body, content_type, ..Step::default() });
+                let content_type = if method == "PATCH" {
+                    "application/merge-patch+json".to_owned()
+                } else {
+                    String::new()
+                };
+                self.push(Step {
+                    method: method.into(),
+                    path,
+                    body,
+                    content_type,
+                    ..Step::default()
+                });
             }
             _ => self.odd_body(),
         }
@@ -106,22 +137,55 @@ impl Generator {
             "null".to_owned(),
             "\"text\"".to_owned(),
             nameless.to_owned(),
-            format!("{{\"apiVersion\":\"{api}\",\"kind\":\"{k}\",\"metadata\":{{\"name\":\"{name}\",\"name\":\"{name}\"}}}}"),
-            format!("{{\"apiVersion\":\"{api}\",\"kind\":\"Wrong\",\"metadata\":{{\"name\":\"{name}\"}}}}"),
-            format!("{{\"apiVersion\":\"wrong/v1\",\"kind\":\"{k}\",\"metadata\":{{\"name\":\"{name}\"}}}}"),
+            format!(
+                "{{\"apiVersion\":\"{api}\",\"kind\":\"{k}\",\"metadata\":{{\"name\":\"{name}\",\"name\":\"{name}\"}}}}"
+            ),
+            format!(
+                "{{\"apiVersion\":\"{api}\",\"kind\":\"Wrong\",\"metadata\":{{\"name\":\"{name}\"}}}}"
+            ),
+            format!(
+                "{{\"apiVersion\":\"wrong/v1\",\"kind\":\"{k}\",\"metadata\":{{\"name\":\"{name}\"}}}}"
+            ),
             format!("{{\"kind\":\"{k}\",\"metadata\":{{\"name\":\"{name}\"}}}}"),
             format!("{{\"apiVersion\":\"{api}\",\"kind\":\"{k}\",\"metadata\":\"text\"}}"),
             format!("{{\"apiVersion\":\"{api}\",\"kind\":\"{k}\",\"metadata\":{{\"name\":7}}}}"),
-            format!("{{\"apiVersion\":\"{api}\",\"kind\":\"{k}\",\"metadata\":{{\"name\":\"{name}\",\"labels\":{{\"a\":1}}}}}}"),
-            format!("{{\"apiVersion\":\"{api}\",\"kind\":\"{k}\",\"metadata\":{{\"name\":\"{name}\",\"namespace\":\"other\"}}}}"),
+            format!(
+                "{{\"apiVersion\":\"{api}\",\"kind\":\"{k}\",\"metadata\":{{\"name\":\"{name}\",\"labels\":{{\"a\":1}}}}}}"
+            ),
+            format!(
+                "{{\"apiVersion\":\"{api}\",\"kind\":\"{k}\",\"metadata\":{{\"name\":\"{name}\",\"namespace\":\"other\"}}}}"
+            ),
             format!("{{\"apiVersion\":\"{api}\",\"kind\":\"{k}\"}} x"),
             format!("apiVersion: {api}\nkind: {k}\nmetadata:\n  name: {name}\n"),
             format!("apiVersion: {api}\nkind: {k}\nmetadata:\n  name: {name}\n  name: {name}\n"),
         ];
         let text = pick(&mut self.rng, &texts).clone();
-        let types = ["application/json", "application/json", "application/yaml", "", "text/plain", "application/json; charset=utf-8"];
-        let content_type = if text.starts_with("apiVersion") { "application/yaml" } else { pick(&mut self.rng, &types) }.to_owned();
-        let query = if kind.dry_run { "dryRun=All".to_owned() } else { String::new() };
-        self.push(Step { method: "POST".into(), path: kind.collection(), query, content_type, text: Some(text), ..Step::default() });
+        let types = [
+            "application/json",
+            "application/json",
+            "application/yaml",
+            "",
+            "text/plain",
+            "application/json; charset=utf-8",
+        ];
+        let content_type = if text.starts_with("apiVersion") {
+            "application/yaml"
+        } else {
+            pick(&mut self.rng, &types)
+        }
+        .to_owned();
+        let query = if kind.dry_run {
+            "dryRun=All".to_owned()
+        } else {
+            String::new()
+        };
+        self.push(Step {
+            method: "POST".into(),
+            path: kind.collection(),
+            query,
+            content_type,
+            text: Some(text),
+            ..Step::default()
+        });
     }
 }

@@ -49,14 +49,23 @@ pub fn all() -> Vec<Kind> {
 /// # Panics
 /// When the committed file is broken.
 pub fn definitions() -> Vec<Value> {
-    serde_json::from_str(include_str!("../samples/definitions.json")).expect("the committed definitions are JSON")
+    serde_json::from_str(include_str!("../samples/definitions.json"))
+        .expect("the committed definitions are JSON")
 }
 
 impl Kind {
     /// The collection in the script's namespace, or of the cluster.
     pub fn collection(&self) -> String {
-        let root = if self.api_version.contains('/') { "/apis" } else { "/api" };
-        let scope = if self.cluster { "" } else { "/namespaces/${ns}" };
+        let root = if self.api_version.contains('/') {
+            "/apis"
+        } else {
+            "/api"
+        };
+        let scope = if self.cluster {
+            ""
+        } else {
+            "/namespaces/${ns}"
+        };
         format!("{root}/{}{scope}/{}", self.api_version, self.plural)
     }
 

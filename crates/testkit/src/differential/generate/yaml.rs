@@ -60,7 +60,9 @@ fn scalar(rng: &mut Rng, value: &Value) -> String {
 fn word(rng: &mut Rng, text: &str) -> String {
     let plain = text.len() > 3
         && text.starts_with(|c: char| c.is_ascii_lowercase())
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '/' | '.'))
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '/' | '.'))
         && !matches!(text, "true" | "false" | "null");
     match plain {
         true if !chance(rng, 10) => text.to_owned(),

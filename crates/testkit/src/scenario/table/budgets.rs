@@ -9,7 +9,11 @@ fn budget(spec: Value) -> Value {
 
 fn running(replicas: i64) -> Vec<Step> {
     vec![
-        create(workload("Deployment", template(IMAGE, json!({})), json!({"replicas": replicas}))),
+        create(workload(
+            "Deployment",
+            template(IMAGE, json!({})),
+            json!({"replicas": replicas}),
+        )),
         until("deployments/w", "/status/availableReplicas", replicas),
     ]
 }
@@ -37,16 +41,31 @@ pub fn all() -> Vec<Scenario> {
 
 fn budgets() -> Vec<Scenario> {
     let with_budget = |spec: Value| {
-        [running(3), vec![create(budget(spec)), until("poddisruptionbudgets/b", "/status/currentHealthy", 3), rest()]].concat()
+        [
+            running(3),
+            vec![
+                create(budget(spec)),
+                until("poddisruptionbudgets/b", "/status/currentHealthy", 3),
+                rest(),
+            ],
+        ]
+        .concat()
     };
     vec![
         scenario("budget-minimum", with_budget(json!({"minAvailable": 2}))),
-        scenario("budget-minimum-percent", with_budget(json!({"minAvailable": "50%"}))),
+        scenario(
+            "budget-minimum-percent",
+            with_budget(json!({"minAvailable": "50%"})),
+        ),
         scenario("budget-maximum", with_budget(json!({"maxUnavailable": 1}))),
         scenario("budget-too-strict", with_budget(json!({"minAvailable": 3}))),
         scenario(
             "budget-of-nothing",
-            vec![create(budget(json!({"maxUnavailable": 1}))), until("poddisruptionbudgets/b", "/status/observedGeneration", 1), rest()],
+            vec![
+                create(budget(json!({"maxUnavailable": 1}))),
+                until("poddisruptionbudgets/b", "/status/observedGeneration", 1),
+                rest(),
+            ],
         ),
         scenario(
             "budget-of-a-loose-pod",
@@ -84,7 +103,11 @@ fn budgets() -> Vec<Scenario> {
 fn quotas() -> Vec<Scenario> {
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {"pods": "5", "services": "2", "configmaps": "9", "count/deployments.apps": "3", "requests.cpu": "2", "limits.memory": "4Gi", "persistentvolumeclaims": "1", "requests.storage": "5Gi"}}});
     let sized = json!({"resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "128Mi"}}});
-    let web = create(workload("Deployment", template(IMAGE, sized), json!({"replicas": 2})));
+    let web = create(workload(
+        "Deployment",
+        template(IMAGE, sized),
+        json!({"replicas": 2}),
+    ));
     vec![scenario(
         "quota-counts",
         vec![
@@ -104,9 +127,22 @@ fn quotas() -> Vec<Scenario> {
 
 fn scalers() -> Vec<Scenario> {
     let h = "horizontalpodautoscalers/h";
-    let active = || until("horizontalpodautoscalers/h", "/status/conditions/0/type", "AbleToScale");
+    let active = || {
+        until(
+            "horizontalpodautoscalers/h",
+            "/status/conditions/0/type",
+            "AbleToScale",
+        )
+    };
     vec![
-        scenario("scaler-without-metrics", [running(3), vec![create(scaler("Deployment", json!({}))), active(), rest()]].concat()),
+        scenario(
+            "scaler-without-metrics",
+            [
+                running(3),
+                vec![create(scaler("Deployment", json!({}))), active(), rest()],
+            ]
+            .concat(),
+        ),
         scenario(
             "scaler-raises-to-the-minimum",
             [
@@ -136,29 +172,45 @@ fn scalers() -> Vec<Scenario> {
         scenario(
             "scaler-of-nothing",
             vec![
-                create(workload("Deployment", template(IMAGE, json!({})), json!({"replicas": 0}))),
+                create(workload(
+                    "Deployment",
+                    template(IMAGE, json!({})),
+                    json!({"replicas": 0}),
+                )),
                 create(scaler("Deployment", json!({}))),
                 active(),
                 rest(),
             ],
         ),
-        scenario("scaler-without-target", vec![create(scaler("Deployment", json!({}))), active(), rest()]),
+        scenario(
+            "scaler-without-target",
+            vec![create(scaler("Deployment", json!({}))), active(), rest()],
+        ),
     ]
 }
 
 fn nodes() -> Vec<Scenario> {
-    let on = |replicas: i64| create(workload("Deployment", on_node(), json!({"replicas": replicas})));
+    let on = |replicas: i64| {
+        create(workload(
+            "Deployment",
+            on_node(),
+            json!({"replicas": replicas}),
+        ))
+    };
     let ready = || Step::Pass(3);
     let available = |n: i64| until("deployments/w", "/status/availableReplicas", n);
     let waiting = || until("deployments/w", "/status/unavailableReplicas", 2);
     let stateful = |replicas: i64| {
-        create(workload("StatefulSet", on_node(), json!({"replicas": replicas, "serviceName": "w", "podManagementPolicy": "Parallel"})))
+        create(workload(
+            "StatefulSet",
+            on_node(),
+            json!({"replicas": replicas, "serviceName": "w", "podManagementPolicy": "Parallel"}),
+        ))
     };
     let held = |replicas: i64| until("statefulsets/w", "/status/availableReplicas", replicas);
     let gone_node = || Step::Delete("nodes/$NS-a".into(), json!({}));
     let patient = json!([{"key": "only", "operator": "Exists"}, {"key": "away", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 6}]);
-    let away =
-        json!({"spec": {"taints": [{"key": "only", "value": "$NS", "effect": "NoSchedule"}, {"key": "away", "effect": "NoExecute"}]}});
+    let away = json!({"spec": {"taints": [{"key": "only", "value": "$NS", "effect": "NoSchedule"}, {"key": "away", "effect": "NoExecute"}]}});
     vec![
         scenario(
             "node-drained",
@@ -180,7 +232,15 @@ fn nodes() -> Vec<Scenario> {
         ),
         scenario(
             "node-deleted",
-            vec![create(node()), ready(), stateful(1), held(1), gone_node(), until("pods/w-0", "/status/phase", "Pending"), rest()],
+            vec![
+                create(node()),
+                ready(),
+                stateful(1),
+                held(1),
+                gone_node(),
+                until("pods/w-0", "/status/phase", "Pending"),
+                rest(),
+            ],
         ),
         scenario(
             "node-taint-is-tolerated-for-a-while",
@@ -212,7 +272,15 @@ fn nodes() -> Vec<Scenario> {
                 gone_node(),
             ],
         ),
-        scenario("node-joins", vec![create(node()), Step::Pass(3), rest(), Step::Delete("nodes/$NS-a".into(), json!({}))]),
+        scenario(
+            "node-joins",
+            vec![
+                create(node()),
+                Step::Pass(3),
+                rest(),
+                Step::Delete("nodes/$NS-a".into(), json!({})),
+            ],
+        ),
         scenario(
             "node-cordoned",
             vec![

@@ -12,7 +12,11 @@ pub fn all() -> Vec<Scenario> {
 
 fn running() -> Vec<Step> {
     vec![
-        create(workload("Deployment", template(IMAGE, json!({})), json!({"replicas": 2}))),
+        create(workload(
+            "Deployment",
+            template(IMAGE, json!({})),
+            json!({"replicas": 2}),
+        )),
         until("deployments/w", "/status/availableReplicas", 2),
     ]
 }
@@ -22,19 +26,42 @@ fn cascades() -> Vec<Scenario> {
     let unfinish = |target: &str| patch(target, json!({"metadata": {"finalizers": null}}));
     let held = patch(w, json!({"metadata": {"finalizers": ["example.com/hold"]}}));
     vec![
-        scenario("delete-background", [running(), vec![delete(w, "Background"), gone(w), rest()]].concat()),
-        scenario("delete-foreground", [running(), vec![delete(w, "Foreground"), gone(w), rest()]].concat()),
-        scenario("delete-orphan", [running(), vec![delete(w, "Orphan"), gone(w), rest()]].concat()),
+        scenario(
+            "delete-background",
+            [running(), vec![delete(w, "Background"), gone(w), rest()]].concat(),
+        ),
+        scenario(
+            "delete-foreground",
+            [running(), vec![delete(w, "Foreground"), gone(w), rest()]].concat(),
+        ),
+        scenario(
+            "delete-orphan",
+            [running(), vec![delete(w, "Orphan"), gone(w), rest()]].concat(),
+        ),
         scenario(
             "delete-held-by-a-finalizer",
-            [running(), vec![held, delete(w, "Background"), Step::Note("held"), unfinish(w), gone(w), rest()]].concat(),
+            [
+                running(),
+                vec![
+                    held,
+                    delete(w, "Background"),
+                    Step::Note("held"),
+                    unfinish(w),
+                    gone(w),
+                    rest(),
+                ],
+            ]
+            .concat(),
         ),
         scenario(
             "delete-foreground-blocked",
             vec![
                 create(workload(
                     "ReplicaSet",
-                    with(template(IMAGE, json!({})), json!({"metadata": {"finalizers": ["example.com/hold"]}})),
+                    with(
+                        template(IMAGE, json!({})),
+                        json!({"metadata": {"finalizers": ["example.com/hold"]}}),
+                    ),
                     json!({"replicas": 1}),
                 )),
                 until("replicasets/w", "/status/availableReplicas", 1),
@@ -46,7 +73,11 @@ fn cascades() -> Vec<Scenario> {
         scenario(
             "delete-statefulset",
             vec![
-                create(workload("StatefulSet", template(IMAGE, json!({})), json!({"replicas": 2, "serviceName": "w"}))),
+                create(workload(
+                    "StatefulSet",
+                    template(IMAGE, json!({})),
+                    json!({"replicas": 2, "serviceName": "w"}),
+                )),
                 until("statefulsets/w", "/status/availableReplicas", 2),
                 delete("statefulsets/w", "Foreground"),
                 gone("statefulsets/w"),
@@ -72,30 +103,68 @@ fn owners() -> Vec<Scenario> {
     vec![
         scenario(
             "owner-absent",
-            vec![create(map("child", owner("ConfigMap", "v1", "none", nobody), &[])), gone("configmaps/child"), rest()],
+            vec![
+                create(map("child", owner("ConfigMap", "v1", "none", nobody), &[])),
+                gone("configmaps/child"),
+                rest(),
+            ],
         ),
         scenario(
             "owner-cluster-scoped-and-absent",
-            vec![create(map("child", owner("Node", "v1", "none", nobody), &[])), gone("configmaps/child"), rest()],
+            vec![
+                create(map("child", owner("Node", "v1", "none", nobody), &[])),
+                gone("configmaps/child"),
+                rest(),
+            ],
         ),
         scenario(
             "owner-of-an-unknown-kind",
-            vec![create(map("child", owner("Widget", "none.example/v1", "none", nobody), &[])), Step::Pass(2), rest()],
+            vec![
+                create(map(
+                    "child",
+                    owner("Widget", "none.example/v1", "none", nobody),
+                    &[],
+                )),
+                Step::Pass(2),
+                rest(),
+            ],
         ),
     ]
 }
 
 fn namespaces() -> Vec<Scenario> {
     let n = "namespaces/$NS";
-    let remaining = || until("namespaces/$NS", "/status/conditions/4/type", "NamespaceFinalizersRemaining");
+    let remaining = || {
+        until(
+            "namespaces/$NS",
+            "/status/conditions/4/type",
+            "NamespaceFinalizersRemaining",
+        )
+    };
     vec![
         scenario(
             "namespace-deleted",
-            [running(), vec![create(service("w", json!({}))), Step::Pass(1), delete(n, "Background"), gone(n), rest()]].concat(),
+            [
+                running(),
+                vec![
+                    create(service("w", json!({}))),
+                    Step::Pass(1),
+                    delete(n, "Background"),
+                    gone(n),
+                    rest(),
+                ],
+            ]
+            .concat(),
         ),
         scenario(
             "namespace-held-by-a-finalizer",
-            vec![create(map("held", json!([]), &["example.com/hold"])), delete(n, "Background"), remaining(), Step::Pass(3), rest()],
+            vec![
+                create(map("held", json!([]), &["example.com/hold"])),
+                delete(n, "Background"),
+                remaining(),
+                Step::Pass(3),
+                rest(),
+            ],
         ),
         scenario(
             "namespace-refuses-new-objects",

@@ -12,7 +12,15 @@ use serde_json::{Value, json};
 
 /// Every scenario, in a fixed order.
 pub fn all() -> Vec<Scenario> {
-    [workloads::all(), jobs::all(), network::all(), storage::all(), budgets::all(), ends::all()].concat()
+    [
+        workloads::all(),
+        jobs::all(),
+        network::all(),
+        storage::all(),
+        budgets::all(),
+        ends::all(),
+    ]
+    .concat()
 }
 
 const IMAGE: &str = "registry.example/app:1";
@@ -44,7 +52,10 @@ fn rest() -> Step {
 }
 
 fn delete(target: &str, policy: &str) -> Step {
-    Step::Delete(target.to_owned(), json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy}))
+    Step::Delete(
+        target.to_owned(),
+        json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy}),
+    )
 }
 
 /// `base` with the fields of `more`, deeply; an object in `more` is merged, anything else replaces.

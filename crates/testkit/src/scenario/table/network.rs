@@ -9,7 +9,11 @@ fn slice_of(steps: Vec<Step>) -> Vec<Step> {
 pub fn all() -> Vec<Scenario> {
     let web = |container: Value| {
         let steps = vec![
-            create(workload("Deployment", template(IMAGE, container), json!({"replicas": 2}))),
+            create(workload(
+                "Deployment",
+                template(IMAGE, container),
+                json!({"replicas": 2}),
+            )),
             until("deployments/w", "/status/replicas", 2),
             Step::Pass(2),
         ];
@@ -18,18 +22,47 @@ pub fn all() -> Vec<Scenario> {
     let ported = json!({"ports": [{"name": "web", "containerPort": 8080}, {"name": "admin", "containerPort": 9090}]});
     let both = json!({"ports": [{"name": "http", "port": 80, "targetPort": "web"}, {"name": "admin", "port": 81, "targetPort": "admin", "protocol": "TCP", "appProtocol": "http"}]});
     let manual = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "w"}, "subsets": [{"addresses": [{"ip": "203.0.113.9"}], "ports": [{"port": 80, "name": "http"}]}]});
-    let rule =
-        json!({"http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "w", "port": {"number": 80}}}}]}});
+    let rule = json!({"http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "w", "port": {"number": 80}}}}]}});
     vec![
-        scenario("service-ready", slice_of([web(json!({})), vec![create(service("w", json!({})))]].concat())),
-        scenario("service-not-ready", slice_of([web(never_ready()), vec![create(service("w", json!({})))]].concat())),
+        scenario(
+            "service-ready",
+            slice_of([web(json!({})), vec![create(service("w", json!({})))]].concat()),
+        ),
+        scenario(
+            "service-not-ready",
+            slice_of([web(never_ready()), vec![create(service("w", json!({})))]].concat()),
+        ),
         scenario(
             "service-publishes-not-ready",
-            slice_of([web(never_ready()), vec![create(service("w", json!({"publishNotReadyAddresses": true})))]].concat()),
+            slice_of(
+                [
+                    web(never_ready()),
+                    vec![create(service(
+                        "w",
+                        json!({"publishNotReadyAddresses": true}),
+                    ))],
+                ]
+                .concat(),
+            ),
         ),
-        scenario("service-headless", slice_of([web(json!({})), vec![create(service("w", json!({"clusterIP": "None"})))]].concat())),
-        scenario("service-named-ports", slice_of([web(ported), vec![create(service("w", both))]].concat())),
-        scenario("service-nothing-selected", slice_of(vec![create(service("w", json!({})))])),
+        scenario(
+            "service-headless",
+            slice_of(
+                [
+                    web(json!({})),
+                    vec![create(service("w", json!({"clusterIP": "None"})))],
+                ]
+                .concat(),
+            ),
+        ),
+        scenario(
+            "service-named-ports",
+            slice_of([web(ported), vec![create(service("w", both))]].concat()),
+        ),
+        scenario(
+            "service-nothing-selected",
+            slice_of(vec![create(service("w", json!({})))]),
+        ),
         scenario(
             "service-without-selector",
             slice_of(vec![
@@ -49,7 +82,11 @@ pub fn all() -> Vec<Scenario> {
             "service-of-a-statefulset",
             slice_of(vec![
                 create(service("w", json!({"clusterIP": "None"}))),
-                create(workload("StatefulSet", template(IMAGE, json!({})), json!({"replicas": 2, "serviceName": "w"}))),
+                create(workload(
+                    "StatefulSet",
+                    template(IMAGE, json!({})),
+                    json!({"replicas": 2, "serviceName": "w"}),
+                )),
                 until("statefulsets/w", "/status/availableReplicas", 2),
             ]),
         ),
@@ -57,7 +94,10 @@ pub fn all() -> Vec<Scenario> {
             "service-of-an-ended-pod",
             slice_of(vec![
                 create(service("w", json!({}))),
-                create(pod("p", json!({"restartPolicy": "Never", "containers": [{"name": "c", "image": IMAGE, "command": ["true"]}]}))),
+                create(pod(
+                    "p",
+                    json!({"restartPolicy": "Never", "containers": [{"name": "c", "image": IMAGE, "command": ["true"]}]}),
+                )),
                 until("pods/p", "/status/phase", "Succeeded"),
             ]),
         ),
@@ -65,7 +105,10 @@ pub fn all() -> Vec<Scenario> {
             "service-of-a-stopping-pod",
             slice_of(vec![
                 create(service("w", json!({}))),
-                create(with(pod("p", json!({})), json!({"metadata": {"finalizers": ["example.com/hold"]}}))),
+                create(with(
+                    pod("p", json!({})),
+                    json!({"metadata": {"finalizers": ["example.com/hold"]}}),
+                )),
                 until("pods/p", "/status/phase", "Running"),
                 Step::Pass(2),
                 delete("pods/p", "Background"),
@@ -75,9 +118,18 @@ pub fn all() -> Vec<Scenario> {
         scenario(
             "service-of-pods-with-different-ports",
             slice_of(vec![
-                create(service("w", json!({"ports": [{"name": "http", "port": 80, "targetPort": "web"}]}))),
-                create(pod("p", json!({"containers": [{"name": "c", "image": IMAGE, "ports": [{"name": "web", "containerPort": 8080}]}]}))),
-                create(pod("q", json!({"containers": [{"name": "c", "image": IMAGE, "ports": [{"name": "web", "containerPort": 9090}]}]}))),
+                create(service(
+                    "w",
+                    json!({"ports": [{"name": "http", "port": 80, "targetPort": "web"}]}),
+                )),
+                create(pod(
+                    "p",
+                    json!({"containers": [{"name": "c", "image": IMAGE, "ports": [{"name": "web", "containerPort": 8080}]}]}),
+                )),
+                create(pod(
+                    "q",
+                    json!({"containers": [{"name": "c", "image": IMAGE, "ports": [{"name": "web", "containerPort": 9090}]}]}),
+                )),
                 until("pods/p", "/status/phase", "Running"),
                 until("pods/q", "/status/phase", "Running"),
             ]),
@@ -90,7 +142,10 @@ pub fn all() -> Vec<Scenario> {
                     vec![
                         create(service("w", json!({}))),
                         Step::Pass(2),
-                        patch("services/w", json!({"spec": {"selector": {"app": "other"}}})),
+                        patch(
+                            "services/w",
+                            json!({"spec": {"selector": {"app": "other"}}}),
+                        ),
                     ],
                 ]
                 .concat(),
@@ -101,7 +156,12 @@ pub fn all() -> Vec<Scenario> {
             slice_of(
                 [
                     web(json!({})),
-                    vec![create(service("w", json!({}))), Step::Pass(2), delete("services/w", "Background"), gone("endpoints/w")],
+                    vec![
+                        create(service("w", json!({}))),
+                        Step::Pass(2),
+                        delete("services/w", "Background"),
+                        gone("endpoints/w"),
+                    ],
                 ]
                 .concat(),
             ),

@@ -19,12 +19,28 @@ fn class(binding: &str) -> Value {
 pub fn all() -> Vec<Scenario> {
     let c = "persistentvolumeclaims/w";
     let bound = || until("persistentvolumeclaims/w", "/status/phase", "Bound");
-    let mounted = pod("p", json!({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "w"}}]}));
+    let mounted = pod(
+        "p",
+        json!({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "w"}}]}),
+    );
     vec![
-        scenario("claim-without-volume", vec![create(claim(json!({}))), until(c, "/status/phase", "Pending"), Step::Pass(2), rest()]),
+        scenario(
+            "claim-without-volume",
+            vec![
+                create(claim(json!({}))),
+                until(c, "/status/phase", "Pending"),
+                Step::Pass(2),
+                rest(),
+            ],
+        ),
         scenario(
             "claim-without-class",
-            vec![create(claim(json!({"storageClassName": ""}))), until(c, "/status/phase", "Pending"), Step::Pass(2), rest()],
+            vec![
+                create(claim(json!({"storageClassName": ""}))),
+                until(c, "/status/phase", "Pending"),
+                Step::Pass(2),
+                rest(),
+            ],
         ),
         scenario(
             "claim-binds",

@@ -3,7 +3,15 @@
 use super::*;
 
 pub fn all() -> Vec<Scenario> {
-    [deployments(), rollouts(), sets(), stateful(), daemons(), pods()].concat()
+    [
+        deployments(),
+        rollouts(),
+        sets(),
+        stateful(),
+        daemons(),
+        pods(),
+    ]
+    .concat()
 }
 
 const W: &str = "deployments/w";
@@ -17,32 +25,56 @@ fn deployments() -> Vec<Scenario> {
     vec![
         scenario(
             "deployment-runs",
-            vec![deployment(IMAGE, json!({}), json!({"replicas": 3})), until(W, "/status/availableReplicas", 3), rest()],
+            vec![
+                deployment(IMAGE, json!({}), json!({"replicas": 3})),
+                until(W, "/status/availableReplicas", 3),
+                rest(),
+            ],
         ),
         scenario(
             "deployment-bad-image",
-            vec![deployment(BAD, json!({}), json!({"replicas": 2})), until(W, "/status/unavailableReplicas", 2), rest()],
+            vec![
+                deployment(BAD, json!({}), json!({"replicas": 2})),
+                until(W, "/status/unavailableReplicas", 2),
+                rest(),
+            ],
         ),
         scenario(
             "deployment-never-ready",
             vec![
-                deployment(IMAGE, never_ready(), json!({"replicas": 2, "progressDeadlineSeconds": 4})),
+                deployment(
+                    IMAGE,
+                    never_ready(),
+                    json!({"replicas": 2, "progressDeadlineSeconds": 4}),
+                ),
                 until(W, "/status/conditions/1/reason", "ProgressDeadlineExceeded"),
                 rest(),
             ],
         ),
         scenario(
             "deployment-failing-command-is-always-restarted",
-            vec![deployment(IMAGE, command(&["false"]), json!({"replicas": 1})), until(W, "/status/availableReplicas", 1), rest()],
+            vec![
+                deployment(IMAGE, command(&["false"]), json!({"replicas": 1})),
+                until(W, "/status/availableReplicas", 1),
+                rest(),
+            ],
         ),
         scenario(
             "deployment-zero",
-            vec![deployment(IMAGE, json!({}), json!({"replicas": 0})), until(W, "/status/observedGeneration", 1), rest()],
+            vec![
+                deployment(IMAGE, json!({}), json!({"replicas": 0})),
+                until(W, "/status/observedGeneration", 1),
+                rest(),
+            ],
         ),
         scenario(
             "deployment-min-ready-seconds",
             vec![
-                deployment(IMAGE, json!({}), json!({"replicas": 2, "minReadySeconds": 3})),
+                deployment(
+                    IMAGE,
+                    json!({}),
+                    json!({"replicas": 2, "minReadySeconds": 3}),
+                ),
                 until(W, "/status/readyReplicas", 2),
                 until(W, "/status/availableReplicas", 2),
                 rest(),
@@ -63,7 +95,10 @@ fn deployments() -> Vec<Scenario> {
             vec![
                 create(workload(
                     "Deployment",
-                    with(template(IMAGE, json!({})), json!({"spec": {"nodeSelector": {"disk": "none"}}})),
+                    with(
+                        template(IMAGE, json!({})),
+                        json!({"spec": {"nodeSelector": {"disk": "none"}}}),
+                    ),
                     json!({"replicas": 1}),
                 )),
                 until(W, "/status/unavailableReplicas", 1),
@@ -74,35 +109,79 @@ fn deployments() -> Vec<Scenario> {
 }
 
 fn rollouts() -> Vec<Scenario> {
-    let start =
-        |spec: Value| vec![deployment(IMAGE, json!({}), spec.clone()), until(W, "/status/availableReplicas", spec["replicas"].clone())];
+    let start = |spec: Value| {
+        vec![
+            deployment(IMAGE, json!({}), spec.clone()),
+            until(W, "/status/availableReplicas", spec["replicas"].clone()),
+        ]
+    };
     let then = |spec: Value, more: Vec<Step>| [start(spec), more, vec![rest()]].concat();
-    let updated =
-        |n: i64| vec![until(W, "/status/updatedReplicas", n), until(W, "/status/availableReplicas", n), until(W, "/status/replicas", n)];
+    let updated = |n: i64| {
+        vec![
+            until(W, "/status/updatedReplicas", n),
+            until(W, "/status/availableReplicas", n),
+            until(W, "/status/replicas", n),
+        ]
+    };
     let rolling = |surge: Value, unavailable: Value| json!({"replicas": 4, "strategy": {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}});
     let update = || vec![patch(W, images(OTHER))];
     vec![
-        scenario("rollout", then(json!({"replicas": 3}), [update(), updated(3)].concat())),
-        scenario("rollout-surge", then(rolling(json!(2), json!(0)), [update(), updated(4)].concat())),
-        scenario("rollout-unavailable", then(rolling(json!(0), json!("50%")), [update(), updated(4)].concat())),
-        scenario("rollout-recreate", then(json!({"replicas": 2, "strategy": {"type": "Recreate"}}), [update(), updated(2)].concat())),
+        scenario(
+            "rollout",
+            then(json!({"replicas": 3}), [update(), updated(3)].concat()),
+        ),
+        scenario(
+            "rollout-surge",
+            then(rolling(json!(2), json!(0)), [update(), updated(4)].concat()),
+        ),
+        scenario(
+            "rollout-unavailable",
+            then(
+                rolling(json!(0), json!("50%")),
+                [update(), updated(4)].concat(),
+            ),
+        ),
+        scenario(
+            "rollout-recreate",
+            then(
+                json!({"replicas": 2, "strategy": {"type": "Recreate"}}),
+                [update(), updated(2)].concat(),
+            ),
+        ),
         scenario(
             "rollout-bad-image",
             then(
                 json!({"replicas": 4, "progressDeadlineSeconds": 5}),
-                vec![patch(W, images(BAD)), until(W, "/status/conditions/1/reason", "ProgressDeadlineExceeded")],
+                vec![
+                    patch(W, images(BAD)),
+                    until(W, "/status/conditions/1/reason", "ProgressDeadlineExceeded"),
+                ],
             ),
         ),
         scenario(
             "rollback",
-            then(json!({"replicas": 2}), [update(), updated(2), vec![Step::Note("updated"), patch(W, images(IMAGE))], updated(2)].concat()),
+            then(
+                json!({"replicas": 2}),
+                [
+                    update(),
+                    updated(2),
+                    vec![Step::Note("updated"), patch(W, images(IMAGE))],
+                    updated(2),
+                ]
+                .concat(),
+            ),
         ),
         scenario(
             "rollback-of-a-stuck-rollout",
             then(
                 json!({"replicas": 4}),
                 [
-                    vec![patch(W, images(BAD)), until(W, "/status/updatedReplicas", 2), Step::Note("stuck"), patch(W, images(IMAGE))],
+                    vec![
+                        patch(W, images(BAD)),
+                        until(W, "/status/updatedReplicas", 2),
+                        Step::Note("stuck"),
+                        patch(W, images(IMAGE)),
+                    ],
                     updated(4),
                 ]
                 .concat(),
@@ -112,7 +191,16 @@ fn rollouts() -> Vec<Scenario> {
             "rollout-history-limit",
             then(
                 json!({"replicas": 1, "revisionHistoryLimit": 1}),
-                [update(), updated(1), vec![Step::Note("second"), patch(W, images("registry.example/app:3"))], updated(1)].concat(),
+                [
+                    update(),
+                    updated(1),
+                    vec![
+                        Step::Note("second"),
+                        patch(W, images("registry.example/app:3")),
+                    ],
+                    updated(1),
+                ]
+                .concat(),
             ),
         ),
         scenario(
@@ -133,24 +221,55 @@ fn rollouts() -> Vec<Scenario> {
         ),
         scenario(
             "deployment-scale-up",
-            then(json!({"replicas": 1}), vec![patch(W, json!({"spec": {"replicas": 4}})), until(W, "/status/availableReplicas", 4)]),
+            then(
+                json!({"replicas": 1}),
+                vec![
+                    patch(W, json!({"spec": {"replicas": 4}})),
+                    until(W, "/status/availableReplicas", 4),
+                ],
+            ),
         ),
         scenario(
             "deployment-scale-down",
-            then(json!({"replicas": 4}), vec![patch(W, json!({"spec": {"replicas": 1}})), until(W, "/status/replicas", 1)]),
+            then(
+                json!({"replicas": 4}),
+                vec![
+                    patch(W, json!({"spec": {"replicas": 1}})),
+                    until(W, "/status/replicas", 1),
+                ],
+            ),
         ),
         scenario(
             "deployment-scale-to-zero",
-            then(json!({"replicas": 2}), vec![patch(W, json!({"spec": {"replicas": 0}})), until(W, "/status/replicas", Value::Null)]),
+            then(
+                json!({"replicas": 2}),
+                vec![
+                    patch(W, json!({"spec": {"replicas": 0}})),
+                    until(W, "/status/replicas", Value::Null),
+                ],
+            ),
         ),
     ]
 }
 
 fn sets() -> Vec<Scenario> {
     let controller = |image: &str, replicas: i64| json!({"apiVersion": "v1", "kind": "ReplicationController", "metadata": {"name": "w"}, "spec": {"replicas": replicas, "selector": {"app": "w"}, "template": template(image, json!({}))}});
-    let set = |replicas: i64| create(workload("ReplicaSet", template(IMAGE, json!({})), json!({"replicas": replicas})));
+    let set = |replicas: i64| {
+        create(workload(
+            "ReplicaSet",
+            template(IMAGE, json!({})),
+            json!({"replicas": replicas}),
+        ))
+    };
     vec![
-        scenario("replicaset-runs", vec![set(3), until("replicasets/w", "/status/availableReplicas", 3), rest()]),
+        scenario(
+            "replicaset-runs",
+            vec![
+                set(3),
+                until("replicasets/w", "/status/availableReplicas", 3),
+                rest(),
+            ],
+        ),
         scenario(
             "replicaset-adopts-and-releases",
             vec![
@@ -159,7 +278,10 @@ fn sets() -> Vec<Scenario> {
                 set(2),
                 until("replicasets/w", "/status/availableReplicas", 2),
                 Step::Note("adopted"),
-                patch("pods/loose", json!({"metadata": {"labels": {"app": "free"}}})),
+                patch(
+                    "pods/loose",
+                    json!({"metadata": {"labels": {"app": "free"}}}),
+                ),
                 until("pods/loose", "/metadata/ownerReferences", Value::Null),
                 until("replicasets/w", "/status/availableReplicas", 2),
                 rest(),
@@ -167,7 +289,11 @@ fn sets() -> Vec<Scenario> {
         ),
         scenario(
             "replicationcontroller-runs",
-            vec![create(controller(IMAGE, 2)), until("replicationcontrollers/w", "/status/availableReplicas", 2), rest()],
+            vec![
+                create(controller(IMAGE, 2)),
+                until("replicationcontrollers/w", "/status/availableReplicas", 2),
+                rest(),
+            ],
         ),
         scenario(
             "replicationcontroller-scales",
@@ -181,7 +307,11 @@ fn sets() -> Vec<Scenario> {
         ),
         scenario(
             "replicationcontroller-bad-image",
-            vec![create(controller(BAD, 1)), until("replicationcontrollers/w", "/status/replicas", 1), rest()],
+            vec![
+                create(controller(BAD, 1)),
+                until("replicationcontrollers/w", "/status/replicas", 1),
+                rest(),
+            ],
         ),
     ]
 }
@@ -189,10 +319,19 @@ fn sets() -> Vec<Scenario> {
 fn stateful() -> Vec<Scenario> {
     const S: &str = "statefulsets/w";
     let set = |image: &str, container: Value, spec: Value| {
-        create(workload("StatefulSet", template(image, container), with(json!({"serviceName": "w"}), spec)))
+        create(workload(
+            "StatefulSet",
+            template(image, container),
+            with(json!({"serviceName": "w"}), spec),
+        ))
     };
     let claims = json!([{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "$NS-none", "resources": {"requests": {"storage": "1Gi"}}}}]);
-    let started = |spec: Value| vec![set(IMAGE, json!({}), spec.clone()), until(S, "/status/availableReplicas", spec["replicas"].clone())];
+    let started = |spec: Value| {
+        vec![
+            set(IMAGE, json!({}), spec.clone()),
+            until(S, "/status/availableReplicas", spec["replicas"].clone()),
+        ]
+    };
     vec![
         scenario("statefulset-runs", [started(json!({"replicas": 3})), vec![rest()]].concat()),
         scenario(
@@ -260,11 +399,34 @@ fn stateful() -> Vec<Scenario> {
 
 fn daemons() -> Vec<Scenario> {
     const D: &str = "daemonsets/w";
-    let set = |image: &str, container: Value, spec: Value| create(workload("DaemonSet", template(image, container), spec));
+    let set = |image: &str, container: Value, spec: Value| {
+        create(workload("DaemonSet", template(image, container), spec))
+    };
     vec![
-        scenario("daemonset-runs", vec![set(IMAGE, json!({}), json!({})), until(D, "/status/numberAvailable", 2), rest()]),
-        scenario("daemonset-never-ready", vec![set(IMAGE, never_ready(), json!({})), until(D, "/status/numberUnavailable", 2), rest()]),
-        scenario("daemonset-bad-image", vec![set(BAD, json!({}), json!({})), until(D, "/status/numberUnavailable", 2), rest()]),
+        scenario(
+            "daemonset-runs",
+            vec![
+                set(IMAGE, json!({}), json!({})),
+                until(D, "/status/numberAvailable", 2),
+                rest(),
+            ],
+        ),
+        scenario(
+            "daemonset-never-ready",
+            vec![
+                set(IMAGE, never_ready(), json!({})),
+                until(D, "/status/numberUnavailable", 2),
+                rest(),
+            ],
+        ),
+        scenario(
+            "daemonset-bad-image",
+            vec![
+                set(BAD, json!({}), json!({})),
+                until(D, "/status/numberUnavailable", 2),
+                rest(),
+            ],
+        ),
         scenario(
             "daemonset-update",
             vec![
@@ -279,7 +441,11 @@ fn daemons() -> Vec<Scenario> {
         scenario(
             "daemonset-surge",
             vec![
-                set(IMAGE, json!({}), json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}})),
+                set(
+                    IMAGE,
+                    json!({}),
+                    json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
+                ),
                 until(D, "/status/numberAvailable", 2),
                 patch(D, images(OTHER)),
                 until(D, "/status/updatedNumberScheduled", 2),
@@ -292,7 +458,10 @@ fn daemons() -> Vec<Scenario> {
             vec![
                 create(workload(
                     "DaemonSet",
-                    with(template(IMAGE, json!({})), json!({"spec": {"nodeSelector": {"disk": "none"}}})),
+                    with(
+                        template(IMAGE, json!({})),
+                        json!({"spec": {"nodeSelector": {"disk": "none"}}}),
+                    ),
                     json!({}),
                 )),
                 until(D, "/status/observedGeneration", 1),
@@ -304,8 +473,7 @@ fn daemons() -> Vec<Scenario> {
 
 fn pods() -> Vec<Scenario> {
     let end = |phase: &str| vec![until("pods/p", "/status/phase", phase), rest()];
-    let one =
-        |words: &[&str], policy: &str| json!({"restartPolicy": policy, "containers": [{"name": "c", "image": IMAGE, "command": words}]});
+    let one = |words: &[&str], policy: &str| json!({"restartPolicy": policy, "containers": [{"name": "c", "image": IMAGE, "command": words}]});
     vec![
         scenario("pod-runs", [vec![create(pod("p", json!({})))], end("Running")].concat()),
         scenario("pod-succeeds", [vec![create(pod("p", one(&["sh", "-c", "sleep 2"], "Never")))], end("Succeeded")].concat()),

@@ -34,7 +34,8 @@ impl Export {
             output::print(&text);
             return Ok(());
         }
-        private::write(Path::new(&self.out), text.as_bytes()).map_err(|e| Failure::file(&self.out, &e))
+        private::write(Path::new(&self.out), text.as_bytes())
+            .map_err(|e| Failure::file(&self.out, &e))
     }
 
     async fn documents(&self, text: &mut String) -> Result<(), Told> {
@@ -43,7 +44,9 @@ impl Export {
         let backup = backup.map_err(apply::Failure::from)?;
         for part in Part::ALL {
             let Some(objects) = backup.live(part).await.map_err(apply::Failure::from)? else {
-                log::warn("ApplicationSets are not exported: the cluster does not have them, or does not show them to you");
+                log::warn(
+                    "ApplicationSets are not exported: the cluster does not have them, or does not show them to you",
+                );
                 continue;
             };
             for object in &objects {

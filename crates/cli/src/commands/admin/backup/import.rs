@@ -76,8 +76,12 @@ impl Import {
         let mut live = BTreeMap::new();
         for part in Part::ALL {
             match backup.live(part).await.map_err(apply::Failure::from)? {
-                Some(objects) => live.extend(objects.into_iter().map(|o| (key(part, &o), (part, o)))),
-                None => log::warn("argoproj.io/ApplicationSet: the cluster does not have them, or does not show them to you"),
+                Some(objects) => {
+                    live.extend(objects.into_iter().map(|o| (key(part, &o), (part, o))))
+                }
+                None => log::warn(
+                    "argoproj.io/ApplicationSet: the cluster does not have them, or does not show them to you",
+                ),
             }
         }
         for (part, mut object) in objects {
@@ -85,15 +89,21 @@ impl Import {
                 object.set_namespace(&backup.namespace);
             }
             let found = live.remove(&key(part, &object)).map(|(_, live)| live);
-            self.one(&backup, part, object, found).await.map_err(apply::Failure::from)?;
+            self.one(&backup, part, object, found)
+                .await
+                .map_err(apply::Failure::from)?;
         }
         for (part, object) in live.into_values() {
             self.left_over(&backup, part, object).await?;
         }
         let (now, namespace) = (Timestamp::now(), &backup.namespace);
-        let took = duration::to_string(i64::try_from(now.duration_since(began).as_nanos()).unwrap_or(i64::MAX));
+        let took = duration::to_string(
+            i64::try_from(now.duration_since(began).as_nanos()).unwrap_or(i64::MAX),
+        );
         let now = now.round(jiff::Unit::Second).unwrap_or(now);
-        output::print(&format!("Import process completed successfully in namespace {namespace} at {now}, duration: {took}\n"));
+        output::print(&format!(
+            "Import process completed successfully in namespace {namespace} at {now}, duration: {took}\n"
+        ));
         Ok(())
     }
 
@@ -105,14 +115,35 @@ impl Import {
             path => std::fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text)),
         };
         read.map_err(|e| Trouble::text(format!("open {}: {}", self.source, reason(&e))))?;
-        let limits = yaml::Limits { bytes: 1 << 30, nodes: 50_000_000, documents: 1_000_000, ..yaml::Limits::default() };
-        let documents = yaml::parse_documents(&text, &limits).map_err(|e| Trouble::text(format!("{}: {e}", self.source)))?;
+        let limits = yaml::Limits {
+            bytes: 1 << 30,
+            nodes: 50_000_000,
+            documents: 1_000_000,
+            ..yaml::Limits::default()
+        };
+        let documents = yaml::parse_documents(&text, &limits)
+            .map_err(|e| Trouble::text(format!("{}: {e}", self.source)))?;
         let mut objects = Vec::new();
-        for (number, document) in documents.into_iter().filter(|d| !d.value.is_null()).enumerate() {
-            let wrong = |problem: String| Trouble::text(format!("{}: document {}: {problem}", self.source, number + 1));
+        for (number, document) in documents
+            .into_iter()
+            .filter(|d| !d.value.is_null())
+            .enumerate()
+        {
+            let wrong = |problem: String| {
+                Trouble::text(format!(
+                    "{}: document {}: {problem}",
+                    self.source,
+                    number + 1
+                ))
+            };
             let object = Object::from_value(document.value).map_err(|e| wrong(e.to_string()))?;
-            let part = Part::of(&object)
-                .ok_or_else(|| wrong(format!("{} {} is nothing that a backup contains: remove it", object.api_version(), object.kind())))?;
+            let part = Part::of(&object).ok_or_else(|| {
+                wrong(format!(
+                    "{} {} is nothing that a backup contains: remove it",
+                    object.api_version(),
+                    object.kind()
+                ))
+            })?;
             if object.name().is_empty() {
                 return Err(wrong(format!("{} has no metadata.name", object.kind())));
             }
@@ -122,54 +153,99 @@ impl Import {
     }
 
     /// Creates or replaces an object, unless it is as it should be.
-    async fn one(&self, backup: &Backup<'_>, part: Part, mut object: Object, live: Option<Object>) -> Result<(), Error> {
+    async fn one(
+        &self,
+        backup: &Backup<'_>,
+        part: Part,
+        mut object: Object,
+        live: Option<Object>,
+    ) -> Result<(), Error> {
         let (name, namespace) = (object.name().to_owned(), object.namespace().to_owned());
         let told = format!("{}/{} {name}", part.group(), part.kind());
         if self.is_left_alone(&object) {
             output::print(&format!("Skipping {told} in namespace {namespace}\n"));
             return Ok(());
         }
-        if matches!(part, Part::Application | Part::ApplicationSet) && !backup.takes(part, &namespace) {
+        if matches!(part, Part::Application | Part::ApplicationSet)
+            && !backup.takes(part, &namespace)
+        {
             return Ok(());
         }
         let suffix = if self.dry_run { " (dry run)" } else { "" };
         let Some(live) = live else {
             let call = call(Method::POST, part.path(&namespace), &object);
             if self.does(backup, &told, &call).await? {
-                output::print(&format!("{told} in namespace {namespace} created{suffix}\n"));
+                output::print(&format!(
+                    "{told} in namespace {namespace} created{suffix}\n"
+                ));
             }
             return Ok(());
         };
         if self.ignore_tracking {
             keep_tracking(&mut object, &live);
         }
-        let stops = self.stop_operation && part == Part::Application && live.0.contains_key("operation");
+        let stops =
+            self.stop_operation && part == Part::Application && live.0.contains_key("operation");
         if is_same(part, &object, &live) && !stops {
             if self.verbose {
                 output::print(&format!("{told} unchanged{suffix}\n"));
             }
             return Ok(());
         }
-        if self.replace(backup, part, &told, replaced(part, &object, &live, self.stop_operation)).await? {
-            output::print(&format!("{told} in namespace {namespace} updated{suffix}\n"));
+        if self
+            .replace(
+                backup,
+                part,
+                &told,
+                replaced(part, &object, &live, self.stop_operation),
+            )
+            .await?
+        {
+            output::print(&format!(
+                "{told} in namespace {namespace} updated{suffix}\n"
+            ));
         }
         Ok(())
     }
 
     /// Writes over what is there; whether it was done.
-    async fn replace(&self, backup: &Backup<'_>, part: Part, told: &str, mut object: Object) -> Result<bool, Error> {
+    async fn replace(
+        &self,
+        backup: &Backup<'_>,
+        part: Part,
+        told: &str,
+        mut object: Object,
+    ) -> Result<bool, Error> {
         let path = part.object_path(object.namespace(), object.name());
-        let mut attempts = if self.override_on_conflict { ATTEMPTS } else { 0 };
+        let mut attempts = if self.override_on_conflict {
+            ATTEMPTS
+        } else {
+            0
+        };
         loop {
-            match self.does(backup, told, &call(Method::PUT, path.clone(), &object)).await {
+            match self
+                .does(backup, told, &call(Method::PUT, path.clone(), &object))
+                .await
+            {
                 Err(e) if e.code() == Some(409) => {
-                    output::print(&format!("Failed to update {told} in namespace {}: {e}\n", object.namespace()));
+                    output::print(&format!(
+                        "Failed to update {told} in namespace {}: {e}\n",
+                        object.namespace()
+                    ));
                     if attempts == 0 {
                         return Err(e);
                     }
                     attempts -= 1;
-                    let live: Object = backup.target.discovery.cluster().http().json(&Call::get(path.clone())).await?;
-                    object.metadata_mut().insert("resourceVersion".into(), live.resource_version().into());
+                    let live: Object = backup
+                        .target
+                        .discovery
+                        .cluster()
+                        .http()
+                        .json(&Call::get(path.clone()))
+                        .await?;
+                    object
+                        .metadata_mut()
+                        .insert("resourceVersion".into(), live.resource_version().into());
                 }
                 done => return done,
             }
@@ -177,10 +253,18 @@ impl Import {
     }
 
     /// What the cluster has and the backup has not.
-    async fn left_over(&self, backup: &Backup<'_>, part: Part, mut live: Object) -> Result<(), Told> {
+    async fn left_over(
+        &self,
+        backup: &Backup<'_>,
+        part: Part,
+        mut live: Object,
+    ) -> Result<(), Told> {
         let told = format!("{}/{} {}", part.group(), part.kind(), live.name());
         if self.is_left_alone(&live) {
-            output::print(&format!("Skipping pruning of {told} in namespace {}\n", live.namespace()));
+            output::print(&format!(
+                "Skipping pruning of {told} in namespace {}\n",
+                live.namespace()
+            ));
             return Ok(());
         }
         // The settings themselves are never deleted: without them nothing works.
@@ -190,19 +274,33 @@ impl Import {
         }
         if !self.dry_run {
             let question = format!("Are you sure you want to prune {told} ?");
-            if self.prompts_enabled && !prompt::proceed(&question).map_err(|e| Trouble::text(e.message))? {
+            if self.prompts_enabled
+                && !prompt::proceed(&question).map_err(|e| Trouble::text(e.message))?
+            {
                 output::print(&format!("The command to prune {told} was cancelled.\n"));
                 return Ok(());
             }
             // Only the Application goes: what it deployed stays.
             if part == Part::Application && !live.finalizers().is_empty() {
                 live.set_finalizers(Vec::new());
-                self.replace(backup, part, &told, live.clone()).await.map_err(apply::Failure::from)?;
+                self.replace(backup, part, &told, live.clone())
+                    .await
+                    .map_err(apply::Failure::from)?;
             }
         }
-        let call = Call::new(Method::DELETE, part.object_path(live.namespace(), live.name()));
-        if self.does(backup, &told, &call).await.map_err(apply::Failure::from)? {
-            output::print(&format!("{told} pruned{}\n", if self.dry_run { " (dry run)" } else { "" }));
+        let call = Call::new(
+            Method::DELETE,
+            part.object_path(live.namespace(), live.name()),
+        );
+        if self
+            .does(backup, &told, &call)
+            .await
+            .map_err(apply::Failure::from)?
+        {
+            output::print(&format!(
+                "{told} pruned{}\n",
+                if self.dry_run { " (dry run)" } else { "" }
+            ));
         }
         Ok(())
     }
@@ -223,13 +321,22 @@ impl Import {
     }
 
     fn is_left_alone(&self, object: &Object) -> bool {
-        let label = self.skip_resources_with_label.as_deref().and_then(|text| text.split_once('='));
-        label.is_some_and(|(key, value)| !key.is_empty() && !value.is_empty() && object.label(key) == Some(value))
+        let label = self
+            .skip_resources_with_label
+            .as_deref()
+            .and_then(|text| text.split_once('='));
+        label.is_some_and(|(key, value)| {
+            !key.is_empty() && !value.is_empty() && object.label(key) == Some(value)
+        })
     }
 }
 
 fn key(part: Part, object: &Object) -> (&'static str, String, String) {
-    (part.kind(), object.namespace().to_owned(), object.name().to_owned())
+    (
+        part.kind(),
+        object.namespace().to_owned(),
+        object.name().to_owned(),
+    )
 }
 
 fn call(method: Method, path: String, object: &Object) -> Call {
@@ -248,7 +355,11 @@ fn contents(part: Part) -> &'static [&'static str] {
 /// Whether nothing would change. When an Application was looked at is no difference.
 fn is_same(part: Part, object: &Object, live: &Object) -> bool {
     let without_times = |o: &Object, field: &str| {
-        let mut map = o.0.get(field).and_then(Value::as_object).cloned().unwrap_or_default();
+        let mut map =
+            o.0.get(field)
+                .and_then(Value::as_object)
+                .cloned()
+                .unwrap_or_default();
         if field == "status" {
             map.remove("reconciledAt");
             map.remove("observedAt");
@@ -260,7 +371,10 @@ fn is_same(part: Part, object: &Object, live: &Object) -> bool {
         annotations.remove(last_applied::ANNOTATION);
         (o.labels(), annotations, o.finalizers())
     };
-    marks(object) == marks(live) && contents(part).iter().all(|field| without_times(object, field) == without_times(live, field))
+    marks(object) == marks(live)
+        && contents(part)
+            .iter()
+            .all(|field| without_times(object, field) == without_times(live, field))
 }
 
 /// The live object with what the backup says of it.
@@ -289,7 +403,10 @@ fn replaced(part: Part, object: &Object, live: &Object, stop: bool) -> Object {
 
 /// Leaves an object to the Application that has it in this cluster.
 fn keep_tracking(object: &mut Object, live: &Object) {
-    if let (Some(id), true) = (live.annotation(TRACKING), object.annotation(TRACKING).is_some()) {
+    if let (Some(id), true) = (
+        live.annotation(TRACKING),
+        object.annotation(TRACKING).is_some(),
+    ) {
         object.set_annotation(TRACKING, id);
     }
     if let (Some(name), true) = (live.label(INSTANCE), object.label(INSTANCE).is_some()) {

@@ -15,7 +15,12 @@ use tiphys_cluster::{Error, request::Call};
 use tiphys_engine::permit;
 use tiphys_gocompat::patterns;
 
-const CONFIG_MAPS: [&str; 4] = ["argocd-cm", "argocd-rbac-cm", "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm"];
+const CONFIG_MAPS: [&str; 4] = [
+    "argocd-cm",
+    "argocd-rbac-cm",
+    "argocd-ssh-known-hosts-cm",
+    "argocd-tls-certs-cm",
+];
 const PARAMETERS: &str = "argocd-cmd-params-cm";
 
 /// One kind of the objects in a backup.
@@ -30,10 +35,18 @@ pub enum Part {
 
 impl Part {
     /// In the order in which they are written.
-    const ALL: [Self; 5] = [Self::ConfigMap, Self::Secret, Self::AppProject, Self::Application, Self::ApplicationSet];
+    const ALL: [Self; 5] = [
+        Self::ConfigMap,
+        Self::Secret,
+        Self::AppProject,
+        Self::Application,
+        Self::ApplicationSet,
+    ];
 
     fn of(object: &Object) -> Option<Self> {
-        Self::ALL.into_iter().find(|part| part.kind() == object.kind() && part.api_version() == object.api_version())
+        Self::ALL
+            .into_iter()
+            .find(|part| part.kind() == object.kind() && part.api_version() == object.api_version())
     }
 
     pub fn kind(self) -> &'static str {
@@ -47,17 +60,33 @@ impl Part {
     }
 
     pub fn group(self) -> &'static str {
-        if matches!(self, Self::ConfigMap | Self::Secret) { "" } else { "argoproj.io" }
+        if matches!(self, Self::ConfigMap | Self::Secret) {
+            ""
+        } else {
+            "argoproj.io"
+        }
     }
 
     fn api_version(self) -> &'static str {
-        if self.group().is_empty() { "v1" } else { "argoproj.io/v1alpha1" }
+        if self.group().is_empty() {
+            "v1"
+        } else {
+            "argoproj.io/v1alpha1"
+        }
     }
 
     /// The path of all of them in a namespace, or in all namespaces.
     fn path(self, namespace: &str) -> String {
-        let base = if self.group().is_empty() { "/api/v1" } else { "/apis/argoproj.io/v1alpha1" };
-        let place = if namespace.is_empty() { String::new() } else { format!("/namespaces/{namespace}") };
+        let base = if self.group().is_empty() {
+            "/api/v1"
+        } else {
+            "/apis/argoproj.io/v1alpha1"
+        };
+        let place = if namespace.is_empty() {
+            String::new()
+        } else {
+            format!("/namespaces/{namespace}")
+        };
         format!("{base}{place}/{}s", self.kind().to_lowercase())
     }
 
@@ -100,21 +129,42 @@ impl<'a> Backup<'a> {
     async fn new(target: &'a Target, place: &Place) -> Result<Self, Error> {
         let namespace = namespace(&place.kube, target);
         let path = Part::ConfigMap.object_path(&namespace, PARAMETERS);
-        let parameters = match target.discovery.cluster().http().json::<Object>(&Call::get(path)).await {
+        let parameters = match target
+            .discovery
+            .cluster()
+            .http()
+            .json::<Object>(&Call::get(path))
+            .await
+        {
             Ok(map) => map,
             Err(e) if e.is_not_found() => Object::default(),
             Err(e) => return Err(e),
         };
         let list = |given: &[String], key: &str| match given {
             [] => {
-                let text = parameters.pointer("/data").and_then(|data| data[key].as_str()).unwrap_or_default();
-                text.split(',').map(str::trim).filter(|n| !n.is_empty()).map(str::to_owned).collect()
+                let text = parameters
+                    .pointer("/data")
+                    .and_then(|data| data[key].as_str())
+                    .unwrap_or_default();
+                text.split(',')
+                    .map(str::trim)
+                    .filter(|n| !n.is_empty())
+                    .map(str::to_owned)
+                    .collect()
             }
             given => given.to_vec(),
         };
         let applications = list(&place.application_namespaces, "application.namespaces");
-        let application_sets = list(&place.applicationset_namespaces, "applicationsetcontroller.namespaces");
-        Ok(Self { target, namespace, applications, application_sets })
+        let application_sets = list(
+            &place.applicationset_namespaces,
+            "applicationsetcontroller.namespaces",
+        );
+        Ok(Self {
+            target,
+            namespace,
+            applications,
+            application_sets,
+        })
     }
 
     fn others(&self, part: Part) -> &[String] {
@@ -127,18 +177,38 @@ impl<'a> Backup<'a> {
 
     /// Whether objects of this kind may be in a namespace.
     fn takes(&self, part: Part, namespace: &str) -> bool {
-        namespace == self.namespace || permit::listed(self.others(part), |pattern| patterns::fits(pattern, namespace))
+        namespace == self.namespace
+            || permit::listed(self.others(part), |pattern| {
+                patterns::fits(pattern, namespace)
+            })
     }
 
     /// What is in the cluster, in the order of namespaces and names. `None`: the cluster does not have this kind, or does not show it.
     async fn live(&self, part: Part) -> Result<Option<Vec<Object>>, Error> {
-        let place = if self.others(part).is_empty() { self.namespace.as_str() } else { "" };
-        let list = match self.target.discovery.cluster().http().json::<Value>(&Call::get(part.path(place))).await {
+        let place = if self.others(part).is_empty() {
+            self.namespace.as_str()
+        } else {
+            ""
+        };
+        let list = match self
+            .target
+            .discovery
+            .cluster()
+            .http()
+            .json::<Value>(&Call::get(part.path(place)))
+            .await
+        {
             Ok(mut list) => list["items"].take(),
-            Err(e) if part == Part::ApplicationSet && (e.is_not_found() || e.code() == Some(403)) => return Ok(None),
+            Err(e)
+                if part == Part::ApplicationSet && (e.is_not_found() || e.code() == Some(403)) =>
+            {
+                return Ok(None);
+            }
             Err(e) => return Err(e),
         };
-        let Value::Array(items) = list else { return Ok(Some(Vec::new())) };
+        let Value::Array(items) = list else {
+            return Ok(Some(Vec::new()));
+        };
         let read = |mut item: Value| {
             (item["apiVersion"], item["kind"]) = (part.api_version().into(), part.kind().into());
             Object::from_value(item).ok()
@@ -148,7 +218,9 @@ impl<'a> Backup<'a> {
             Part::Secret => is_setting(object),
             _ => self.takes(part, object.namespace()),
         };
-        Ok(Some(items.into_iter().filter_map(read).filter(belongs).collect()))
+        Ok(Some(
+            items.into_iter().filter_map(read).filter(belongs).collect(),
+        ))
     }
 }
 

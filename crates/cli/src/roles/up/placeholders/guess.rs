@@ -7,8 +7,7 @@ use tiphys_apimachinery::{Gvk, Object};
 /// The label of definitions that were made up.
 pub const PLACEHOLDER: &str = "tiphys.dev/placeholder";
 /// How healthy objects are that nobody works on.
-pub const HEALTH: &str =
-    "hs = {}\nhs.status = \"Healthy\"\nhs.message = \"placeholder definition: no controller works on this kind\"\nreturn hs\n";
+pub const HEALTH: &str = "hs = {}\nhs.status = \"Healthy\"\nhs.message = \"placeholder definition: no controller works on this kind\"\nreturn hs\n";
 
 /// Groups of the API server itself: a kind or version that it lacks was removed or is misspelt.
 const BUILT_IN: [&str; 20] = [
@@ -85,16 +84,32 @@ pub struct Missing {
 impl Missing {
     /// The kind of a placeholder.
     pub fn of_definition(definition: &Value) -> Option<Self> {
-        let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-        let gvk = Gvk { group: text("/spec/group")?, version: text("/spec/versions/0/name")?, kind: text("/spec/names/kind")? };
-        Some(Self { gvk, named_namespace: text("/spec/scope")? == "Namespaced" })
+        let text = |pointer: &str| {
+            definition
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+        };
+        let gvk = Gvk {
+            group: text("/spec/group")?,
+            version: text("/spec/versions/0/name")?,
+            kind: text("/spec/names/kind")?,
+        };
+        Some(Self {
+            gvk,
+            named_namespace: text("/spec/scope")? == "Namespaced",
+        })
     }
 
     pub fn is_namespaced(&self) -> bool {
         let Gvk { group, kind, .. } = &self.gvk;
-        let listed = CLUSTER_WIDE.iter().any(|(g, k)| g == group && (k.is_empty() || k == kind));
+        let listed = CLUSTER_WIDE
+            .iter()
+            .any(|(g, k)| g == group && (k.is_empty() || k == kind));
         // `Cluster` itself is a database or a cluster-api object, which are in namespaces, as is everything else of cluster-api.
-        let by_name = kind.starts_with("Cluster") && kind != "Cluster" && !group.ends_with("cluster.x-k8s.io");
+        let by_name = kind.starts_with("Cluster")
+            && kind != "Cluster"
+            && !group.ends_with("cluster.x-k8s.io");
         self.named_namespace || !(listed || by_name)
     }
 
@@ -116,7 +131,8 @@ impl Missing {
     }
 
     pub fn is_defined_by(&self, definition: &Value) -> bool {
-        definition["spec"]["group"] == *self.gvk.group && definition["spec"]["names"]["kind"] == *self.gvk.kind
+        definition["spec"]["group"] == *self.gvk.group
+            && definition["spec"]["names"]["kind"] == *self.gvk.kind
     }
 
     pub fn definition(&self) -> Value {
@@ -153,31 +169,52 @@ pub fn is_placeholder(definition: &Value) -> bool {
 
 /// Whether a placeholder still is what was made.
 pub fn is_untouched(definition: &Value) -> bool {
-    let versions = definition["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    versions.iter().all(|v| v["schema"]["openAPIV3Schema"] == schema())
+    let versions = definition["spec"]["versions"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    versions
+        .iter()
+        .all(|v| v["schema"]["openAPIV3Schema"] == schema())
 }
 
 /// Whether two definitions define the same kind.
 pub fn same_kind(a: &Value, b: &Value) -> bool {
-    a["spec"]["group"] == b["spec"]["group"] && a["spec"]["names"]["kind"] == b["spec"]["names"]["kind"]
+    a["spec"]["group"] == b["spec"]["group"]
+        && a["spec"]["names"]["kind"] == b["spec"]["names"]["kind"]
 }
 
 /// Whether the API server would refuse to make this of the placeholder, or would have both.
 pub fn cannot_be_applied_over(wanted: &Value, placeholder: &Value) -> bool {
-    wanted["spec"]["scope"] != placeholder["spec"]["scope"] || wanted["metadata"]["name"] != placeholder["metadata"]["name"]
+    wanted["spec"]["scope"] != placeholder["spec"]["scope"]
+        || wanted["metadata"]["name"] != placeholder["metadata"]["name"]
 }
 
 /// Makes a saved object ready to be created again; its namespace, or `None` when it has none and needs one.
 pub fn place(object: &mut Object, namespaced: bool) -> Option<String> {
-    let metadata = object.0.get_mut("metadata").and_then(Value::as_object_mut)?;
-    for field in ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink", "deletionTimestamp"] {
+    let metadata = object
+        .0
+        .get_mut("metadata")
+        .and_then(Value::as_object_mut)?;
+    for field in [
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "generation",
+        "managedFields",
+        "selfLink",
+        "deletionTimestamp",
+    ] {
         metadata.remove(field);
     }
     if !namespaced {
         metadata.remove("namespace");
         return Some(String::new());
     }
-    metadata.get("namespace").and_then(Value::as_str).map(str::to_owned)
+    metadata
+        .get("namespace")
+        .and_then(Value::as_str)
+        .map(str::to_owned)
 }
 
 /// What the Applications are made of.
@@ -199,20 +236,32 @@ impl Used {
             self.brought.push(name.to_owned());
             return true;
         }
-        let built_in = BUILT_IN.contains(&gvk.group.as_str()) || gvk.group == "storage.k8s.io" || gvk.group == "resource.k8s.io";
+        let built_in = BUILT_IN.contains(&gvk.group.as_str())
+            || gvk.group == "storage.k8s.io"
+            || gvk.group == "resource.k8s.io";
         let other_of_argo = gvk.group == "argoproj.io" && !OURS.contains(&gvk.kind.as_str());
         if gvk.version.is_empty() || !gvk.group.contains('.') || (built_in && !other_of_argo) {
             return false;
         }
         self.versions.push(gvk.clone());
-        let missing = || Missing { gvk: gvk.clone(), named_namespace: false };
-        self.kinds.entry((gvk.group.clone(), gvk.kind.clone())).or_insert_with(missing);
+        let missing = || Missing {
+            gvk: gvk.clone(),
+            named_namespace: false,
+        };
+        self.kinds
+            .entry((gvk.group.clone(), gvk.kind.clone()))
+            .or_insert_with(missing);
         true
     }
 
     /// `usual`: the namespace of the destination, which manifests that name none are given.
     pub fn read(&mut self, manifest: &Value, usual: &str) {
-        let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let text = |pointer: &str| {
+            manifest
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         let gvk = Gvk::from_api_version(text("/apiVersion"), text("/kind"));
         if gvk.kind == "CustomResourceDefinition" {
             return self.definitions.push(manifest.clone());
@@ -227,17 +276,31 @@ impl Used {
     pub fn brings(&self, missing: &Missing) -> bool {
         let by_name = |name: &String| {
             let kind = missing.gvk.kind.to_lowercase();
-            name.split_once('.')
-                .is_some_and(|(plural, group)| group == missing.gvk.group && (plural == missing.plural() || plural.starts_with(&kind)))
+            name.split_once('.').is_some_and(|(plural, group)| {
+                group == missing.gvk.group
+                    && (plural == missing.plural() || plural.starts_with(&kind))
+            })
         };
-        self.definitions.iter().any(|d| missing.is_defined_by(d)) || self.brought.iter().any(by_name)
+        self.definitions.iter().any(|d| missing.is_defined_by(d))
+            || self.brought.iter().any(by_name)
     }
 
     /// A version that manifests use and the placeholder does not have.
     pub fn version_lacking(&self, placeholder: &Value) -> Option<String> {
-        let has = |version: &str| placeholder["spec"]["versions"].as_array().is_some_and(|all| all.iter().any(|v| v["name"] == *version));
-        let of_it = |g: &&Gvk| placeholder["spec"]["group"] == *g.group && placeholder["spec"]["names"]["kind"] == *g.kind;
-        self.versions.iter().filter(of_it).find(|g| !has(&g.version)).map(|g| g.version.clone())
+        let has = |version: &str| {
+            placeholder["spec"]["versions"]
+                .as_array()
+                .is_some_and(|all| all.iter().any(|v| v["name"] == *version))
+        };
+        let of_it = |g: &&Gvk| {
+            placeholder["spec"]["group"] == *g.group
+                && placeholder["spec"]["names"]["kind"] == *g.kind
+        };
+        self.versions
+            .iter()
+            .filter(of_it)
+            .find(|g| !has(&g.version))
+            .map(|g| g.version.clone())
     }
 }
 
@@ -247,8 +310,18 @@ mod tests {
 
     fn missing(group: &str, kind: &str) -> Missing {
         let mut used = Used::default();
-        used.add(&Gvk { group: group.into(), version: "v1".into(), kind: kind.into() }, "x");
-        used.kinds.into_values().next().unwrap_or_else(|| panic!("{group}/{kind} is not guessed"))
+        used.add(
+            &Gvk {
+                group: group.into(),
+                version: "v1".into(),
+                kind: kind.into(),
+            },
+            "x",
+        );
+        used.kinds
+            .into_values()
+            .next()
+            .unwrap_or_else(|| panic!("{group}/{kind} is not guessed"))
     }
 
     #[test]
@@ -275,30 +348,64 @@ mod tests {
             ("constraints.gatekeeper.sh", "K8sRequiredLabels", false),
             ("argoproj.io", "Rollout", true),
         ] {
-            assert_eq!(missing(group, kind).is_namespaced(), namespaced, "{group} {kind}");
+            assert_eq!(
+                missing(group, kind).is_namespaced(),
+                namespaced,
+                "{group} {kind}"
+            );
         }
         let mut used = Used::default();
-        used.add(&Gvk { group: "a.io".into(), version: "v1".into(), kind: "ClusterThing".into() }, "x");
-        let thing =
-            |namespace: &str| json!({"apiVersion": "a.io/v1", "kind": "ClusterThing", "metadata": {"name": "x", "namespace": namespace}});
+        used.add(
+            &Gvk {
+                group: "a.io".into(),
+                version: "v1".into(),
+                kind: "ClusterThing".into(),
+            },
+            "x",
+        );
+        let thing = |namespace: &str| json!({"apiVersion": "a.io/v1", "kind": "ClusterThing", "metadata": {"name": "x", "namespace": namespace}});
         used.read(&thing("default"), "default");
-        assert!(!used.kinds.values().any(Missing::is_namespaced), "it was given that of the destination");
+        assert!(
+            !used.kinds.values().any(Missing::is_namespaced),
+            "it was given that of the destination"
+        );
         used.read(&thing("n"), "default");
-        assert!(used.kinds.values().all(Missing::is_namespaced), "the manifest says so");
+        assert!(
+            used.kinds.values().all(Missing::is_namespaced),
+            "the manifest says so"
+        );
     }
 
     #[test]
     fn what_the_server_has_itself_or_somebody_brings_is_not_made_up() {
         let mut used = Used::default();
-        for (group, kind) in [("networking.k8s.io", "Ingress"), ("", "Pot"), ("argoproj.io", "Application"), ("apps", "Deploymnt")] {
-            used.add(&Gvk { group: group.into(), version: "v1beta1".into(), kind: kind.into() }, "x");
+        for (group, kind) in [
+            ("networking.k8s.io", "Ingress"),
+            ("", "Pot"),
+            ("argoproj.io", "Application"),
+            ("apps", "Deploymnt"),
+        ] {
+            used.add(
+                &Gvk {
+                    group: group.into(),
+                    version: "v1beta1".into(),
+                    kind: kind.into(),
+                },
+                "x",
+            );
         }
         assert!(used.kinds.is_empty(), "{:?}", used.kinds);
         used.add(
-            &Gvk { group: "apiextensions.k8s.io".into(), version: "v1".into(), kind: "CustomResourceDefinition".into() },
+            &Gvk {
+                group: "apiextensions.k8s.io".into(),
+                version: "v1".into(),
+                kind: "CustomResourceDefinition".into(),
+            },
             "gateways.a.io",
         );
-        assert!(used.brings(&missing("a.io", "Gateway")) && !used.brings(&missing("b.io", "Gateway")));
+        assert!(
+            used.brings(&missing("a.io", "Gateway")) && !used.brings(&missing("b.io", "Gateway"))
+        );
     }
 
     #[test]
@@ -307,7 +414,11 @@ mod tests {
         assert!(is_untouched(&placeholder));
         let mut real = placeholder.clone();
         real["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = json!({"type": "object"});
-        assert!(!is_untouched(&real) && same_kind(&real, &placeholder) && !cannot_be_applied_over(&real, &placeholder));
+        assert!(
+            !is_untouched(&real)
+                && same_kind(&real, &placeholder)
+                && !cannot_be_applied_over(&real, &placeholder)
+        );
         real["spec"]["scope"] = "Cluster".into();
         assert!(cannot_be_applied_over(&real, &placeholder));
     }

@@ -27,9 +27,22 @@ const TICK: Duration = Duration::from_secs(1);
 const SETTLE: Duration = Duration::from_millis(50);
 
 /// Runs until it is stopped. `tell` takes lines for the terminal.
-pub async fn run(records: Records, states: AppStates, tell: UnboundedSender<String>, stop: CancellationToken) -> anyhow::Result<()> {
+pub async fn run(
+    records: Records,
+    states: AppStates,
+    tell: UnboundedSender<String>,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
     let discovery = Discovery::new(records.cluster.clone()).await?;
-    let mut maker = Maker { records, states, discovery, tell, saved: BTreeMap::new(), settled: BTreeSet::new(), has_placeholders: true };
+    let mut maker = Maker {
+        records,
+        states,
+        discovery,
+        tell,
+        saved: BTreeMap::new(),
+        settled: BTreeSet::new(),
+        has_placeholders: true,
+    };
     let mut changes = maker.records.applications.changes();
     loop {
         if let Err(error) = maker.look().await {
@@ -69,7 +82,10 @@ impl Maker {
 
     async fn look(&mut self) -> anyhow::Result<()> {
         let found = self.used();
-        if !self.has_placeholders && self.saved.is_empty() && found.kinds.keys().all(|kind| self.settled.contains(kind)) {
+        if !self.has_placeholders
+            && self.saved.is_empty()
+            && found.kinds.keys().all(|kind| self.settled.contains(kind))
+        {
             return Ok(());
         }
         let definitions: Vec<Value> = {
@@ -107,7 +123,11 @@ impl Maker {
             let Ok(app) = record.value() else { continue };
             let mut unsettled = false;
             for r in &app.status.resources {
-                let gvk = Gvk { group: r.group.clone(), version: r.version.clone(), kind: r.kind.clone() };
+                let gvk = Gvk {
+                    group: r.group.clone(),
+                    version: r.version.clone(),
+                    kind: r.kind.clone(),
+                };
                 let matters = used.add(&gvk, &r.name);
                 unsettled |= matters && !self.settled.contains(&(r.group.clone(), r.kind.clone()));
             }
@@ -115,7 +135,12 @@ impl Maker {
                 continue;
             }
             let key = AppKey::new(&record.meta.namespace, &record.meta.name);
-            for resource in self.states.get(&key).map(|s| s.managed()).unwrap_or_default() {
+            for resource in self
+                .states
+                .get(&key)
+                .map(|s| s.managed())
+                .unwrap_or_default()
+            {
                 if let Ok(manifest) = serde_json::from_str::<Value>(&resource.target_state) {
                     used.read(&manifest, &app.spec.destination.namespace);
                 }
@@ -125,14 +150,21 @@ impl Maker {
     }
 
     async fn define(&self, missing: &Missing) -> anyhow::Result<()> {
-        let call = Call::new(Method::POST, CRDS).with_body("application/json", serde_json::to_vec(&missing.definition())?);
+        let call = Call::new(Method::POST, CRDS).with_body(
+            "application/json",
+            serde_json::to_vec(&missing.definition())?,
+        );
         match self.cluster().http().json::<Value>(&call).await {
             Ok(_) => {}
             Err(e) if e.is_already_exists() => return Ok(()),
             Err(e) => return Err(e).with_context(|| format!("placeholder {}", missing.name())),
         }
         self.note_health(missing, true).await?;
-        let scope = if missing.is_namespaced() { "namespaced" } else { "cluster-wide" };
+        let scope = if missing.is_namespaced() {
+            "namespaced"
+        } else {
+            "cluster-wide"
+        };
         self.say(format!(
             "placeholder definition for {} ({}, {scope}): nobody defined this kind; --strict-kinds refuses it",
             missing.gvk.kind,
@@ -143,8 +175,14 @@ impl Maker {
 
     /// Nobody works on objects of a placeholder: they are healthy as they are. What a user set for the kind stays.
     async fn note_health(&self, missing: &Missing, placeholder: bool) -> anyhow::Result<()> {
-        let path = format!("/api/v1/namespaces/{}/configmaps/argocd-cm", self.records.namespace);
-        let key = format!("resource.customizations.health.{}_{}", missing.gvk.group, missing.gvk.kind);
+        let path = format!(
+            "/api/v1/namespaces/{}/configmaps/argocd-cm",
+            self.records.namespace
+        );
+        let key = format!(
+            "resource.customizations.health.{}_{}",
+            missing.gvk.group, missing.gvk.kind
+        );
         let found: Value = self.cluster().http().json(&Call::get(&path)).await?;
         let known = found["data"][&key].as_str();
         let value = match (placeholder, known) {
@@ -156,7 +194,8 @@ impl Maker {
     }
 
     async fn patch(&self, path: String, patch: &Value) -> anyhow::Result<()> {
-        let call = Call::new(Method::PATCH, path).with_body(MERGE_PATCH, serde_json::to_vec(patch)?);
+        let call =
+            Call::new(Method::PATCH, path).with_body(MERGE_PATCH, serde_json::to_vec(patch)?);
         self.cluster().http().send(&call).await?;
         Ok(())
     }
@@ -164,19 +203,30 @@ impl Maker {
     /// Lets real definitions take the places of placeholders.
     async fn make_room(&mut self, used: &guess::Used, definitions: &[Value]) -> anyhow::Result<()> {
         for placeholder in definitions.iter().filter(|d| guess::is_placeholder(d)) {
-            let Some(missing) = Missing::of_definition(placeholder) else { continue };
+            let Some(missing) = Missing::of_definition(placeholder) else {
+                continue;
+            };
             let name = placeholder["metadata"]["name"].as_str().unwrap_or_default();
             let path = format!("{CRDS}/{name}");
             if !guess::is_untouched(placeholder) {
                 // It was applied over the placeholder: same name, same scope. Nothing moves.
-                self.patch(path, &json!({"metadata": {"labels": {PLACEHOLDER: null}}})).await?;
+                self.patch(path, &json!({"metadata": {"labels": {PLACEHOLDER: null}}}))
+                    .await?;
                 self.note_health(&missing, false).await?;
-                self.say(format!("the placeholder definition for {} was replaced by the real one", missing.gvk.kind));
+                self.say(format!(
+                    "the placeholder definition for {} was replaced by the real one",
+                    missing.gvk.kind
+                ));
                 continue;
             }
-            let other = |d: &&Value| d["metadata"]["name"] != name && guess::same_kind(d, placeholder);
-            let wanted = used.definitions.iter().find(|d| guess::same_kind(d, placeholder));
-            let in_the_way = definitions.iter().any(|d| other(&d)) || wanted.is_some_and(|d| guess::cannot_be_applied_over(d, placeholder));
+            let other =
+                |d: &&Value| d["metadata"]["name"] != name && guess::same_kind(d, placeholder);
+            let wanted = used
+                .definitions
+                .iter()
+                .find(|d| guess::same_kind(d, placeholder));
+            let in_the_way = definitions.iter().any(|d| other(&d))
+                || wanted.is_some_and(|d| guess::cannot_be_applied_over(d, placeholder));
             if !in_the_way {
                 if let Some(version) = used.version_lacking(placeholder) {
                     self.add_version(path, placeholder, &version).await?;
@@ -184,30 +234,63 @@ impl Maker {
                 continue;
             }
             let objects = self.objects(placeholder).await?;
-            self.saved.insert((missing.gvk.group.clone(), missing.gvk.kind.clone()), objects);
-            match self.cluster().http().send(&Call::new(Method::DELETE, path)).await {
+            self.saved.insert(
+                (missing.gvk.group.clone(), missing.gvk.kind.clone()),
+                objects,
+            );
+            match self
+                .cluster()
+                .http()
+                .send(&Call::new(Method::DELETE, path))
+                .await
+            {
                 Err(e) if !e.is_not_found() => return Err(e.into()),
                 _ => {}
             }
             self.note_health(&missing, false).await?;
-            self.say(format!("the placeholder definition for {} makes room for the real one", missing.gvk.kind));
+            self.say(format!(
+                "the placeholder definition for {} makes room for the real one",
+                missing.gvk.kind
+            ));
         }
         Ok(())
     }
 
-    async fn add_version(&self, path: String, placeholder: &Value, version: &str) -> anyhow::Result<()> {
-        let mut versions = placeholder["spec"]["versions"].as_array().cloned().unwrap_or_default();
+    async fn add_version(
+        &self,
+        path: String,
+        placeholder: &Value,
+        version: &str,
+    ) -> anyhow::Result<()> {
+        let mut versions = placeholder["spec"]["versions"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
         versions.push(guess::version(version, false));
-        self.patch(path, &json!({"spec": {"versions": versions}})).await
+        self.patch(path, &json!({"spec": {"versions": versions}}))
+            .await
     }
 
     async fn objects(&self, placeholder: &Value) -> anyhow::Result<Vec<Object>> {
-        let [group, version, plural] = ["/spec/group", "/spec/versions/0/name", "/spec/names/plural"]
-            .map(|p| placeholder.pointer(p).and_then(Value::as_str).unwrap_or_default());
-        match self.cluster().http().json::<Value>(&Call::get(format!("/apis/{group}/{version}/{plural}"))).await {
+        let [group, version, plural] =
+            ["/spec/group", "/spec/versions/0/name", "/spec/names/plural"].map(|p| {
+                placeholder
+                    .pointer(p)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+            });
+        match self
+            .cluster()
+            .http()
+            .json::<Value>(&Call::get(format!("/apis/{group}/{version}/{plural}")))
+            .await
+        {
             Ok(list) => {
                 let items = list["items"].as_array().cloned().unwrap_or_default();
-                Ok(items.into_iter().filter_map(|item| Object::from_value(item).ok()).collect())
+                Ok(items
+                    .into_iter()
+                    .filter_map(|item| Object::from_value(item).ok())
+                    .collect())
             }
             Err(e) if e.is_not_found() => Ok(Vec::new()),
             Err(e) => Err(e.into()),
@@ -230,20 +313,33 @@ impl Maker {
                 Err(e) => return Err(e.into()),
             };
             // The placeholder itself may still be served.
-            let definition: Result<Value, Error> =
-                self.cluster().http().json(&Call::get(format!("{CRDS}/{}.{}", kind.resource, gvk.group))).await;
+            let definition: Result<Value, Error> = self
+                .cluster()
+                .http()
+                .json(&Call::get(format!(
+                    "{CRDS}/{}.{}",
+                    kind.resource, gvk.group
+                )))
+                .await;
             if definition.is_ok_and(|d| guess::is_placeholder(&d)) {
                 continue;
             }
             for mut object in self.saved.remove(&key).unwrap_or_default() {
-                let Some(namespace) = guess::place(&mut object, kind.namespaced) else { continue };
+                let Some(namespace) = guess::place(&mut object, kind.namespaced) else {
+                    continue;
+                };
                 let body = serde_json::to_vec(&object)?;
-                let call = Call::new(Method::POST, kind.collection_path(&namespace)).with_body("application/json", body);
+                let call = Call::new(Method::POST, kind.collection_path(&namespace))
+                    .with_body("application/json", body);
                 match self.cluster().http().json::<Value>(&call).await {
                     Ok(_) => {}
                     Err(e) if e.is_already_exists() => {}
                     // The real definition may not take what a placeholder took; the Application that brought it says so.
-                    Err(e) => self.say(format!("{} {} is not kept: {e}", object.kind(), object.name())),
+                    Err(e) => self.say(format!(
+                        "{} {} is not kept: {e}",
+                        object.kind(),
+                        object.name()
+                    )),
                 }
             }
         }

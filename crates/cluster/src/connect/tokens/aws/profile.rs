@@ -12,9 +12,10 @@ pub struct Profiles(BTreeMap<String, BTreeMap<String, String>>);
 impl Profiles {
     pub async fn read(env: &Env) -> Result<Self, String> {
         let mut profiles = Self::default();
-        for (name, default, prefixed) in
-            [("AWS_CONFIG_FILE", ".aws/config", true), ("AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials", false)]
-        {
+        for (name, default, prefixed) in [
+            ("AWS_CONFIG_FILE", ".aws/config", true),
+            ("AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials", false),
+        ] {
             let path = env.get(name).unwrap_or_else(|| env.home(default));
             if Path::new(&path).exists() {
                 profiles.add(&read(&path).await?, prefixed);
@@ -30,7 +31,12 @@ impl Profiles {
             if line.starts_with([' ', '\t', '#', ';']) {
                 continue;
             }
-            if let Some(name) = line.trim().strip_prefix('[').and_then(|l| l.split_once(']')).map(|(name, _)| name.trim()) {
+            if let Some(name) = line
+                .trim()
+                .strip_prefix('[')
+                .and_then(|l| l.split_once(']'))
+                .map(|(name, _)| name.trim())
+            {
                 let named = name.strip_prefix("profile ").map(str::trim);
                 section = match named {
                     Some(name) if prefixed => Some(name.to_owned()),
@@ -41,7 +47,10 @@ impl Profiles {
             }
             if let (Some(section), Some((key, value))) = (&section, line.split_once('=')) {
                 let value = value.split(" #").next().unwrap_or_default().trim();
-                self.0.entry(section.clone()).or_default().insert(key.trim().to_lowercase(), value.to_owned());
+                self.0
+                    .entry(section.clone())
+                    .or_default()
+                    .insert(key.trim().to_lowercase(), value.to_owned());
             }
         }
     }
@@ -52,7 +61,11 @@ impl Profiles {
 
     /// A value that is not empty.
     pub fn value(&self, profile: &str, key: &str) -> Option<String> {
-        self.0.get(profile)?.get(key).filter(|v| !v.is_empty()).cloned()
+        self.0
+            .get(profile)?
+            .get(key)
+            .filter(|v| !v.is_empty())
+            .cloned()
     }
 }
 
@@ -70,7 +83,20 @@ mod tests {
         profiles.add("[dev]\naws_access_key_id = K\nrole_arn = b\n", false);
         let value = |profile, key| profiles.value(profile, key);
         assert_eq!(value("default", "region").as_deref(), Some("eu-west-1"));
-        assert_eq!((value("dev", "role_arn").as_deref(), value("dev", "aws_access_key_id").as_deref()), (Some("b"), Some("K")));
-        assert_eq!((value("dev", "max"), value("dev", "s3"), profiles.has("sso-session x")), (None, None, false));
+        assert_eq!(
+            (
+                value("dev", "role_arn").as_deref(),
+                value("dev", "aws_access_key_id").as_deref()
+            ),
+            (Some("b"), Some("K"))
+        );
+        assert_eq!(
+            (
+                value("dev", "max"),
+                value("dev", "s3"),
+                profiles.has("sso-session x")
+            ),
+            (None, None, false)
+        );
     }
 }

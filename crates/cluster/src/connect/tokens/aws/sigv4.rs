@@ -43,9 +43,18 @@ impl Scope<'_> {
 
     fn signature(&self, canonical: &str) -> String {
         let (time, scope) = (self.time(), self.name());
-        let text = format!("{ALGORITHM}\n{time}\n{scope}\n{}", hex(&Sha256::digest(canonical)));
+        let text = format!(
+            "{ALGORITHM}\n{time}\n{scope}\n{}",
+            hex(&Sha256::digest(canonical))
+        );
         let mut key = format!("AWS4{}", self.keys.secret).into_bytes();
-        for part in [self.date().as_str(), self.region, "sts", "aws4_request", &text] {
+        for part in [
+            self.date().as_str(),
+            self.region,
+            "sts",
+            "aws4_request",
+            &text,
+        ] {
             key = mac(&key, part);
         }
         hex(&key)
@@ -63,18 +72,29 @@ impl Scope<'_> {
             // EKS demands it, and nobody heeds it.
             ("X-Amz-Expires", "60"),
         ];
-        fields.extend(self.keys.session.as_deref().map(|token| ("X-Amz-Security-Token", token)));
+        fields.extend(
+            self.keys
+                .session
+                .as_deref()
+                .map(|token| ("X-Amz-Security-Token", token)),
+        );
         fields.push(("X-Amz-SignedHeaders", PRESIGNED));
         let query = form(&fields);
         let headers = format!("host:{}\nx-k8s-aws-id:{}\n", self.host, cluster.trim());
-        let signature = self.signature(&format!("GET\n/\n{query}\n{headers}\n{PRESIGNED}\n{}", hex(&Sha256::digest(""))));
+        let signature = self.signature(&format!(
+            "GET\n/\n{query}\n{headers}\n{PRESIGNED}\n{}",
+            hex(&Sha256::digest(""))
+        ));
         format!("{query}&X-Amz-Signature={}", escape(&signature))
     }
 
     /// The headers that sign a form.
     pub fn headers(&self, body: &str) -> Vec<(&'static str, String)> {
         let time = self.time();
-        let mut canonical = format!("content-type:application/x-www-form-urlencoded\nhost:{}\nx-amz-date:{time}\n", self.host);
+        let mut canonical = format!(
+            "content-type:application/x-www-form-urlencoded\nhost:{}\nx-amz-date:{time}\n",
+            self.host
+        );
         let mut names = "content-type;host;x-amz-date".to_owned();
         let mut headers = vec![("x-amz-date", time)];
         if let Some(token) = &self.keys.session {
@@ -82,9 +102,17 @@ impl Scope<'_> {
             names.push_str(";x-amz-security-token");
             headers.push(("x-amz-security-token", token.clone()));
         }
-        let signature = self.signature(&format!("POST\n/\n\n{canonical}\n{names}\n{}", hex(&Sha256::digest(body))));
+        let signature = self.signature(&format!(
+            "POST\n/\n\n{canonical}\n{names}\n{}",
+            hex(&Sha256::digest(body))
+        ));
         let credential = format!("{}/{}", self.keys.id, self.name());
-        headers.push(("authorization", format!("{ALGORITHM} Credential={credential}, SignedHeaders={names}, Signature={signature}")));
+        headers.push((
+            "authorization",
+            format!(
+                "{ALGORITHM} Credential={credential}, SignedHeaders={names}, Signature={signature}"
+            ),
+        ));
         headers
     }
 }
@@ -106,10 +134,14 @@ mod tests {
     /// The signatures are those of AWS' own library for Go (aws-sdk-go-v2, sts 1.45.6) with these keys at this time.
     #[test]
     fn urls_are_signed_as_awss_own_library_signs_them() {
-        let beginning =
-            "Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIDEXAMPLE%2F20260102%2F";
+        let beginning = "Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIDEXAMPLE%2F20260102%2F";
         for (region, host, session, signature) in [
-            ("cn-north-1", "sts.cn-north-1.amazonaws.com.cn", None, "872cea574625ba14e7ed8a718cffa9d3a91afbc3d29a61008ed87705c0c424d6"),
+            (
+                "cn-north-1",
+                "sts.cn-north-1.amazonaws.com.cn",
+                None,
+                "872cea574625ba14e7ed8a718cffa9d3a91afbc3d29a61008ed87705c0c424d6",
+            ),
             (
                 "eu-west-1",
                 "sts.eu-west-1.amazonaws.com",
@@ -118,9 +150,21 @@ mod tests {
             ),
         ] {
             let session = session.map(str::to_owned);
-            let keys = Keys { id: "AKIDEXAMPLE".into(), secret: "secret/key+1".into(), session: session.clone(), until: None };
-            let scope = Scope { keys: &keys, region, host, now: "2026-01-02T03:04:05Z".parse().expect("a time") };
-            let token = session.map(|_| "&X-Amz-Security-Token=ses%2Fsion%2Btoken%3D%3D").unwrap_or_default();
+            let keys = Keys {
+                id: "AKIDEXAMPLE".into(),
+                secret: "secret/key+1".into(),
+                session: session.clone(),
+                until: None,
+            };
+            let scope = Scope {
+                keys: &keys,
+                region,
+                host,
+                now: "2026-01-02T03:04:05Z".parse().expect("a time"),
+            };
+            let token = session
+                .map(|_| "&X-Amz-Security-Token=ses%2Fsion%2Btoken%3D%3D")
+                .unwrap_or_default();
             let expected = format!(
                 "{beginning}{region}%2Fsts%2Faws4_request&X-Amz-Date=20260102T030405Z&X-Amz-Expires=60{token}&X-Amz-SignedHeaders=host%3Bx-k8s-aws-id&X-Amz-Signature={signature}"
             );

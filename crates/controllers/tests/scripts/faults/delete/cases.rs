@@ -48,21 +48,38 @@ const CASE: Case = Case {
 /// A mark that was made for the ConfigMap `one`.
 macro_rules! copied {
     ($object:literal) => {
-        concat!("create ", $object, " annotation:argocd.argoproj.io/tracking-id=$APP:/ConfigMap:$NS/one")
+        concat!(
+            "create ",
+            $object,
+            " annotation:argocd.argoproj.io/tracking-id=$APP:/ConfigMap:$NS/one"
+        )
     };
 }
 
 pub const CASES: &[Case] = &[
     // What goes, and what asks to be kept.
-    Case { name: "nothing happens", ..CASE },
-    Case { name: "in the background", begin: "commit\n  configmap one\n  deployment three\napp finalizer=background\nsync", ..CASE },
+    Case {
+        name: "nothing happens",
+        ..CASE
+    },
+    Case {
+        name: "in the background",
+        begin: "commit\n  configmap one\n  deployment three\napp finalizer=background\nsync",
+        ..CASE
+    },
     Case {
         name: "in the foreground by name",
         begin: "commit\n  configmap one\napp finalizer=foreground\nsync",
         gone: &["configmap/one"],
         ..CASE
     },
-    Case { name: "without a finalizer", begin: "commit\n  configmap one\napp\nsync", gone: &[], kept: &["configmap/one"], ..CASE },
+    Case {
+        name: "without a finalizer",
+        begin: "commit\n  configmap one\napp\nsync",
+        gone: &[],
+        kept: &["configmap/one"],
+        ..CASE
+    },
     Case {
         name: "Delete=false on an object",
         begin: "commit\n  configmap one\n  configmap keep options=Delete=false\napp finalizer\nsync",
@@ -152,12 +169,18 @@ pub const CASES: &[Case] = &[
         ..CASE
     },
     // Kinds that cannot be read.
-    Case { name: "a kind that cannot be listed any more", refused: &[("GET /api/v1/configmaps", 403, "no")], ..CASE },
+    Case {
+        name: "a kind that cannot be listed any more",
+        refused: &[("GET /api/v1/configmaps", 403, "no")],
+        ..CASE
+    },
     Case {
         name: "a kind that may not be listed, after a restart",
         refused: &[("GET /api/v1/configmaps", 403, "configmaps is forbidden")],
         restarted: true,
-        waits: Some("failed to load state of resource ConfigMap: configmaps is forbidden; the deletion waits"),
+        waits: Some(
+            "failed to load state of resource ConfigMap: configmaps is forbidden; the deletion waits",
+        ),
         meanwhile: ALL,
         ..CASE
     },
@@ -196,7 +219,14 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "a kind of others cannot be read, after a restart",
-        refused: &[("GET /apis/batch/v1/cronjobs", 500, "conversion webhook failed"), ("GET /api/v1/endpoints", 403, "no")],
+        refused: &[
+            (
+                "GET /apis/batch/v1/cronjobs",
+                500,
+                "conversion webhook failed",
+            ),
+            ("GET /api/v1/endpoints", 403, "no"),
+        ],
         restarted: true,
         ..CASE
     },
@@ -233,15 +263,33 @@ pub const CASES: &[Case] = &[
         ..CASE
     },
     // Copies of the mark.
-    Case { name: "a mark copied to another name", happens: copied!("configmap stranger"), kept: &["configmap/stranger"], ..CASE },
+    Case {
+        name: "a mark copied to another name",
+        happens: copied!("configmap stranger"),
+        kept: &["configmap/stranger"],
+        ..CASE
+    },
     Case {
         name: "a mark copied to another namespace",
-        happens: concat!("create namespace $APP-other\n", copied!("configmap one namespace=$APP-other")),
+        happens: concat!(
+            "create namespace $APP-other\n",
+            copied!("configmap one namespace=$APP-other")
+        ),
         kept: &["configmap/$APP-other/one"],
         ..CASE
     },
-    Case { name: "a mark copied to another kind", happens: copied!("secret one"), kept: &["secret/one"], ..CASE },
-    Case { name: "a mark copied to another group", happens: copied!("role one"), kept: &["role/one"], ..CASE },
+    Case {
+        name: "a mark copied to another kind",
+        happens: copied!("secret one"),
+        kept: &["secret/one"],
+        ..CASE
+    },
+    Case {
+        name: "a mark copied to another group",
+        happens: copied!("role one"),
+        kept: &["role/one"],
+        ..CASE
+    },
     Case {
         name: "a mark copied to the cluster's scope",
         happens: copied!("clusterrole $APP-copy"),
@@ -374,7 +422,9 @@ pub const CASES: &[Case] = &[
         name: "the project does not take the Application any more",
         begin: "params\n  application.namespaces: $NS\nproject\n  sourceNamespaces: [$NS]\ncommit\n  configmap one\napp finalizer in=$NS\n  project: $APP\nsync",
         happens: "project\n  sourceNamespaces: []",
-        waits: Some("is not permitted to use project 'app-x0y0'; permit its namespace in the project"),
+        waits: Some(
+            "is not permitted to use project 'app-x0y0'; permit its namespace in the project",
+        ),
         meanwhile: &["configmap/one"],
         then: "project\n  sourceNamespaces: [$NS]",
         gone: &["configmap/one"],
@@ -462,7 +512,11 @@ pub const CASES: &[Case] = &[
     Case {
         name: "an Application and what it needs, in one wave",
         begin: "commit\n  namespace $APP-home\n  ---\n  apiVersion: argoproj.io/v1alpha1\n  kind: AppProject\n  metadata: {name: $APP-family, namespace: $ARGOCD}\n  spec: {sourceRepos: [\"*\"], destinations: [{server: \"*\", namespace: \"*\"}]}\n  ---\n  application $APP-child path=child finalizer=resources-finalizer.argocd.argoproj.io spec.project=$APP-family spec.destination.namespace=$APP-home spec.syncPolicy.automated.prune=true\n  /child\n  configmap leaf\napp finalizer\nsync\npass 10s",
-        gone: &["application/$APP-child", "namespace/$APP-home", "configmap/$APP-home/leaf"],
+        gone: &[
+            "application/$APP-child",
+            "namespace/$APP-home",
+            "configmap/$APP-home/leaf",
+        ],
         ..CASE
     },
     Case {
@@ -475,7 +529,9 @@ pub const CASES: &[Case] = &[
         name: "a child whose project is gone",
         begin: "project\n  description: of this case\ncommit\n  application $APP-child path=child finalizer=resources-finalizer.argocd.argoproj.io spec.project=$APP spec.syncPolicy.automated.prune=true\n  /child\n  configmap leaf\napp finalizer\nsync\npass 10s",
         happens: "delete project",
-        waits: Some("waiting for argoproj.io/Application/tiphys-scripts/app-x0y0-child to be deleted: error getting app project"),
+        waits: Some(
+            "waiting for argoproj.io/Application/tiphys-scripts/app-x0y0-child to be deleted: error getting app project",
+        ),
         meanwhile: &["configmap/leaf"],
         then: PROJECT,
         gone: &["application/$APP-child", "configmap/leaf"],

@@ -27,13 +27,21 @@ async fn find(stage: &Stage<'_>, target: &str) -> Option<Value> {
 async fn uids(stage: &Stage<'_>, targets: &[&'static str]) -> Vec<(&'static str, Value)> {
     let mut uids = Vec::new();
     for target in targets {
-        uids.extend(find(stage, target).await.map(|o| (*target, o["metadata"]["uid"].clone())));
+        uids.extend(
+            find(stage, target)
+                .await
+                .map(|o| (*target, o["metadata"]["uid"].clone())),
+        );
     }
     uids
 }
 
 /// Plays a case; the answer is which writes of the controller belong to the deletion.
-async fn goes(stage: &mut Stage<'_>, case: &Case, killed: bool) -> Result<std::ops::Range<usize>, String> {
+async fn goes(
+    stage: &mut Stage<'_>,
+    case: &Case,
+    killed: bool,
+) -> Result<std::ops::Range<usize>, String> {
     stage.play(case.begin).await;
     let status = stage.first().await["status"].clone();
     if status["operationState"]["phase"] != "Succeeded" && status["sync"]["status"] != "Synced" {
@@ -42,16 +50,25 @@ async fn goes(stage: &mut Stage<'_>, case: &Case, killed: bool) -> Result<std::o
     stage.play(case.happens).await;
     let before = uids(stage, case.kept).await;
     let began = stage.wire.writes().len();
-    let refused = case.refused.iter().map(|(what, code, text)| ((*what).to_owned(), *code, (*text).to_owned())).collect();
+    let refused = case
+        .refused
+        .iter()
+        .map(|(what, code, text)| ((*what).to_owned(), *code, (*text).to_owned()))
+        .collect();
     stage.wire.plan(|plan| plan.refusals = refused);
     if case.restarted {
-        stage.wire.plan(|plan| plan.deaths.push((began, Moment::Before)));
+        stage
+            .wire
+            .plan(|plan| plan.deaths.push((began, Moment::Before)));
         stage.play("refresh").await;
     }
     stage.play("delete app\npass 100s").await;
     // What one process knew already another cannot read, so that it waits where the first did not.
     let unreadable = killed && !case.refused.is_empty() && !stage.first().await.is_null();
-    if let Some(text) = case.waits.or(unreadable.then_some("failed to load state of resource")) {
+    if let Some(text) = case
+        .waits
+        .or(unreadable.then_some("failed to load state of resource"))
+    {
         waits(stage, case, text).await?;
         stage.wire.plan(|plan| plan.refusals.clear());
         stage.play(case.then).await;
@@ -59,7 +76,10 @@ async fn goes(stage: &mut Stage<'_>, case: &Case, killed: bool) -> Result<std::o
     }
     let app = stage.first().await;
     if !app.is_null() {
-        return Err(format!("it is still there: {} {}", app["metadata"]["finalizers"], app["status"]["conditions"]));
+        return Err(format!(
+            "it is still there: {} {}",
+            app["metadata"]["finalizers"], app["status"]["conditions"]
+        ));
     }
     for target in case.gone {
         if find(stage, target).await.is_some() {
@@ -67,10 +87,17 @@ async fn goes(stage: &mut Stage<'_>, case: &Case, killed: bool) -> Result<std::o
         }
     }
     for target in case.kept {
-        let Some(object) = find(stage, target).await else { return Err(format!("{target} is gone")) };
-        let other = before.iter().any(|(known, uid)| known == target && *uid != object["metadata"]["uid"]);
+        let Some(object) = find(stage, target).await else {
+            return Err(format!("{target} is gone"));
+        };
+        let other = before
+            .iter()
+            .any(|(known, uid)| known == target && *uid != object["metadata"]["uid"]);
         if other || !object["metadata"]["deletionTimestamp"].is_null() {
-            return Err(format!("{target} is not what it was: {}", object["metadata"]));
+            return Err(format!(
+                "{target} is not what it was: {}",
+                object["metadata"]
+            ));
         }
     }
     Ok(began..stage.wire.writes().len())
@@ -79,12 +106,25 @@ async fn goes(stage: &mut Stage<'_>, case: &Case, killed: bool) -> Result<std::o
 async fn waits(stage: &Stage<'_>, case: &Case, text: &str) -> Result<(), String> {
     let app = stage.first().await;
     let said = conditions(&app, "DeletionError");
-    let right = if text.is_empty() { said.is_empty() } else { said.len() == 1 && said[0].contains(text) };
+    let right = if text.is_empty() {
+        said.is_empty()
+    } else {
+        said.len() == 1 && said[0].contains(text)
+    };
     if app.is_null() || !right {
-        return Err(format!("instead of waiting it says {said:?}: {}", app["metadata"]["finalizers"]));
+        return Err(format!(
+            "instead of waiting it says {said:?}: {}",
+            app["metadata"]["finalizers"]
+        ));
     }
-    let states = [&app["status"]["sync"]["status"], &app["status"]["health"]["status"]];
-    if text.contains("resource ") && case.restarted && states.iter().any(|s| *s == "Synced" || *s == "Healthy") {
+    let states = [
+        &app["status"]["sync"]["status"],
+        &app["status"]["health"]["status"],
+    ];
+    if text.contains("resource ")
+        && case.restarted
+        && states.iter().any(|s| *s == "Synced" || *s == "Healthy")
+    {
         return Err(format!("it is {states:?} although a kind cannot be read"));
     }
     for target in case.meanwhile {
@@ -97,11 +137,19 @@ async fn waits(stage: &Stage<'_>, case: &Case, text: &str) -> Result<(), String>
 }
 
 fn play(case: &Case, deaths: Vec<(usize, Moment)>) -> Result<std::ops::Range<usize>, String> {
-    let plan = Plan { deaths: deaths.clone(), ..Plan::default() };
+    let plan = Plan {
+        deaths: deaths.clone(),
+        ..Plan::default()
+    };
     let result = stage(plan, async |s| {
         let result = goes(s, case, !deaths.is_empty()).await;
         result.map_err(|problem| {
-            let writes: Vec<String> = s.wire.writes().into_iter().map(|w| format!("{} {}", w.what, w.code)).collect();
+            let writes: Vec<String> = s
+                .wire
+                .writes()
+                .into_iter()
+                .map(|w| format!("{} {}", w.what, w.code))
+                .collect();
             format!("{problem}\n  {}", writes.join("\n  "))
         })
     });
@@ -111,9 +159,17 @@ fn play(case: &Case, deaths: Vec<(usize, Moment)>) -> Result<std::ops::Range<usi
 #[test]
 fn what_goes_with_an_application_and_nothing_else() {
     let cases = cases(CASES, |case| case.name);
-    let wrong = side_by_side(&cases, |case| play(case, Vec::new()).err().into_iter().collect());
+    let wrong = side_by_side(&cases, |case| {
+        play(case, Vec::new()).err().into_iter().collect()
+    });
     println!("deletion safety: {} cases of {}", cases.len(), CASES.len());
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {}:\n{}",
+        wrong.len(),
+        cases.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]
@@ -125,15 +181,29 @@ fn the_same_with_a_death_at_each_write() {
             Ok(writes) => writes,
             Err(problem) => return vec![problem],
         };
-        let mut deaths: Vec<(usize, Moment)> = writes.flat_map(|at| [(at, Moment::Before), (at, Moment::After)]).collect();
+        let mut deaths: Vec<(usize, Moment)> = writes
+            .flat_map(|at| [(at, Moment::Before), (at, Moment::After)])
+            .collect();
         if asked().is_some_and(|asked| asked == FEW) && !deaths.is_empty() {
             let at = Rng::new(seed).below(deaths.len() as u64);
             deaths = vec![deaths[usize::try_from(at).expect("small")]];
         }
-        deaths.into_iter().filter_map(|death| play(case, vec![death]).err()).collect()
+        deaths
+            .into_iter()
+            .filter_map(|death| play(case, vec![death]).err())
+            .collect()
     });
-    println!("deletion safety, killed: {} cases of {}", cases.len(), CASES.len());
-    assert!(wrong.is_empty(), "{} are otherwise:\n{}", wrong.len(), wrong.join("\n"));
+    println!(
+        "deletion safety, killed: {} cases of {}",
+        cases.len(),
+        CASES.len()
+    );
+    assert!(
+        wrong.is_empty(),
+        "{} are otherwise:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 /// An object is deleted as it was judged: what somebody keeps at the last moment stays, and any other change does not matter.
@@ -143,43 +213,85 @@ fn what_changes_while_it_is_deleted_is_judged_again() {
         ("key=other", false),
         ("options=Delete=false", true),
         ("options=Delete=confirm", true),
-        ("annotation:argocd.argoproj.io/tracking-id=another:/ConfigMap:$NS/one", true),
+        (
+            "annotation:argocd.argoproj.io/tracking-id=another:/ConfigMap:$NS/one",
+            true,
+        ),
     ] {
-        let slow = vec![("DELETE /api/v1/namespaces/".to_owned(), Duration::from_secs(2))];
-        stage(Plan { slow, ..Plan::default() }, async |stage| {
-            stage.play("commit\n  configmap one\n  configmap two\napp finalizer\nsync").await;
-            stage.act("delete app").await;
-            sleep(Duration::from_secs(1)).await;
-            stage.act(&format!("edit configmap/one {change}")).await;
-            stage.play("pass 30s").await;
-            let refused = stage.written("/configmaps/one").iter().any(|write| write.starts_with("DELETE") && write.ends_with(" 409"));
-            assert!(refused, "{change}: it was not on its way: {:?}", stage.written("/configmaps/"));
-            let one = find(stage, "configmap/one").await;
-            let is_kept = one.as_ref().is_some_and(|one| one["metadata"]["deletionTimestamp"].is_null());
-            assert_eq!((is_kept, one.is_some()), (stays, stays), "{change}");
-            assert!(find(stage, "configmap/two").await.is_none(), "{change}");
-        });
+        let slow = vec![(
+            "DELETE /api/v1/namespaces/".to_owned(),
+            Duration::from_secs(2),
+        )];
+        stage(
+            Plan {
+                slow,
+                ..Plan::default()
+            },
+            async |stage| {
+                stage
+                    .play("commit\n  configmap one\n  configmap two\napp finalizer\nsync")
+                    .await;
+                stage.act("delete app").await;
+                sleep(Duration::from_secs(1)).await;
+                stage.act(&format!("edit configmap/one {change}")).await;
+                stage.play("pass 30s").await;
+                let refused = stage
+                    .written("/configmaps/one")
+                    .iter()
+                    .any(|write| write.starts_with("DELETE") && write.ends_with(" 409"));
+                assert!(
+                    refused,
+                    "{change}: it was not on its way: {:?}",
+                    stage.written("/configmaps/")
+                );
+                let one = find(stage, "configmap/one").await;
+                let is_kept = one
+                    .as_ref()
+                    .is_some_and(|one| one["metadata"]["deletionTimestamp"].is_null());
+                assert_eq!((is_kept, one.is_some()), (stays, stays), "{change}");
+                assert!(find(stage, "configmap/two").await.is_none(), "{change}");
+            },
+        );
     }
 }
 
 /// Whether a Deployment waits for what it owns, and whether that goes with it.
 #[test]
 fn fact_86_the_finalizer_is_the_policy() {
-    for (finalizer, waits) in [("finalizer", true), ("finalizer=foreground", true), ("finalizer=background", false)] {
+    for (finalizer, waits) in [
+        ("finalizer", true),
+        ("finalizer=foreground", true),
+        ("finalizer=background", false),
+    ] {
         stage(Plan::default(), async |stage| {
-            stage.play(&format!("commit\n  configmap one\napp {finalizer}\nsync")).await;
+            stage
+                .play(&format!("commit\n  configmap one\napp {finalizer}\nsync"))
+                .await;
             let one = find(stage, "configmap/one").await.expect("it was synced");
-            let owner =
-                json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "one", "uid": one["metadata"]["uid"], "blockOwnerDeletion": true});
+            let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "one", "uid": one["metadata"]["uid"], "blockOwnerDeletion": true});
             let metadata = json!({"name": "owned", "ownerReferences": [owner], "finalizers": ["example.org/hold"]});
             let owned = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
             let path = format!("/api/v1/namespaces/{}/configmaps", stage.play.namespace());
-            stage.play.ground.send(Method::POST, &path, Some(&owned)).await.expect("it is new");
+            stage
+                .play
+                .ground
+                .send(Method::POST, &path, Some(&owned))
+                .await
+                .expect("it is new");
             stage.play("delete app\npass 10s").await;
-            assert_eq!(find(stage, "configmap/one").await.is_some(), waits, "{finalizer}");
+            assert_eq!(
+                find(stage, "configmap/one").await.is_some(),
+                waits,
+                "{finalizer}"
+            );
             let owned = find(stage, "configmap/owned").await.expect("it is held");
-            assert!(!owned["metadata"]["deletionTimestamp"].is_null(), "{finalizer}: it goes with its owner");
-            stage.play("edit configmap/owned finalizer=\npass 10s").await;
+            assert!(
+                !owned["metadata"]["deletionTimestamp"].is_null(),
+                "{finalizer}: it goes with its owner"
+            );
+            stage
+                .play("edit configmap/owned finalizer=\npass 10s")
+                .await;
             for target in ["configmap/one", "configmap/owned"] {
                 assert!(find(stage, target).await.is_none(), "{finalizer}: {target}");
             }

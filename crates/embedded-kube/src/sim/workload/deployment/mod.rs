@@ -8,7 +8,10 @@ mod revision;
 mod rolling;
 
 use super::super::{
-    fields::{int_or_percent, owned_object, same_meaning, set_metadata_map, set_spec, short_hash, spec_bool, spec_i64, status_i64, text},
+    fields::{
+        int_or_percent, owned_object, same_meaning, set_metadata_map, set_spec, short_hash,
+        spec_bool, spec_i64, status_i64, text,
+    },
     kind::Kind,
     plan::{Note, Plan},
 };
@@ -40,10 +43,20 @@ impl<'a> Spec<'a> {
     fn read(object: &'a Object) -> Self {
         let replicas = spec_i64(object, "replicas", 1).max(0);
         let recreate = object.str_at("/spec/strategy/type") == "Recreate";
-        let rolling = |field: &str| object.pointer("/spec/strategy/rollingUpdate").and_then(|r| r.get(field));
+        let rolling = |field: &str| {
+            object
+                .pointer("/spec/strategy/rollingUpdate")
+                .and_then(|r| r.get(field))
+        };
         let quarter = Value::from("25%");
-        let mut max_surge = int_or_percent(rolling("maxSurge").or(Some(&quarter)), replicas, true, 1);
-        let mut max_unavailable = int_or_percent(rolling("maxUnavailable").or(Some(&quarter)), replicas, false, 0);
+        let mut max_surge =
+            int_or_percent(rolling("maxSurge").or(Some(&quarter)), replicas, true, 1);
+        let mut max_unavailable = int_or_percent(
+            rolling("maxUnavailable").or(Some(&quarter)),
+            replicas,
+            false,
+            0,
+        );
         if max_surge == 0 && max_unavailable == 0 {
             max_unavailable = 1;
         }
@@ -54,7 +67,16 @@ impl<'a> Spec<'a> {
         let deadline = spec_i64(object, "progressDeadlineSeconds", 600);
         let history = usize::try_from(spec_i64(object, "revisionHistoryLimit", 10)).unwrap_or(10);
         let deadline = (deadline != i64::from(i32::MAX)).then_some(deadline);
-        Self { object, replicas, recreate, max_surge, max_unavailable, paused: spec_bool(object, "paused"), deadline, history }
+        Self {
+            object,
+            replicas,
+            recreate,
+            max_surge,
+            max_unavailable,
+            paused: spec_bool(object, "paused"),
+            deadline,
+            history,
+        }
     }
 
     fn max_total(&self) -> i64 {
@@ -62,7 +84,9 @@ impl<'a> Spec<'a> {
     }
 
     fn template(&self) -> &Value {
-        self.object.pointer("/spec/template").unwrap_or(&Value::Null)
+        self.object
+            .pointer("/spec/template")
+            .unwrap_or(&Value::Null)
     }
 }
 
@@ -75,7 +99,9 @@ struct Sets {
 impl Sets {
     fn of(spec: &Spec<'_>, sets: &[Arc<Object>]) -> Self {
         let mut all = sets.to_vec();
-        all.sort_by(|a, b| (a.creation_timestamp(), a.name()).cmp(&(b.creation_timestamp(), b.name())));
+        all.sort_by(|a, b| {
+            (a.creation_timestamp(), a.name()).cmp(&(b.creation_timestamp(), b.name()))
+        });
         let at = all.iter().position(|s| same_template(s, spec.template()));
         let new = at.map(|at| all.remove(at));
         Self { new, old: all }
@@ -100,7 +126,10 @@ fn available(set: &Object) -> i64 {
 
 /// Whether a ReplicaSet has this template, apart from the hash label.
 fn same_template(set: &Object, template: &Value) -> bool {
-    let mut own = set.pointer("/spec/template").cloned().unwrap_or(Value::Null);
+    let mut own = set
+        .pointer("/spec/template")
+        .cloned()
+        .unwrap_or(Value::Null);
     if let Some(Value::Object(labels)) = own.pointer_mut("/metadata/labels") {
         labels.remove(HASH_LABEL);
     }
@@ -108,7 +137,12 @@ fn same_template(set: &Object, template: &Value) -> bool {
 }
 
 /// The next step of a Deployment. `sets` are its ReplicaSets; `pods_of` gives the pods of a ReplicaSet's uid.
-pub fn reconcile(object: &Object, sets: &[Arc<Object>], pods_of: &dyn Fn(&str) -> Vec<Arc<Object>>, now: Timestamp) -> Plan {
+pub fn reconcile(
+    object: &Object,
+    sets: &[Arc<Object>],
+    pods_of: &dyn Fn(&str) -> Vec<Arc<Object>>,
+    now: Timestamp,
+) -> Plan {
     let mut plan = Plan::default();
     let spec = Spec::read(object);
     let sets = Sets::of(&spec, sets);
@@ -137,10 +171,16 @@ pub fn reconcile(object: &Object, sets: &[Arc<Object>], pods_of: &dyn Fn(&str) -
 /// Whether the Deployment's size changed since its ReplicaSets were sized for it.
 fn scaling_event(spec: &Spec<'_>, sets: &Sets) -> bool {
     let wanted = spec.replicas.to_string();
-    sets.all().any(|s| size(s) > 0 && s.annotation(DESIRED).is_some_and(|d| d != wanted))
+    sets.all()
+        .any(|s| size(s) > 0 && s.annotation(DESIRED).is_some_and(|d| d != wanted))
 }
 
-fn recreate(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets, pods_of: &dyn Fn(&str) -> Vec<Arc<Object>>) -> bool {
+fn recreate(
+    plan: &mut Plan,
+    spec: &Spec<'_>,
+    sets: &Sets,
+    pods_of: &dyn Fn(&str) -> Vec<Arc<Object>>,
+) -> bool {
     let old: Vec<&Arc<Object>> = sets.old.iter().filter(|s| size(s) > 0).collect();
     if !old.is_empty() {
         for set in old {
@@ -148,7 +188,11 @@ fn recreate(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets, pods_of: &dyn Fn(&str
         }
         return false;
     }
-    if sets.old.iter().any(|s| pods_of(s.uid()).iter().any(|p| !pods::is_ended(p))) {
+    if sets
+        .old
+        .iter()
+        .any(|s| pods_of(s.uid()).iter().any(|p| !pods::is_ended(p)))
+    {
         return false;
     }
     match &sets.new {
@@ -162,7 +206,10 @@ fn recreate(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets, pods_of: &dyn Fn(&str
 fn scale_set(plan: &mut Plan, spec: &Spec<'_>, set: &Object, replicas: i64) {
     let (desired, max) = (spec.replicas.to_string(), spec.max_total().to_string());
     let before = size(set);
-    if before == replicas && set.annotation(DESIRED) == Some(&desired) && set.annotation(MAX) == Some(&max) {
+    if before == replicas
+        && set.annotation(DESIRED) == Some(&desired)
+        && set.annotation(MAX) == Some(&max)
+    {
         return;
     }
     let mut sized = set.clone();
@@ -170,28 +217,46 @@ fn scale_set(plan: &mut Plan, spec: &Spec<'_>, set: &Object, replicas: i64) {
     sized.set_annotation(MAX, &max);
     set_spec(&mut sized, "replicas", replicas.into());
     let way = if replicas > before { "up" } else { "down" };
-    let message = format!("Scaled {way} replica set {} from {before} to {replicas}", set.name());
-    plan.update(sized, (before != replicas).then(|| Note::normal("ScalingReplicaSet", message)));
+    let message = format!(
+        "Scaled {way} replica set {} from {before} to {replicas}",
+        set.name()
+    );
+    plan.update(
+        sized,
+        (before != replicas).then(|| Note::normal("ScalingReplicaSet", message)),
+    );
 }
 
 fn create_set(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets) -> bool {
     let collisions = status_i64(spec.object, "collisionCount");
     let hash = short_hash(spec.template(), collisions);
     let name = format!("{}-{hash}", spec.object.name());
-    let replicas = if spec.recreate { spec.replicas } else { rolling::new_size(spec, sets, 0) };
+    let replicas = if spec.recreate {
+        spec.replicas
+    } else {
+        rolling::new_size(spec, sets, 0)
+    };
     let mut set = owned_object(Kind::ReplicaSet, spec.object, &name);
     let mut template = spec.template().clone();
     if let Value::Object(map) = &mut template {
-        map_entry(map_entry(map, "metadata"), "labels").insert(HASH_LABEL.into(), hash.clone().into());
+        map_entry(map_entry(map, "metadata"), "labels")
+            .insert(HASH_LABEL.into(), hash.clone().into());
     }
     set_metadata_map(&mut set, "labels", template.pointer("/metadata/labels"));
     for (key, value) in revision::copied_annotations(spec.object) {
         set.set_annotation(&key, &value);
     }
-    set.set_annotation(revision::REVISION, &(revision::highest(&sets.old) + 1).to_string());
+    set.set_annotation(
+        revision::REVISION,
+        &(revision::highest(&sets.old) + 1).to_string(),
+    );
     set.set_annotation(DESIRED, &spec.replicas.to_string());
     set.set_annotation(MAX, &spec.max_total().to_string());
-    let mut selector = spec.object.pointer("/spec/selector").cloned().unwrap_or_else(|| json!({}));
+    let mut selector = spec
+        .object
+        .pointer("/spec/selector")
+        .cloned()
+        .unwrap_or_else(|| json!({}));
     if let Value::Object(map) = &mut selector {
         map_entry(map, "matchLabels").insert(HASH_LABEL.into(), hash.into());
     }
@@ -202,19 +267,28 @@ fn create_set(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets) -> bool {
     }
     set.0.insert("spec".into(), body);
     let message = format!("Scaled up replica set {name} from 0 to {replicas}");
-    plan.create(set, (replicas > 0).then(|| Note::normal("ScalingReplicaSet", message)));
+    plan.create(
+        set,
+        (replicas > 0).then(|| Note::normal("ScalingReplicaSet", message)),
+    );
     true
 }
 
 /// The name the next ReplicaSet would have, for conditions that are written together with its creation.
 fn next_set_name(spec: &Spec<'_>) -> String {
-    format!("{}-{}", spec.object.name(), short_hash(spec.template(), status_i64(spec.object, "collisionCount")))
+    format!(
+        "{}-{}",
+        spec.object.name(),
+        short_hash(spec.template(), status_i64(spec.object, "collisionCount"))
+    )
 }
 
 fn failure_of(sets: &Sets) -> Option<Value> {
     let of = |s: &Arc<Object>| {
         let list = s.pointer("/status/conditions")?.as_array()?;
-        list.iter().find(|c| text(c, "type") == "ReplicaFailure").cloned()
+        list.iter()
+            .find(|c| text(c, "type") == "ReplicaFailure")
+            .cloned()
     };
     sets.new.iter().chain(&sets.old).find_map(of)
 }

@@ -1,7 +1,10 @@
 //! The status of a Deployment: counts, and whether it is available, progressing or stuck.
 
 use super::super::super::{
-    fields::{Cond, after, conditions, find_condition, parse_time, put_counts, remove_condition, rfc3339, set_condition, status_i64, text},
+    fields::{
+        Cond, after, conditions, find_condition, parse_time, put_counts, remove_condition, rfc3339,
+        set_condition, status_i64, text,
+    },
     plan::Plan,
 };
 use super::{Sets, Spec, failure_of, next_set_name};
@@ -34,7 +37,9 @@ impl Counts {
 
     /// Nothing is left to do.
     fn complete(&self, spec: &Spec<'_>) -> bool {
-        [self.updated, self.replicas, self.available].iter().all(|n| *n == spec.replicas)
+        [self.updated, self.replicas, self.available]
+            .iter()
+            .all(|n| *n == spec.replicas)
     }
 
     /// Better than what the Deployment's status says now.
@@ -53,15 +58,39 @@ pub fn status(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets, created: bool, now:
     let mut list = conditions(spec.object);
     let enough = counts.available >= spec.replicas - spec.max_unavailable;
     let (reason, message) = match enough {
-        true => ("MinimumReplicasAvailable", "Deployment has minimum availability."),
-        false => ("MinimumReplicasUnavailable", "Deployment does not have minimum availability."),
+        true => (
+            "MinimumReplicasAvailable",
+            "Deployment has minimum availability.",
+        ),
+        false => (
+            "MinimumReplicasUnavailable",
+            "Deployment does not have minimum availability.",
+        ),
     };
-    set(&mut list, Cond { kind: "Available", status: enough, reason, message }, now);
+    set(
+        &mut list,
+        Cond {
+            kind: "Available",
+            status: enough,
+            reason,
+            message,
+        },
+        now,
+    );
     progressing(plan, &mut list, spec, sets, &counts, created, now);
     match failure_of(sets) {
         Some(failure) => {
             let (reason, message) = (text(&failure, "reason"), text(&failure, "message"));
-            set(&mut list, Cond { kind: "ReplicaFailure", status: true, reason, message }, now);
+            set(
+                &mut list,
+                Cond {
+                    kind: "ReplicaFailure",
+                    status: true,
+                    reason,
+                    message,
+                },
+                now,
+            );
         }
         None => remove_condition(&mut list, "ReplicaFailure"),
     }
@@ -86,7 +115,9 @@ pub fn status(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets, created: bool, now:
 /// Sets a condition with Deployments' `lastUpdateTime`, only when its status or reason is new.
 fn set(list: &mut Vec<Value>, cond: Cond<'_>, now: Timestamp) {
     let status = if cond.status { "True" } else { "False" };
-    if find_condition(list, cond.kind).is_some_and(|c| text(c, "status") == status && text(c, "reason") == cond.reason) {
+    if find_condition(list, cond.kind)
+        .is_some_and(|c| text(c, "status") == status && text(c, "reason") == cond.reason)
+    {
         return;
     }
     touch(list, cond, now);
@@ -100,18 +131,42 @@ fn touch(list: &mut Vec<Value>, cond: Cond<'_>, now: Timestamp) {
     }
 }
 
-fn progressing(plan: &mut Plan, list: &mut Vec<Value>, spec: &Spec<'_>, sets: &Sets, counts: &Counts, created: bool, now: Timestamp) {
+fn progressing(
+    plan: &mut Plan,
+    list: &mut Vec<Value>,
+    spec: &Spec<'_>,
+    sets: &Sets,
+    counts: &Counts,
+    created: bool,
+    now: Timestamp,
+) {
     const KIND: &str = "Progressing";
-    let Some(deadline) = spec.deadline else { return remove_condition(list, KIND) };
-    let reason = find_condition(list, KIND).map_or("", |c| text(c, "reason")).to_owned();
+    let Some(deadline) = spec.deadline else {
+        return remove_condition(list, KIND);
+    };
+    let reason = find_condition(list, KIND)
+        .map_or("", |c| text(c, "reason"))
+        .to_owned();
     let unknown = |list: &mut Vec<Value>, reason: &str, message: &str| {
-        touch(list, Cond { kind: KIND, status: false, reason, message }, now);
+        touch(
+            list,
+            Cond {
+                kind: KIND,
+                status: false,
+                reason,
+                message,
+            },
+            now,
+        );
         if let Some(Value::Object(map)) = list.iter_mut().find(|c| text(c, "type") == KIND) {
             map.insert("status".into(), "Unknown".into());
         }
     };
     if spec.paused {
-        if !matches!(reason.as_str(), "DeploymentPaused" | "ProgressDeadlineExceeded") {
+        if !matches!(
+            reason.as_str(),
+            "DeploymentPaused" | "ProgressDeadlineExceeded"
+        ) {
             unknown(list, "DeploymentPaused", "Deployment is paused");
         }
         return;
@@ -119,33 +174,85 @@ fn progressing(plan: &mut Plan, list: &mut Vec<Value>, spec: &Spec<'_>, sets: &S
     if reason == "DeploymentPaused" {
         unknown(list, "DeploymentResumed", "Deployment is resumed");
     }
-    let name = sets.new.as_ref().map_or_else(|| next_set_name(spec), |s| s.name().to_owned());
-    let says = |reason, message: &str, list: &mut Vec<Value>| touch(list, Cond { kind: KIND, status: true, reason, message }, now);
+    let name = sets
+        .new
+        .as_ref()
+        .map_or_else(|| next_set_name(spec), |s| s.name().to_owned());
+    let says = |reason, message: &str, list: &mut Vec<Value>| {
+        touch(
+            list,
+            Cond {
+                kind: KIND,
+                status: true,
+                reason,
+                message,
+            },
+            now,
+        )
+    };
     if created {
-        return says("NewReplicaSetCreated", &format!("Created new replica set \"{name}\""), list);
+        return says(
+            "NewReplicaSetCreated",
+            &format!("Created new replica set \"{name}\""),
+            list,
+        );
     }
     if sets.new.is_some() && reason.is_empty() {
-        says("FoundNewReplicaSet", &format!("Found new replica set \"{name}\""), list);
+        says(
+            "FoundNewReplicaSet",
+            &format!("Found new replica set \"{name}\""),
+            list,
+        );
     }
     if counts.replicas == counts.updated && reason == "NewReplicaSetAvailable" {
         return;
     }
     if counts.complete(spec) && sets.new.is_some() {
         let message = format!("ReplicaSet \"{name}\" has successfully progressed.");
-        return set(list, Cond { kind: KIND, status: true, reason: "NewReplicaSetAvailable", message: &message }, now);
+        return set(
+            list,
+            Cond {
+                kind: KIND,
+                status: true,
+                reason: "NewReplicaSetAvailable",
+                message: &message,
+            },
+            now,
+        );
     }
     if counts.progressed(spec.object) {
-        return says("ReplicaSetUpdated", &format!("ReplicaSet \"{name}\" is progressing."), list);
+        return says(
+            "ReplicaSetUpdated",
+            &format!("ReplicaSet \"{name}\" is progressing."),
+            list,
+        );
     }
-    let Some(condition) = find_condition(list, KIND) else { return };
+    let Some(condition) = find_condition(list, KIND) else {
+        return;
+    };
     let reason = text(condition, "reason");
-    if matches!(reason, "NewReplicaSetAvailable" | "ProgressDeadlineExceeded") {
+    if matches!(
+        reason,
+        "NewReplicaSetAvailable" | "ProgressDeadlineExceeded"
+    ) {
         return;
     }
-    let Some(due) = parse_time(text(condition, "lastUpdateTime")).map(|t| after(t, deadline)) else { return };
+    let Some(due) = parse_time(text(condition, "lastUpdateTime")).map(|t| after(t, deadline))
+    else {
+        return;
+    };
     if due < now {
         let message = format!("ReplicaSet \"{name}\" has timed out progressing.");
-        set(list, Cond { kind: KIND, status: false, reason: "ProgressDeadlineExceeded", message: &message }, now);
+        set(
+            list,
+            Cond {
+                kind: KIND,
+                status: false,
+                reason: "ProgressDeadlineExceeded",
+                message: &message,
+            },
+            now,
+        );
     } else {
         plan.wake_at(after(due, 1));
     }

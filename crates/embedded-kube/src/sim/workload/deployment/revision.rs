@@ -13,7 +13,10 @@ const HISTORY: &str = "deployment.kubernetes.io/revision-history";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 fn revision(object: &Object) -> i64 {
-    object.annotation(REVISION).and_then(|r| r.parse().ok()).unwrap_or(0)
+    object
+        .annotation(REVISION)
+        .and_then(|r| r.parse().ok())
+        .unwrap_or(0)
 }
 
 /// The highest revision of some ReplicaSets, 0 for none.
@@ -23,15 +26,27 @@ pub fn highest(sets: &[Arc<Object>]) -> i64 {
 
 /// The annotations of a Deployment that its ReplicaSets get too.
 pub fn copied_annotations(deployment: &Object) -> impl Iterator<Item = (String, String)> {
-    let own = [LAST_APPLIED, REVISION, HISTORY, super::DESIRED, super::MAX, "deprecated.deployment.rollback.to"];
-    deployment.annotations().into_iter().filter(move |(key, _)| !own.contains(&key.as_str()))
+    let own = [
+        LAST_APPLIED,
+        REVISION,
+        HISTORY,
+        super::DESIRED,
+        super::MAX,
+        "deprecated.deployment.rollback.to",
+    ];
+    deployment
+        .annotations()
+        .into_iter()
+        .filter(move |(key, _)| !own.contains(&key.as_str()))
 }
 
 /// Numbers the new ReplicaSet above the old ones and notes its number on the Deployment. Says whether a ReplicaSet is changed.
 pub fn sync(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets) -> bool {
     let number = match &sets.new {
         Some(new) => revision(new).max(highest(&sets.old) + 1),
-        None if spec.paused || (spec.recreate && sets.old.iter().any(|s| size(s) > 0)) => return false,
+        None if spec.paused || (spec.recreate && sets.old.iter().any(|s| size(s) > 0)) => {
+            return false;
+        }
         None => highest(&sets.old) + 1,
     };
     let mut changed = false;
@@ -39,7 +54,11 @@ pub fn sync(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets) -> bool {
         let mut set = Object::clone(new);
         if revision(new) != number {
             if revision(new) > 0 {
-                let past = new.annotation(HISTORY).filter(|h| !h.is_empty()).map(|h| format!("{h},")).unwrap_or_default();
+                let past = new
+                    .annotation(HISTORY)
+                    .filter(|h| !h.is_empty())
+                    .map(|h| format!("{h},"))
+                    .unwrap_or_default();
                 set.set_annotation(HISTORY, &format!("{past}{}", revision(new)));
             }
             set.set_annotation(REVISION, &number.to_string());
@@ -64,11 +83,15 @@ pub fn sync(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets) -> bool {
 /// Deletes the oldest empty ReplicaSets beyond the limit, once the rollout is complete.
 pub fn cleanup(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets) {
     let Some(new) = &sets.new else { return };
-    if status_i64(new, "availableReplicas") != spec.replicas || sets.old.iter().any(|s| size(s) > 0) {
+    if status_i64(new, "availableReplicas") != spec.replicas || sets.old.iter().any(|s| size(s) > 0)
+    {
         return;
     }
-    let mut empty: Vec<&Arc<Object>> =
-        sets.old.iter().filter(|s| s.deletion_timestamp().is_none() && status_i64(s, "replicas") == 0).collect();
+    let mut empty: Vec<&Arc<Object>> = sets
+        .old
+        .iter()
+        .filter(|s| s.deletion_timestamp().is_none() && status_i64(s, "replicas") == 0)
+        .collect();
     if empty.len() <= spec.history {
         return;
     }

@@ -8,14 +8,22 @@ use tiphys_apimachinery::Object;
 /// The size of the new ReplicaSet, of `current` pods, that the surge allows.
 pub fn new_size(spec: &Spec<'_>, sets: &Sets, current: i64) -> i64 {
     let room = spec.max_total() - sets.size();
-    if room <= 0 { current } else { current + room.min(spec.replicas - current) }
+    if room <= 0 {
+        current
+    } else {
+        current + room.min(spec.replicas - current)
+    }
 }
 
 /// One step of a rolling update: first the new ReplicaSet grows; when it cannot, old ones shrink.
 pub fn step(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets) {
     let Some(new) = &sets.new else { return };
     let current = size(new);
-    let wanted = if current > spec.replicas { spec.replicas } else { new_size(spec, sets, current) };
+    let wanted = if current > spec.replicas {
+        spec.replicas
+    } else {
+        new_size(spec, sets, current)
+    };
     if wanted != current {
         scale_set(plan, spec, new, wanted);
         return;
@@ -78,7 +86,11 @@ pub fn scale_proportionally(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets) {
         return;
     }
     let total: i64 = active.iter().map(|s| size(s)).sum();
-    let allowed = if spec.replicas > 0 { spec.max_total() } else { 0 };
+    let allowed = if spec.replicas > 0 {
+        spec.max_total()
+    } else {
+        0
+    };
     let mut to_add = allowed - total;
     // Larger ones take their part first; on a tie, the newer when growing, the older when shrinking.
     let mut order = active;
@@ -91,7 +103,11 @@ pub fn scale_proportionally(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets) {
     let mut sizes: Vec<i64> = Vec::with_capacity(order.len());
     for set in &order {
         let part = fraction(spec, set);
-        let part = if to_add > 0 { part.clamp(0, to_add) } else { part.clamp(to_add, 0) };
+        let part = if to_add > 0 {
+            part.clamp(0, to_add)
+        } else {
+            part.clamp(to_add, 0)
+        };
         to_add -= part;
         sizes.push(size(set) + part);
     }
@@ -109,7 +125,10 @@ fn fraction(spec: &Spec<'_>, set: &Object) -> i64 {
     if spec.replicas == 0 {
         return -size(set);
     }
-    let noted = set.annotation(MAX).and_then(|m| m.parse::<i64>().ok()).filter(|m| *m > 0);
+    let noted = set
+        .annotation(MAX)
+        .and_then(|m| m.parse::<i64>().ok())
+        .filter(|m| *m > 0);
     let before = noted.unwrap_or_else(|| status_i64(spec.object, "replicas"));
     if before == 0 {
         return 0;
@@ -132,7 +151,12 @@ mod tests {
     }
 
     /// A ReplicaSet of some size with some available pods, made for a Deployment of `desired` and `max`.
-    fn set(name: &str, image: &str, (size, available): (i64, i64), (desired, max): (i64, i64)) -> Arc<Object> {
+    fn set(
+        name: &str,
+        image: &str,
+        (size, available): (i64, i64),
+        (desired, max): (i64, i64),
+    ) -> Arc<Object> {
         let value = json!({
             "apiVersion": "apps/v1", "kind": "ReplicaSet",
             "metadata": {"name": name, "uid": name, "creationTimestamp": name, "annotations": {
@@ -158,7 +182,9 @@ mod tests {
     fn sizes(deployment: &Object, sets: &[Arc<Object>]) -> Vec<(String, i64)> {
         let plan = reconcile(deployment, sets, &|_| Vec::new(), Timestamp::UNIX_EPOCH);
         let size = |w: &super::super::super::super::plan::Write| match &w.change {
-            Change::Update(o) if o.kind() == "ReplicaSet" => Some((o.name().to_owned(), o.i64_at("/spec/replicas")?)),
+            Change::Update(o) if o.kind() == "ReplicaSet" => {
+                Some((o.name().to_owned(), o.i64_at("/spec/replicas")?))
+            }
             _ => None,
         };
         plan.writes.iter().filter_map(size).collect()
@@ -168,11 +194,31 @@ mod tests {
     fn a_step_keeps_within_surge_and_unavailability() {
         // (replicas, surge, unavailable), (old size, old available), (new size, new available) -> planned sizes
         let table = [
-            ((10, json!("25%"), json!("25%")), (10, 10), (0, 0), vec![("new", 3)]),
-            ((10, json!("25%"), json!("25%")), (10, 10), (3, 0), vec![("old", 8)]),
-            ((10, json!("25%"), json!("25%")), (8, 8), (3, 0), vec![("new", 5)]),
+            (
+                (10, json!("25%"), json!("25%")),
+                (10, 10),
+                (0, 0),
+                vec![("new", 3)],
+            ),
+            (
+                (10, json!("25%"), json!("25%")),
+                (10, 10),
+                (3, 0),
+                vec![("old", 8)],
+            ),
+            (
+                (10, json!("25%"), json!("25%")),
+                (8, 8),
+                (3, 0),
+                vec![("new", 5)],
+            ),
             ((10, json!("25%"), json!("25%")), (8, 8), (5, 0), vec![]),
-            ((10, json!("25%"), json!("25%")), (8, 8), (5, 5), vec![("old", 3)]),
+            (
+                (10, json!("25%"), json!("25%")),
+                (8, 8),
+                (5, 5),
+                vec![("old", 3)],
+            ),
             ((4, json!(0), json!(1)), (4, 4), (0, 0), vec![("old", 3)]),
             ((4, json!(0), json!(1)), (3, 3), (0, 0), vec![("new", 1)]),
             ((4, json!(1), json!(0)), (4, 4), (1, 0), vec![]),
@@ -185,9 +231,17 @@ mod tests {
         for ((replicas, surge, unavailable), old, new, want) in table {
             let deployment = deployment(replicas, surge.clone(), unavailable.clone());
             let max = replicas + super::super::Spec::read(&deployment).max_surge;
-            let sets = [set("old", "old", old, (replicas, max)), set("new", "new", new, (replicas, max))];
-            let want: Vec<(String, i64)> = want.into_iter().map(|(n, s)| (n.to_owned(), s)).collect();
-            assert_eq!(sizes(&deployment, &sets), want, "{replicas} +{surge} -{unavailable} old {old:?} new {new:?}");
+            let sets = [
+                set("old", "old", old, (replicas, max)),
+                set("new", "new", new, (replicas, max)),
+            ];
+            let want: Vec<(String, i64)> =
+                want.into_iter().map(|(n, s)| (n.to_owned(), s)).collect();
+            assert_eq!(
+                sizes(&deployment, &sets),
+                want,
+                "{replicas} +{surge} -{unavailable} old {old:?} new {new:?}"
+            );
         }
     }
 
@@ -200,10 +254,14 @@ mod tests {
             (0, 8, 5, vec![("old", 0), ("new", 0)]),
         ] {
             let deployment = deployment(replicas, json!("25%"), json!("25%"));
-            let sets = [set("old", "old", (old, old), (10, 13)), set("new", "new", (new, 0), (10, 13))];
+            let sets = [
+                set("old", "old", (old, old), (10, 13)),
+                set("new", "new", (new, 0), (10, 13)),
+            ];
             let mut got = sizes(&deployment, &sets);
             got.sort_by(|a, b| b.cmp(a));
-            let want: Vec<(String, i64)> = want.into_iter().map(|(n, s)| (n.to_owned(), s)).collect();
+            let want: Vec<(String, i64)> =
+                want.into_iter().map(|(n, s)| (n.to_owned(), s)).collect();
             assert_eq!(got, want, "{replicas}");
         }
     }

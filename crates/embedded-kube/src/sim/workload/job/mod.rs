@@ -6,7 +6,10 @@ mod tally;
 
 use super::super::{
     engine::Failure,
-    fields::{Cond, after, conditions, find_condition, parse_time, put_counts, rfc3339, set_condition, spec_bool, spec_i64, text},
+    fields::{
+        Cond, after, conditions, find_condition, parse_time, put_counts, rfc3339, set_condition,
+        spec_bool, spec_i64, text,
+    },
     plan::{Change, Note, Plan},
     store::Propagation,
 };
@@ -44,7 +47,11 @@ struct Spec<'a> {
 
 impl<'a> Spec<'a> {
     fn read(job: &'a Object) -> Self {
-        let number = |field: &str| job.pointer("/spec").and_then(|s| s.get(field)).and_then(Value::as_i64);
+        let number = |field: &str| {
+            job.pointer("/spec")
+                .and_then(|s| s.get(field))
+                .and_then(Value::as_i64)
+        };
         let (completions, parallelism) = (number("completions"), number("parallelism"));
         Self {
             job,
@@ -58,7 +65,8 @@ impl<'a> Spec<'a> {
             indexed: job.str_at("/spec/completionMode") == "Indexed",
             limit_per_index: number("backoffLimitPerIndex"),
             max_failed_indexes: number("maxFailedIndexes"),
-            waits_for_stopped: job.str_at("/spec/podReplacementPolicy") == "Failed" || job.pointer("/spec/podFailurePolicy").is_some(),
+            waits_for_stopped: job.str_at("/spec/podReplacementPolicy") == "Failed"
+                || job.pointer("/spec/podFailurePolicy").is_some(),
         }
     }
 }
@@ -66,11 +74,18 @@ impl<'a> Spec<'a> {
 /// Whether a Job has a condition Complete or Failed.
 pub fn is_finished(job: &Object) -> bool {
     let list = conditions(job);
-    ["Complete", "Failed"].iter().any(|kind| find_condition(&list, kind).is_some_and(|c| text(c, "status") == "True"))
+    ["Complete", "Failed"]
+        .iter()
+        .any(|kind| find_condition(&list, kind).is_some_and(|c| text(c, "status") == "True"))
 }
 
 /// The next step of a Job.
-pub fn reconcile(job: &Object, members: &[Arc<Object>], failure: Option<&Failure>, now: Timestamp) -> Plan {
+pub fn reconcile(
+    job: &Object,
+    members: &[Arc<Object>],
+    failure: Option<&Failure>,
+    now: Timestamp,
+) -> Plan {
     let mut plan = Plan::default();
     let spec = Spec::read(job);
     if job.deletion_timestamp().is_some() || is_finished(job) {
@@ -86,11 +101,20 @@ pub fn reconcile(job: &Object, members: &[Arc<Object>], failure: Option<&Failure
         return plan;
     }
     let tally = tally(&spec, members);
-    let done = |uid: &str| tally.ignored.contains(uid) || (tally.counted.contains(uid) && was_counted(job, uid));
+    let done = |uid: &str| {
+        tally.ignored.contains(uid) || (tally.counted.contains(uid) && was_counted(job, uid))
+    };
     for pod in members.iter().filter(|p| tracked(p) && done(p.uid())) {
         untrack(&mut plan, pod);
     }
-    let mut step = Step { spec, members, tally, list: conditions(job), notes: Vec::new(), now };
+    let mut step = Step {
+        spec,
+        members,
+        tally,
+        list: conditions(job),
+        notes: Vec::new(),
+        now,
+    };
     step.run(&mut plan, failure);
     plan
 }
@@ -101,7 +125,12 @@ fn tracked(pod: &Object) -> bool {
 
 fn untrack(plan: &mut Plan, pod: &Object) {
     let mut freed = pod.clone();
-    freed.set_finalizers(pod.finalizers().into_iter().filter(|f| f != TRACKING).collect());
+    freed.set_finalizers(
+        pod.finalizers()
+            .into_iter()
+            .filter(|f| f != TRACKING)
+            .collect(),
+    );
     plan.push(Change::Update(freed));
 }
 
@@ -110,7 +139,13 @@ fn discard(plan: &mut Plan, pod: &Object) {
     if tracked(pod) {
         untrack(plan, pod);
     }
-    plan.delete(pod, Some(Note::normal("SuccessfulDelete", format!("Deleted pod: {}", pod.name()))));
+    plan.delete(
+        pod,
+        Some(Note::normal(
+            "SuccessfulDelete",
+            format!("Deleted pod: {}", pod.name()),
+        )),
+    );
 }
 
 struct Step<'a> {
@@ -132,7 +167,16 @@ impl Step<'_> {
     }
 
     fn set(&mut self, kind: &str, status: bool, reason: &str, message: &str) {
-        set_condition(&mut self.list, Cond { kind, status, reason, message }, self.now);
+        set_condition(
+            &mut self.list,
+            Cond {
+                kind,
+                status,
+                reason,
+                message,
+            },
+            self.now,
+        );
         if let Some(Value::Object(map)) = self.list.iter_mut().find(|c| text(c, "type") == kind) {
             map.insert("lastProbeTime".into(), rfc3339(self.now).into());
         }
@@ -149,16 +193,29 @@ impl Step<'_> {
         let ending = self.has("SuccessCriteriaMet") || self.has("FailureTarget");
         if ending {
             for pod in self.active() {
-                plan.delete(pod, Some(Note::normal("SuccessfulDelete", format!("Deleted pod: {}", pod.name()))));
+                plan.delete(
+                    pod,
+                    Some(Note::normal(
+                        "SuccessfulDelete",
+                        format!("Deleted pod: {}", pod.name()),
+                    )),
+                );
             }
         } else {
             if self.suspend() {
-                start = if self.spec.suspended { String::new() } else { rfc3339(self.now) };
+                start = if self.spec.suspended {
+                    String::new()
+                } else {
+                    rfc3339(self.now)
+                };
             }
             self.manage(plan, failure);
         }
         // Finished only when no pod is left that runs, is stopping or waits to be counted.
-        let left = self.members.iter().any(|p| !pods::is_ended(p) || tracked(p));
+        let left = self
+            .members
+            .iter()
+            .any(|p| !pods::is_ended(p) || tracked(p));
         if ending && !left && self.tally.counted.is_empty() {
             self.finish();
         }
@@ -173,34 +230,66 @@ impl Step<'_> {
             return self.set("FailureTarget", true, "PodFailurePolicy", &message);
         }
         if self.tally.failed > self.spec.backoff_limit || self.restarted_too_often() {
-            return self.set("FailureTarget", true, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
+            return self.set(
+                "FailureTarget",
+                true,
+                "BackoffLimitExceeded",
+                "Job has reached the specified backoff limit",
+            );
         }
-        if let (Some(deadline), Some(age), false) = (self.spec.deadline, age(start), self.spec.suspended) {
+        if let (Some(deadline), Some(age), false) =
+            (self.spec.deadline, age(start), self.spec.suspended)
+        {
             if age >= SignedDuration::from_secs(deadline) {
-                return self.set("FailureTarget", true, "DeadlineExceeded", "Job was active longer than specified deadline");
+                return self.set(
+                    "FailureTarget",
+                    true,
+                    "DeadlineExceeded",
+                    "Job was active longer than specified deadline",
+                );
             }
             plan.wake_at(after(parse_time(start).unwrap_or(self.now), deadline));
         }
         if self.spec.limit_per_index.is_some() {
             let failed = count(&self.tally.failed_indexes);
-            if self.spec.max_failed_indexes.is_some_and(|most| failed > most) {
+            if self
+                .spec
+                .max_failed_indexes
+                .is_some_and(|most| failed > most)
+            {
                 let message = "Job has exceeded the specified maximal number of failed indexes";
                 return self.set("FailureTarget", true, "MaxFailedIndexesExceeded", message);
             }
-            if failed > 0 && failed + count(&self.tally.indexes) >= self.spec.completions.unwrap_or(0) {
-                return self.set("FailureTarget", true, "FailedIndexes", "Job has failed indexes");
+            if failed > 0
+                && failed + count(&self.tally.indexes) >= self.spec.completions.unwrap_or(0)
+            {
+                return self.set(
+                    "FailureTarget",
+                    true,
+                    "FailedIndexes",
+                    "Job has failed indexes",
+                );
             }
         }
         if let Some(message) = policy::success(self.spec.job, &self.tally.indexes) {
             return self.set("SuccessCriteriaMet", true, "SuccessPolicy", &message);
         }
-        let done = if self.spec.indexed { count(&self.tally.indexes) } else { self.tally.succeeded };
+        let done = if self.spec.indexed {
+            count(&self.tally.indexes)
+        } else {
+            self.tally.succeeded
+        };
         let complete = match self.spec.completions {
             Some(wanted) => done >= wanted,
             None => self.tally.succeeded > 0,
         };
         if complete && !running {
-            self.set("SuccessCriteriaMet", true, "CompletionsReached", "Reached expected number of succeeded pods");
+            self.set(
+                "SuccessCriteriaMet",
+                true,
+                "CompletionsReached",
+                "Reached expected number of succeeded pods",
+            );
         }
     }
 
@@ -210,28 +299,51 @@ impl Step<'_> {
             return false;
         }
         let statuses = |p: &Object| {
-            let lists = ["/status/containerStatuses", "/status/initContainerStatuses"].into_iter().filter_map(|l| p.pointer(l)?.as_array());
-            lists.flatten().filter_map(|s| s.get("restartCount")?.as_i64()).sum::<i64>()
+            let lists = ["/status/containerStatuses", "/status/initContainerStatuses"]
+                .into_iter()
+                .filter_map(|l| p.pointer(l)?.as_array());
+            lists
+                .flatten()
+                .filter_map(|s| s.get("restartCount")?.as_i64())
+                .sum::<i64>()
         };
-        let restarts: i64 = self.members.iter().filter(|p| !pods::is_ended(p)).map(|p| statuses(p)).sum();
+        let restarts: i64 = self
+            .members
+            .iter()
+            .filter(|p| !pods::is_ended(p))
+            .map(|p| statuses(p))
+            .sum();
         restarts > 0 && restarts >= self.spec.backoff_limit
     }
 
     /// Notes a suspension or a resumption; says whether it is new.
     fn suspend(&mut self) -> bool {
         let noted = find_condition(&self.list, "Suspended").map(|c| text(c, "status") == "True");
-        let (reason, message) = if self.spec.suspended { ("JobSuspended", "Job suspended") } else { ("JobResumed", "Job resumed") };
+        let (reason, message) = if self.spec.suspended {
+            ("JobSuspended", "Job suspended")
+        } else {
+            ("JobResumed", "Job resumed")
+        };
         if noted.unwrap_or(false) == self.spec.suspended {
             return false;
         }
         self.set("Suspended", self.spec.suspended, reason, message);
-        self.notes.push(Note::normal(if self.spec.suspended { "Suspended" } else { "Resumed" }, message));
+        self.notes.push(Note::normal(
+            if self.spec.suspended {
+                "Suspended"
+            } else {
+                "Resumed"
+            },
+            message,
+        ));
         true
     }
 
     fn manage(&self, plan: &mut Plan, failure: Option<&Failure>) {
         let active = self.active();
-        let stopping = |p: &&Arc<Object>| self.spec.waits_for_stopped && p.deletion_timestamp().is_some() && !pods::is_ended(p);
+        let stopping = |p: &&Arc<Object>| {
+            self.spec.waits_for_stopped && p.deletion_timestamp().is_some() && !pods::is_ended(p)
+        };
         let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         let stopping = number(self.members.iter().filter(stopping).count());
         let running = number(active.len());
@@ -239,7 +351,11 @@ impl Step<'_> {
             active.into_iter().for_each(|pod| discard(plan, pod));
             return;
         }
-        let done = if self.spec.indexed { count(&self.tally.indexes) + count(&self.tally.failed_indexes) } else { self.tally.succeeded };
+        let done = if self.spec.indexed {
+            count(&self.tally.indexes) + count(&self.tally.failed_indexes)
+        } else {
+            self.tally.succeeded
+        };
         let wanted = match self.spec.completions {
             Some(completions) => (completions - done).clamp(0, self.spec.parallelism),
             None if self.tally.succeeded > 0 => running,
@@ -248,20 +364,37 @@ impl Step<'_> {
         if running > wanted {
             let mut surplus: Vec<Arc<Object>> = active.into_iter().cloned().collect();
             pods::sort_for_deletion(&mut surplus);
-            for pod in surplus.iter().take(usize::try_from(running - wanted).unwrap_or(0)) {
+            for pod in surplus
+                .iter()
+                .take(usize::try_from(running - wanted).unwrap_or(0))
+            {
                 discard(plan, pod);
             }
             return;
         }
-        let retry = if self.spec.limit_per_index.is_some() { None } else { self.retry_at(None) };
-        let until = [retry, failure.map(|f| f.until)].into_iter().flatten().max();
+        let retry = if self.spec.limit_per_index.is_some() {
+            None
+        } else {
+            self.retry_at(None)
+        };
+        let until = [retry, failure.map(|f| f.until)]
+            .into_iter()
+            .flatten()
+            .max();
         if let Some(until) = until.filter(|u| *u > self.now && running < wanted) {
             return plan.wake_at(until);
         }
-        let ends = |i: &i64| self.tally.indexes.contains(i) || self.tally.failed_indexes.contains(i);
+        let ends =
+            |i: &i64| self.tally.indexes.contains(i) || self.tally.failed_indexes.contains(i);
         let mut free = Vec::new();
-        for index in (0..self.spec.completions.unwrap_or(0)).filter(|i| self.spec.indexed && !ends(i)) {
-            let waits = if self.spec.limit_per_index.is_some() { self.retry_at(Some(index)) } else { None };
+        for index in
+            (0..self.spec.completions.unwrap_or(0)).filter(|i| self.spec.indexed && !ends(i))
+        {
+            let waits = if self.spec.limit_per_index.is_some() {
+                self.retry_at(Some(index))
+            } else {
+                None
+            };
             match waits.filter(|at| *at > self.now) {
                 Some(at) => plan.wake_at(at),
                 None if active.iter().any(|p| index_of(p) == Some(index)) => {}
@@ -274,35 +407,61 @@ impl Step<'_> {
             if self.spec.indexed && index.is_none() {
                 return;
             }
-            plan.create(self.pod(index), Some(Note::normal("SuccessfulCreate", "Created pod: {name}")));
+            plan.create(
+                self.pod(index),
+                Some(Note::normal("SuccessfulCreate", "Created pod: {name}")),
+            );
         }
     }
 
     /// After failures (of one index) the next pod waits: 10 s, doubled with each one, at most 10 minutes.
     fn retry_at(&self, index: Option<i64>) -> Option<Timestamp> {
-        let failed = self.members.iter().filter(|p| p.str_at("/status/phase") == "Failed" && (index.is_none() || index_of(p) == index));
-        let ended = |p: &Object| parse_time(p.str_at("/status/containerStatuses/0/state/terminated/finishedAt"));
-        let (last, pod) = failed.filter_map(|p| Some((ended(p)?, p))).max_by_key(|(at, _)| *at)?;
-        let before = if index.is_some() { noted(pod, FAILURES) } else { self.tally.failed - 1 };
+        let failed = self.members.iter().filter(|p| {
+            p.str_at("/status/phase") == "Failed" && (index.is_none() || index_of(p) == index)
+        });
+        let ended = |p: &Object| {
+            parse_time(p.str_at("/status/containerStatuses/0/state/terminated/finishedAt"))
+        };
+        let (last, pod) = failed
+            .filter_map(|p| Some((ended(p)?, p)))
+            .max_by_key(|(at, _)| *at)?;
+        let before = if index.is_some() {
+            noted(pod, FAILURES)
+        } else {
+            self.tally.failed - 1
+        };
         let doublings = u32::try_from(before.clamp(0, 6)).unwrap_or(0);
         Some(after(last, (10 << doublings).min(600)))
     }
 
     /// How often pods of an index have failed, and how often that was ignored.
     fn failures_of(&self, index: i64) -> (i64, i64) {
-        let failed = self.members.iter().filter(|p| index_of(p) == Some(index) && has_failed(&self.spec, p));
+        let failed = self
+            .members
+            .iter()
+            .filter(|p| index_of(p) == Some(index) && has_failed(&self.spec, p));
         let counts = failed.map(|p| {
             let ignored = policy::judge(self.spec.job, p) == Verdict::Ignore;
-            (noted(p, FAILURES) + i64::from(!ignored), noted(p, IGNORED) + i64::from(ignored))
+            (
+                noted(p, FAILURES) + i64::from(!ignored),
+                noted(p, IGNORED) + i64::from(ignored),
+            )
         });
         counts.max().unwrap_or((0, 0))
     }
 
     fn pod(&self, index: Option<i64>) -> Object {
         let job = self.spec.job;
-        let template = job.pointer("/spec/template").cloned().unwrap_or(Value::Null);
+        let template = job
+            .pointer("/spec/template")
+            .cloned()
+            .unwrap_or(Value::Null);
         let infix = index.map(|i| format!("-{i}")).unwrap_or_default();
-        let mut pod = pods::from_template(job, &template, &pods::name_prefix(&format!("{}{infix}", job.name())));
+        let mut pod = pods::from_template(
+            job,
+            &template,
+            &pods::name_prefix(&format!("{}{infix}", job.name())),
+        );
         for (key, value) in [("controller-uid", job.uid()), ("job-name", job.name())] {
             pod.set_label(key, value);
             pod.set_label(&format!("batch.kubernetes.io/{key}"), value);
@@ -326,52 +485,101 @@ impl Step<'_> {
     }
 
     fn finish(&mut self) {
-        let (from, to) = if self.has("SuccessCriteriaMet") { ("SuccessCriteriaMet", "Complete") } else { ("FailureTarget", "Failed") };
-        let Some(target) = find_condition(&self.list, from).cloned() else { return };
+        let (from, to) = if self.has("SuccessCriteriaMet") {
+            ("SuccessCriteriaMet", "Complete")
+        } else {
+            ("FailureTarget", "Failed")
+        };
+        let Some(target) = find_condition(&self.list, from).cloned() else {
+            return;
+        };
         let (reason, message) = (text(&target, "reason"), text(&target, "message"));
         self.set(to, true, reason, message);
-        const REASONS: [&str; 5] =
-            ["DeadlineExceeded", "BackoffLimitExceeded", "PodFailurePolicy", "FailedIndexes", "MaxFailedIndexesExceeded"];
-        self.notes.push(match REASONS.iter().find(|r| **r == reason) {
-            Some(reason) => Note::warning(reason, message),
-            None => Note::normal("Completed", "Job completed"),
-        });
+        const REASONS: [&str; 5] = [
+            "DeadlineExceeded",
+            "BackoffLimitExceeded",
+            "PodFailurePolicy",
+            "FailedIndexes",
+            "MaxFailedIndexesExceeded",
+        ];
+        self.notes
+            .push(match REASONS.iter().find(|r| **r == reason) {
+                Some(reason) => Note::warning(reason, message),
+                None => Note::normal("Completed", "Job completed"),
+            });
     }
 
     fn status(&mut self, plan: &mut Plan, start: &str) {
         let active = self.active();
         let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         let ready = active.iter().filter(|p| pods::is_ready(p)).count();
-        let terminating = self.members.iter().filter(|p| p.deletion_timestamp().is_some() && !pods::is_ended(p)).count();
+        let terminating = self
+            .members
+            .iter()
+            .filter(|p| p.deletion_timestamp().is_some() && !pods::is_ended(p))
+            .count();
         let mut status = Map::new();
-        put_counts(&mut status, &[("active", number(active.len())), ("succeeded", self.tally.succeeded), ("failed", self.tally.failed)]);
+        put_counts(
+            &mut status,
+            &[
+                ("active", number(active.len())),
+                ("succeeded", self.tally.succeeded),
+                ("failed", self.tally.failed),
+            ],
+        );
         status.insert("ready".into(), ready.into());
         status.insert("terminating".into(), terminating.into());
         if !start.is_empty() {
             status.insert("startTime".into(), start.into());
         }
         if self.spec.indexed && !self.tally.indexes.is_empty() {
-            status.insert("completedIndexes".into(), indexes::print(&self.tally.indexes).into());
+            status.insert(
+                "completedIndexes".into(),
+                indexes::print(&self.tally.indexes).into(),
+            );
         }
         if self.spec.limit_per_index.is_some() {
-            status.insert("failedIndexes".into(), indexes::print(&self.tally.failed_indexes).into());
+            status.insert(
+                "failedIndexes".into(),
+                indexes::print(&self.tally.failed_indexes).into(),
+            );
         }
-        let done = find_condition(&self.list, "Complete").map(|c| text(c, "lastTransitionTime").to_owned());
+        let done = find_condition(&self.list, "Complete")
+            .map(|c| text(c, "lastTransitionTime").to_owned());
         if let Some(at) = done {
             status.insert("completionTime".into(), at.into());
         }
         status.insert("uncountedTerminatedPods".into(), self.uncounted());
         if !self.list.is_empty() {
-            status.insert("conditions".into(), Value::Array(std::mem::take(&mut self.list)));
+            status.insert(
+                "conditions".into(),
+                Value::Array(std::mem::take(&mut self.list)),
+            );
         }
-        plan.status(self.spec.job, Value::Object(status), std::mem::take(&mut self.notes));
+        plan.status(
+            self.spec.job,
+            Value::Object(status),
+            std::mem::take(&mut self.notes),
+        );
     }
 
     fn uncounted(&self) -> Value {
         let mut lists = Map::new();
-        for pod in self.members.iter().filter(|p| self.tally.counted.contains(p.uid())) {
-            let field = if pod.str_at("/status/phase") == "Succeeded" { "succeeded" } else { "failed" };
-            if let Some(list) = lists.entry(field).or_insert_with(|| json!([])).as_array_mut() {
+        for pod in self
+            .members
+            .iter()
+            .filter(|p| self.tally.counted.contains(p.uid()))
+        {
+            let field = if pod.str_at("/status/phase") == "Succeeded" {
+                "succeeded"
+            } else {
+                "failed"
+            };
+            if let Some(list) = lists
+                .entry(field)
+                .or_insert_with(|| json!([]))
+                .as_array_mut()
+            {
                 list.push(pod.uid().into());
             }
         }
@@ -381,10 +589,16 @@ impl Step<'_> {
 
 /// Deletes a finished Job when its time to live is over.
 fn expire(plan: &mut Plan, spec: &Spec<'_>, now: Timestamp) {
-    let Some(ttl) = spec.ttl.filter(|_| spec.job.deletion_timestamp().is_none()) else { return };
+    let Some(ttl) = spec.ttl.filter(|_| spec.job.deletion_timestamp().is_none()) else {
+        return;
+    };
     let list = conditions(spec.job);
-    let finished = ["Complete", "Failed"].iter().find_map(|k| parse_time(text(find_condition(&list, k)?, "lastTransitionTime")));
-    let Some(due) = finished.map(|f| after(f, ttl)) else { return };
+    let finished = ["Complete", "Failed"]
+        .iter()
+        .find_map(|k| parse_time(text(find_condition(&list, k)?, "lastTransitionTime")));
+    let Some(due) = finished.map(|f| after(f, ttl)) else {
+        return;
+    };
     if due > now {
         plan.wake_at(due);
     } else {
@@ -402,9 +616,18 @@ fn name_index(pod: &mut Object, hostname: &str) {
     let spec = map_entry(&mut pod.0, "spec");
     spec.insert("hostname".into(), hostname.into());
     for list in ["initContainers", "containers"] {
-        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut) {
+        for container in spec
+            .get_mut(list)
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_object_mut)
+        {
             let env = container.entry("env").or_insert_with(|| json!([]));
-            if let Some(env) = env.as_array_mut().filter(|l| !l.iter().any(|v| text(v, "name") == VARIABLE)) {
+            if let Some(env) = env
+                .as_array_mut()
+                .filter(|l| !l.iter().any(|v| text(v, "name") == VARIABLE))
+            {
                 env.push(json!({"name": VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": format!("metadata.labels['{INDEX}']")}}}));
             }
         }

@@ -24,7 +24,11 @@ pub(super) struct Tally {
 
 pub(super) fn uncounted(job: &Object) -> impl Iterator<Item = &str> {
     let lists = ["succeeded", "failed"].into_iter();
-    let list = move |field| job.pointer("/status/uncountedTerminatedPods").and_then(|u| u.get(field)).and_then(Value::as_array);
+    let list = move |field| {
+        job.pointer("/status/uncountedTerminatedPods")
+            .and_then(|u| u.get(field))
+            .and_then(Value::as_array)
+    };
     lists.filter_map(list).flatten().filter_map(Value::as_str)
 }
 
@@ -37,7 +41,9 @@ pub(super) fn index_of(pod: &Object) -> Option<i64> {
 }
 
 pub(super) fn noted(pod: &Object, annotation: &str) -> i64 {
-    pod.annotation(annotation).and_then(|n| n.parse().ok()).unwrap_or(0)
+    pod.annotation(annotation)
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(0)
 }
 
 pub(super) fn has_failed(spec: &Spec<'_>, pod: &Object) -> bool {
@@ -63,15 +69,23 @@ pub(super) fn tally(spec: &Spec<'_>, members: &[Arc<Object>]) -> Tally {
     };
     for pod in members {
         let failed = has_failed(spec, pod);
-        let verdict = if failed { policy::judge(job, pod) } else { Verdict::Count };
+        let verdict = if failed {
+            policy::judge(job, pod)
+        } else {
+            Verdict::Count
+        };
         if let Verdict::FailJob(message) = &verdict {
-            tally.failed_by_policy.get_or_insert_with(|| message.clone());
+            tally
+                .failed_by_policy
+                .get_or_insert_with(|| message.clone());
         }
         if !tracked(pod) || !(failed || pod.str_at("/status/phase") == "Succeeded") {
             continue;
         }
         if failed
-            && spec.limit_per_index.is_some_and(|limit| verdict == Verdict::FailIndex || noted(pod, FAILURES) >= limit)
+            && spec
+                .limit_per_index
+                .is_some_and(|limit| verdict == Verdict::FailIndex || noted(pod, FAILURES) >= limit)
             && verdict != Verdict::Ignore
         {
             tally.failed_indexes.extend(index_of(pod));

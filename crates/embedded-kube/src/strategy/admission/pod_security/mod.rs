@@ -72,17 +72,29 @@ fn version(text: &str) -> Result<Option<u32>, &'static str> {
     if text == "latest" {
         return Ok(None);
     }
-    let minor = text.strip_prefix("v1.").filter(|m| m.bytes().all(|b| b.is_ascii_digit()) && (*m == "0" || !m.starts_with('0')));
-    minor.and_then(|m| m.parse().ok()).map(Some).ok_or("must be \"latest\" or \"v1.x\"")
+    let minor = text
+        .strip_prefix("v1.")
+        .filter(|m| m.bytes().all(|b| b.is_ascii_digit()) && (*m == "0" || !m.starts_with('0')));
+    minor
+        .and_then(|m| m.parse().ok())
+        .map(Some)
+        .ok_or("must be \"latest\" or \"v1.x\"")
 }
 
 impl Labels {
     fn of(namespace: &Object) -> Self {
         let mut errors = Vec::new();
         let mut read = |mode: &str, otherwise: Level| -> (Option<bool>, bool, Standard) {
-            let mut standard = Standard { level: Level::Privileged, version: None };
+            let mut standard = Standard {
+                level: Level::Privileged,
+                version: None,
+            };
             let mut note = |key: String, value: &str, why: &str| {
-                errors.push(Cause::invalid(&format!("metadata.labels[{key}]"), &value.into(), why));
+                errors.push(Cause::invalid(
+                    &format!("metadata.labels[{key}]"),
+                    &value.into(),
+                    why,
+                ));
             };
             let key = format!("{PREFIX}{mode}");
             let mut has_level = None;
@@ -114,21 +126,41 @@ impl Labels {
                 warn.version = enforce.version;
             }
         }
-        Self { enforce, warn, errors }
+        Self {
+            enforce,
+            warn,
+            errors,
+        }
     }
 }
 
 fn detail(found: &[Violation]) -> String {
-    let shown = |v: &Violation| if v.detail.is_empty() { v.reason.clone() } else { format!("{} ({})", v.reason, v.detail) };
+    let shown = |v: &Violation| {
+        if v.detail.is_empty() {
+            v.reason.clone()
+        } else {
+            format!("{} ({})", v.reason, v.detail)
+        }
+    };
     found.iter().map(shown).collect::<Vec<_>>().join(", ")
 }
 
 /// Judges pods, what pods are made from, and the labels themselves.
-pub fn check(request: &Request<'_>, objects: Objects<'_>, answers: &mut Answers) -> Result<(), Status> {
-    let Some(new) = objects.new else { return Ok(()) };
+pub fn check(
+    request: &Request<'_>,
+    objects: Objects<'_>,
+    answers: &mut Answers,
+) -> Result<(), Status> {
+    let Some(new) = objects.new else {
+        return Ok(());
+    };
     match request.resource.table.as_str() {
-        "/namespaces" if request.subresource.is_empty() => namespace(request, new, objects.old, answers),
-        "/pods" if matches!(request.subresource, "" | "ephemeralcontainers" | "resize") => pod(request, new, objects.old, answers),
+        "/namespaces" if request.subresource.is_empty() => {
+            namespace(request, new, objects.old, answers)
+        }
+        "/pods" if matches!(request.subresource, "" | "ephemeralcontainers" | "resize") => {
+            pod(request, new, objects.old, answers)
+        }
         _ if !request.subresource.is_empty() => Ok(()),
         table => {
             let pointer = match table {
@@ -143,7 +175,12 @@ pub fn check(request: &Request<'_>, objects: Objects<'_>, answers: &mut Answers)
                 _ => return Ok(()),
             };
             if let (Some(template), Some(labels)) = (new.pointer(pointer), labels(request)) {
-                warn(&labels, &template["spec"], &template["metadata"]["annotations"], answers);
+                warn(
+                    &labels,
+                    &template["spec"],
+                    &template["metadata"]["annotations"],
+                    answers,
+                );
             }
             Ok(())
         }
@@ -151,29 +188,49 @@ pub fn check(request: &Request<'_>, objects: Objects<'_>, answers: &mut Answers)
 }
 
 fn labels(request: &Request<'_>) -> Option<Labels> {
-    request.namespace_object().map(|namespace| Labels::of(&namespace))
+    request
+        .namespace_object()
+        .map(|namespace| Labels::of(&namespace))
 }
 
 fn warn(labels: &Labels, spec: &Value, annotations: &Value, answers: &mut Answers) {
     let found = labels.warn.violated(spec, annotations);
     if !found.is_empty() {
-        answers.warn(format!("would violate PodSecurity \"{}\": {}", labels.warn, detail(&found)));
+        answers.warn(format!(
+            "would violate PodSecurity \"{}\": {}",
+            labels.warn,
+            detail(&found)
+        ));
     }
 }
 
 fn parts(pod: &Object) -> (&Value, &Value) {
-    (pod.0.get("spec").unwrap_or(&Value::Null), pod.metadata("annotations").unwrap_or(&Value::Null))
+    (
+        pod.0.get("spec").unwrap_or(&Value::Null),
+        pod.metadata("annotations").unwrap_or(&Value::Null),
+    )
 }
 
-fn pod(request: &Request<'_>, pod: &Object, old: Option<&Object>, answers: &mut Answers) -> Result<(), Status> {
+fn pod(
+    request: &Request<'_>,
+    pod: &Object,
+    old: Option<&Object>,
+    answers: &mut Answers,
+) -> Result<(), Status> {
     if old.is_some_and(|old| !is_significant(pod, old)) {
         return Ok(());
     }
-    let Some(labels) = labels(request) else { return Ok(()) };
+    let Some(labels) = labels(request) else {
+        return Ok(());
+    };
     let (spec, annotations) = parts(pod);
     let found = labels.enforce.violated(spec, annotations);
     if !found.is_empty() {
-        let why = format!("violates PodSecurity \"{}\": {}", labels.enforce, detail(&found));
+        let why = format!(
+            "violates PodSecurity \"{}\": {}",
+            labels.enforce,
+            detail(&found)
+        );
         return Err(Status::forbidden("", "pods", request.name, &why));
     }
     warn(&labels, spec, annotations, answers);
@@ -183,23 +240,49 @@ fn pod(request: &Request<'_>, pod: &Object, old: Option<&Object>, answers: &mut 
 /// Whether an update brings in something that was not judged before.
 fn is_significant(new: &Object, old: &Object) -> bool {
     let images = |pod: &Object, list: &str| -> Vec<(Value, Value)> {
-        let all = pod.pointer(&format!("/spec/{list}")).and_then(Value::as_array).into_iter().flatten();
-        all.map(|c| (c["name"].clone(), c["image"].clone())).collect()
+        let all = pod
+            .pointer(&format!("/spec/{list}"))
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        all.map(|c| (c["name"].clone(), c["image"].clone()))
+            .collect()
     };
-    let plain = |pod: &Object, list: &str| -> Vec<Value> { images(pod, list).into_iter().map(|(_, image)| image).collect() };
+    let plain = |pod: &Object, list: &str| -> Vec<Value> {
+        images(pod, list)
+            .into_iter()
+            .map(|(_, image)| image)
+            .collect()
+    };
     let before = images(old, "ephemeralContainers");
-    ["containers", "initContainers"].iter().any(|list| plain(new, list) != plain(old, list))
-        || images(new, "ephemeralContainers").iter().any(|c| !before.contains(c))
+    ["containers", "initContainers"]
+        .iter()
+        .any(|list| plain(new, list) != plain(old, list))
+        || images(new, "ephemeralContainers")
+            .iter()
+            .any(|c| !before.contains(c))
 }
 
-fn namespace(request: &Request<'_>, new: &Object, old: Option<&Object>, answers: &mut Answers) -> Result<(), Status> {
+fn namespace(
+    request: &Request<'_>,
+    new: &Object,
+    old: Option<&Object>,
+    answers: &mut Answers,
+) -> Result<(), Status> {
     let now = Labels::of(new);
     let before = old.map(Labels::of);
-    if !now.errors.is_empty() && before.as_ref().is_none_or(|before| before.errors != now.errors) {
+    if !now.errors.is_empty()
+        && before
+            .as_ref()
+            .is_none_or(|before| before.errors != now.errors)
+    {
         return Err(Status::invalid("", "Namespace", request.name, now.errors));
     }
-    let Some(before) = before.filter(|_| request.operation == Operation::Update) else { return Ok(()) };
-    let looser = now.enforce.version == before.enforce.version && now.enforce.level <= before.enforce.level;
+    let Some(before) = before.filter(|_| request.operation == Operation::Update) else {
+        return Ok(());
+    };
+    let looser =
+        now.enforce.version == before.enforce.version && now.enforce.level <= before.enforce.level;
     if now.enforce != before.enforce && now.enforce.level != Level::Privileged && !looser {
         existing(request, new.name(), now.enforce, answers);
     }
@@ -208,16 +291,32 @@ fn namespace(request: &Request<'_>, new: &Object, old: Option<&Object>, answers:
 
 /// Tells of the pods that could not be made any more.
 fn existing(request: &Request<'_>, namespace: &str, standard: Standard, answers: &mut Answers) {
-    let pods: Vec<_> = request.registry.read().list("/pods", Some(namespace)).iter().map(|stored| stored.object()).collect();
+    let pods: Vec<_> = request
+        .registry
+        .read()
+        .list("/pods", Some(namespace))
+        .iter()
+        .map(|stored| stored.object())
+        .collect();
     // One pod of each controller first.
     let mut seen = HashSet::new();
-    let (first, rest): (Vec<_>, Vec<_>) = pods.iter().partition(|pod| pod.controller_of().is_none_or(|owner| seen.insert(owner.uid)));
+    let (first, rest): (Vec<_>, Vec<_>) = pods.iter().partition(|pod| {
+        pod.controller_of()
+            .is_none_or(|owner| seen.insert(owner.uid))
+    });
     let (total, mut found): (usize, BTreeMap<String, Vec<String>>) = (pods.len(), BTreeMap::new());
     for pod in first.into_iter().chain(rest).take(MAX_PODS) {
         let (spec, annotations) = parts(pod);
-        let reasons: Vec<String> = standard.violated(spec, annotations).into_iter().map(|v| v.reason).collect();
+        let reasons: Vec<String> = standard
+            .violated(spec, annotations)
+            .into_iter()
+            .map(|v| v.reason)
+            .collect();
         if !reasons.is_empty() {
-            found.entry(reasons.join(", ")).or_default().push(pod.name().to_owned());
+            found
+                .entry(reasons.join(", "))
+                .or_default()
+                .push(pod.name().to_owned());
         }
     }
     if total > MAX_PODS {

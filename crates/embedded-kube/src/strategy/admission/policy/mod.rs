@@ -22,7 +22,10 @@ pub struct Expression {
 
 impl Expression {
     fn new(scope: &Scope, source: &str, returns: Returns) -> Self {
-        Self { source: source.to_owned(), program: scope.compile(source, returns) }
+        Self {
+            source: source.to_owned(),
+            program: scope.compile(source, returns),
+        }
     }
 }
 
@@ -60,15 +63,29 @@ fn text<'v>(value: &'v Value, field: &str) -> &'v str {
 impl Policy {
     pub fn compile(policy: &Object) -> Self {
         let spec = policy.0.get("spec").cloned().unwrap_or_default();
-        let mut scope = Scope { params: spec["paramKind"].is_object(), authorizer: true, composes: true, ..Scope::default() };
+        let mut scope = Scope {
+            params: spec["paramKind"].is_object(),
+            authorizer: true,
+            composes: true,
+            ..Scope::default()
+        };
         let mut variables = Vec::new();
         for variable in items(&spec, "variables") {
-            let expression = Expression::new(&scope, text(variable, "expression"), Returns::Anything);
-            scope.define(text(variable, "name"), expression.program.as_ref().ok().map(|p| &p.ty));
+            let expression =
+                Expression::new(&scope, text(variable, "expression"), Returns::Anything);
+            scope.define(
+                text(variable, "name"),
+                expression.program.as_ref().ok().map(|p| &p.ty),
+            );
             variables.push((text(variable, "name").to_owned(), expression));
         }
-        let conditions = items(&spec, "matchConditions").map(|c| Expression::new(&scope, text(c, "expression"), Returns::Bool)).collect();
-        let messages = Scope { authorizer: false, ..scope.clone() };
+        let conditions = items(&spec, "matchConditions")
+            .map(|c| Expression::new(&scope, text(c, "expression"), Returns::Bool))
+            .collect();
+        let messages = Scope {
+            authorizer: false,
+            ..scope.clone()
+        };
         let validation = |v: &Value| Validation {
             expression: Expression::new(&scope, text(v, "expression"), Returns::Bool),
             message: text(v, "message").trim().to_owned(),
@@ -78,15 +95,35 @@ impl Policy {
             reason: text(v, "reason").to_owned(),
         };
         let validations = items(&spec, "validations").map(validation).collect();
-        let annotation = |a: &Value| Expression::new(&scope, text(a, "valueExpression"), Returns::TextOrNull);
+        let annotation =
+            |a: &Value| Expression::new(&scope, text(a, "valueExpression"), Returns::TextOrNull);
         let annotations = items(&spec, "auditAnnotations").map(annotation).collect();
-        let patching = Scope { patches: true, ..scope.clone() };
+        let patching = Scope {
+            patches: true,
+            ..scope.clone()
+        };
         let mutation = |m: &Value| match text(m, "patchType") {
-            "JSONPatch" => Mutation::Patches(Expression::new(&patching, text(&m["jsonPatch"], "expression"), Returns::Patches)),
-            _ => Mutation::Apply(Expression::new(&patching, text(&m["applyConfiguration"], "expression"), Returns::Object)),
+            "JSONPatch" => Mutation::Patches(Expression::new(
+                &patching,
+                text(&m["jsonPatch"], "expression"),
+                Returns::Patches,
+            )),
+            _ => Mutation::Apply(Expression::new(
+                &patching,
+                text(&m["applyConfiguration"], "expression"),
+                Returns::Object,
+            )),
         };
         let mutations = items(&spec, "mutations").map(mutation).collect();
-        Self { name: policy.name().to_owned(), variables, conditions, validations, annotations, mutations, spec }
+        Self {
+            name: policy.name().to_owned(),
+            variables,
+            conditions,
+            validations,
+            annotations,
+            mutations,
+            spec,
+        }
     }
 
     /// Whether a request is refused when the policy itself fails.

@@ -35,25 +35,62 @@ struct Problem {
 }
 
 /// Changes the object; `again` for policies that want to see what came after them. Says whether anything changed.
-pub fn mutate(policies: &[Bound], request: &Request<'_>, object: &mut Object, old: Option<&Object>, again: bool) -> Result<bool, Status> {
+pub fn mutate(
+    policies: &[Bound],
+    request: &Request<'_>,
+    object: &mut Object,
+    old: Option<&Object>,
+    again: bool,
+) -> Result<bool, Status> {
     let before = object.clone();
     let mut problems = Vec::new();
     let wanted = |bound: &&Bound| !again || bound.policy.spec["reinvocationPolicy"] == "IfNeeded";
     let mut invocations = Vec::new();
     for bound in policies.iter().filter(wanted) {
-        invocations.extend(invoked(bound, request, Objects { new: Some(object), old }, &mut problems));
+        invocations.extend(invoked(
+            bound,
+            request,
+            Objects {
+                new: Some(object),
+                old,
+            },
+            &mut problems,
+        ));
     }
-    for Invocation { policy, binding, matched, param } in invocations {
+    for Invocation {
+        policy,
+        binding,
+        matched,
+        param,
+    } in invocations
+    {
         let mut seen = request.convert(object, &matched)?;
         let seen_old = old.map(|old| request.convert(old, &matched)).transpose()?;
         let mut note = |message: String| {
             if policy.fails() {
-                let message = format!("policy '{}' with binding '{}' denied request: {message}", policy.name, binding.name());
-                problems.push(Problem { message, reason: "Invalid" });
+                let message = format!(
+                    "policy '{}' with binding '{}' denied request: {message}",
+                    policy.name,
+                    binding.name()
+                );
+                problems.push(Problem {
+                    message,
+                    reason: "Invalid",
+                });
             }
         };
-        let run =
-            |seen: &Object| Run::new(policy, request, Objects { new: Some(seen), old: seen_old.as_ref() }, &matched, param.as_deref());
+        let run = |seen: &Object| {
+            Run::new(
+                policy,
+                request,
+                Objects {
+                    new: Some(seen),
+                    old: seen_old.as_ref(),
+                },
+                &matched,
+                param.as_deref(),
+            )
+        };
         match run(&seen).is_meant() {
             Err(why) => {
                 note(why);
@@ -76,29 +113,62 @@ pub fn mutate(policies: &[Bound], request: &Request<'_>, object: &mut Object, ol
         request.convert_back(&matched, &mut seen)?;
         *object = seen;
     }
-    let Some(first) = problems.first() else { return Ok(*object != before) };
-    let mut status = refusal(request, Objects { new: Some(object), old }, "admission request denied by policy");
+    let Some(first) = problems.first() else {
+        return Ok(*object != before);
+    };
+    let mut status = refusal(
+        request,
+        Objects {
+            new: Some(object),
+            old,
+        },
+        "admission request denied by policy",
+    );
     status.message.clone_from(&first.message);
     if !first.reason.is_empty() {
         status.reason = first.reason;
     }
-    let causes = problems.into_iter().map(|p| Cause { reason: "", message: p.message, field: String::new() });
+    let causes = problems.into_iter().map(|p| Cause {
+        reason: "",
+        message: p.message,
+        field: String::new(),
+    });
     Err(status.with_causes(causes.collect()))
 }
 
-fn invoked<'a>(bound: &'a Bound, request: &Request<'_>, objects: Objects<'_>, problems: &mut Vec<Problem>) -> Vec<Invocation<'a>> {
+fn invoked<'a>(
+    bound: &'a Bound,
+    request: &Request<'_>,
+    objects: Objects<'_>,
+    problems: &mut Vec<Problem>,
+) -> Vec<Invocation<'a>> {
     let policy = &bound.policy;
     let mut misconfigured = |why: String, binding: Option<&Object>| {
         let message = match binding {
-            Some(b) => format!("policy '{}' with binding '{}' denied request: failed to configure binding: {why}", policy.name, b.name()),
-            None => format!("policy \"{}\" denied request: failed to configure policy: {why}", policy.name),
+            Some(b) => format!(
+                "policy '{}' with binding '{}' denied request: failed to configure binding: {why}",
+                policy.name,
+                b.name()
+            ),
+            None => format!(
+                "policy \"{}\" denied request: failed to configure policy: {why}",
+                policy.name
+            ),
         };
         if policy.fails() {
-            problems.push(Problem { message, reason: "" });
+            problems.push(Problem {
+                message,
+                reason: "",
+            });
         }
     };
     let mut all = Vec::new();
-    let matched = match matches(request, objects, &policy.spec["matchConstraints"], "resourceRules") {
+    let matched = match matches(
+        request,
+        objects,
+        &policy.spec["matchConstraints"],
+        "resourceRules",
+    ) {
         Ok(Some(matched)) => matched,
         Ok(None) => return all,
         Err(why) => {
@@ -114,13 +184,29 @@ fn invoked<'a>(bound: &'a Bound, request: &Request<'_>, objects: Objects<'_>, pr
         }
     };
     for binding in &bound.bindings {
-        let found = match matches(request, objects, binding.pointer("/spec/matchResources").unwrap_or(&Value::Null), "resourceRules") {
-            Ok(Some(_)) => params::collect(request, kind.as_ref(), binding.pointer("/spec/paramRef").unwrap_or(&Value::Null)),
+        let found = match matches(
+            request,
+            objects,
+            binding
+                .pointer("/spec/matchResources")
+                .unwrap_or(&Value::Null),
+            "resourceRules",
+        ) {
+            Ok(Some(_)) => params::collect(
+                request,
+                kind.as_ref(),
+                binding.pointer("/spec/paramRef").unwrap_or(&Value::Null),
+            ),
             Ok(None) => continue,
             Err(why) => Err(why),
         };
         match found {
-            Ok(list) => all.extend(list.into_iter().map(|param| Invocation { policy, binding, matched: matched.clone(), param })),
+            Ok(list) => all.extend(list.into_iter().map(|param| Invocation {
+                policy,
+                binding,
+                matched: matched.clone(),
+                param,
+            })),
             Err(why) => misconfigured(why, Some(binding)),
         }
     }
@@ -131,17 +217,28 @@ fn invoked<'a>(bound: &'a Bound, request: &Request<'_>, objects: Objects<'_>, pr
 fn patched(expression: &Expression, run: &Run<'_>, object: &Object) -> Result<Object, String> {
     // What does not compile is said as it is, without a frame.
     expression.program.as_ref().map_err(Clone::clone)?;
-    let value = run.evaluate(expression).map_err(super::run::Stopped::text)?;
-    let crate::cel::value::Value::List(list) = &value else { return Err("type mismatch: expression should evaluate to array".to_owned()) };
+    let value = run
+        .evaluate(expression)
+        .map_err(super::run::Stopped::text)?;
+    let crate::cel::value::Value::List(list) = &value else {
+        return Err("type mismatch: expression should evaluate to array".to_owned());
+    };
     let mut operations = Vec::new();
     for item in &list.items {
-        let made =
-            to_json(item).map_err(|e| format!("JSONPath valueExpression evaluated to a type that could not marshal to JSON: {e}"))?;
+        let made = to_json(item).map_err(|e| {
+            format!(
+                "JSONPath valueExpression evaluated to a type that could not marshal to JSON: {e}"
+            )
+        })?;
         misnamed_value(item)?;
         let mut operation = serde_json::Map::new();
         for (field, value) in made.as_object().into_iter().flatten() {
             let is_value = field == "value";
-            if is_value || value.as_str().is_some_and(|text| !text.is_empty() || field != "from") {
+            if is_value
+                || value
+                    .as_str()
+                    .is_some_and(|text| !text.is_empty() || field != "from")
+            {
                 operation.insert(field.clone(), value.clone());
             }
         }
@@ -156,7 +253,11 @@ fn patched(expression: &Expression, run: &Run<'_>, object: &Object) -> Result<Ob
 
 fn patch_text(error: &PatchError) -> String {
     let text = error.to_string();
-    if text.is_empty() { patch_refused(error).message } else { text }
+    if text.is_empty() {
+        patch_refused(error).message
+    } else {
+        text
+    }
 }
 
 fn is_test(error: &PatchError) -> bool {
@@ -166,40 +267,80 @@ fn is_test(error: &PatchError) -> bool {
 /// Objects of a `value` must be called like the place where they stand.
 fn misnamed_value(operation: &crate::cel::value::Value) -> Result<(), String> {
     use crate::cel::value::{Key, Value};
-    let Value::Opaque(made) = operation else { return Ok(()) };
-    let crate::cel::Opaque::Made(_, fields) = &**made else { return Ok(()) };
-    let Some(value @ Value::Opaque(inner)) = fields.get(&Key::String("value".into())) else { return Ok(()) };
-    let crate::cel::Opaque::Made(name, _) = &**inner else { return Ok(()) };
+    let Value::Opaque(made) = operation else {
+        return Ok(());
+    };
+    let crate::cel::Opaque::Made(_, fields) = &**made else {
+        return Ok(());
+    };
+    let Some(value @ Value::Opaque(inner)) = fields.get(&Key::String("value".into())) else {
+        return Ok(());
+    };
+    let crate::cel::Opaque::Made(name, _) = &**inner else {
+        return Ok(());
+    };
     let problems = misnamed(value, name);
-    if problems.is_empty() { Ok(()) } else { Err(format!("type mismatch: {}", problems.join("\n"))) }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("type mismatch: {}", problems.join("\n")))
+    }
 }
 
 /// An `Object{}` merged into the object as server-side apply does.
-fn applied(expression: &Expression, run: &Run<'_>, object: &Object, resource: &Resource) -> Result<Object, String> {
+fn applied(
+    expression: &Expression,
+    run: &Run<'_>,
+    object: &Object,
+    resource: &Resource,
+) -> Result<Object, String> {
     expression.program.as_ref().map_err(Clone::clone)?;
-    let value = run.evaluate(expression).map_err(super::run::Stopped::text)?;
+    let value = run
+        .evaluate(expression)
+        .map_err(super::run::Stopped::text)?;
     let problems = misnamed(&value, "Object");
     if !problems.is_empty() {
         return Err(format!("type mismatch: {}", problems.join("\n")));
     }
-    let Value::Object(mut config) = to_json(&value)? else { return Err("invalid return type".to_owned()) };
+    let Value::Object(mut config) = to_json(&value)? else {
+        return Err("invalid return type".to_owned());
+    };
     config.insert("apiVersion".into(), resource.api_version().into());
     config.insert("kind".into(), resource.kind.as_str().into());
     let mut atomics = Vec::new();
     if let Some(ty) = resource.ty() {
-        find_atomics(&Value::Object(config.clone()), ty, String::new(), &mut atomics);
+        find_atomics(
+            &Value::Object(config.clone()),
+            ty,
+            String::new(),
+            &mut atomics,
+        );
     }
     if !atomics.is_empty() {
         let list = atomics.join(", ");
-        return Err(format!("error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {list}"));
+        return Err(format!(
+            "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {list}"
+        ));
     }
     map_entry(&mut config, "metadata").remove("managedFields");
-    let options = ApplyOptions { manager: NOBODY, force: true, api_version: &resource.api_version(), ..ApplyOptions::default() };
+    let options = ApplyOptions {
+        manager: NOBODY,
+        force: true,
+        api_version: &resource.api_version(),
+        ..ApplyOptions::default()
+    };
     let config = Object(config);
-    let mut merged = apply_in(Some(object), &config, &options, resource.ty(), None)
-        .map_err(|e| format!("error applying patch: failed to convert patch object to typed object: {}", inner(&e.to_string())))?;
+    let mut merged =
+        apply_in(Some(object), &config, &options, resource.ty(), None).map_err(|e| {
+            format!(
+                "error applying patch: failed to convert patch object to typed object: {}",
+                inner(&e.to_string())
+            )
+        })?;
     match object.metadata("managedFields") {
-        Some(owners) => merged.metadata_mut().insert("managedFields".into(), owners.clone()),
+        Some(owners) => merged
+            .metadata_mut()
+            .insert("managedFields".into(), owners.clone()),
         None => merged.metadata_mut().remove("managedFields"),
     };
     Ok(merged)
@@ -207,7 +348,9 @@ fn applied(expression: &Expression, run: &Run<'_>, object: &Object, resource: &R
 
 /// What is wrong, without the name of the object that is applied.
 fn inner(text: &str) -> &str {
-    let rest = text.strip_prefix("failed to create typed patch object (").and_then(|rest| rest.split_once("): "));
+    let rest = text
+        .strip_prefix("failed to create typed patch object (")
+        .and_then(|rest| rest.split_once("): "));
     rest.map_or(text, |(_, why)| why)
 }
 

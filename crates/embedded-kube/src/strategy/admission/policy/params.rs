@@ -7,7 +7,10 @@ use tiphys_apimachinery::selector::LabelSelector;
 use tiphys_apimachinery::{Gvk, Object};
 
 /// The kind of a policy's parameters as messages show it, with `what` being wrong with it.
-pub fn kind(request: &Request<'_>, kind: &Value) -> Result<Option<Arc<crate::catalog::Resource>>, String> {
+pub fn kind(
+    request: &Request<'_>,
+    kind: &Value,
+) -> Result<Option<Arc<crate::catalog::Resource>>, String> {
     if kind.is_null() {
         return Ok(None);
     }
@@ -15,7 +18,12 @@ pub fn kind(request: &Request<'_>, kind: &Value) -> Result<Option<Arc<crate::cat
     let gvk = Gvk::from_api_version(text("apiVersion"), text("kind"));
     let found = request.registry.resource_of_kind(&gvk);
     let shown = || format!("{}/{}, Kind={}", gvk.group, gvk.version, gvk.kind);
-    found.map(Some).ok_or_else(|| format!("failed to find resource referenced by paramKind: '{}'", shown()))
+    found.map(Some).ok_or_else(|| {
+        format!(
+            "failed to find resource referenced by paramKind: '{}'",
+            shown()
+        )
+    })
 }
 
 /// One run of the policy for each; `None` is a run without parameter.
@@ -24,7 +32,9 @@ pub fn collect(
     kind: Option<&Arc<crate::catalog::Resource>>,
     reference: &Value,
 ) -> Result<Vec<Option<Arc<Object>>>, String> {
-    let (Some(kind), true) = (kind, reference.is_object()) else { return Ok(vec![None]) };
+    let (Some(kind), true) = (kind, reference.is_object()) else {
+        return Ok(vec![None]);
+    };
     let text = |field: &str| reference[field].as_str().unwrap_or("");
     let namespace = match (kind.namespaced, text("namespace"), request.namespace) {
         (false, "", _) => "",
@@ -34,15 +44,27 @@ pub fn collect(
         (true, given, _) => given,
     };
     let found: Vec<Arc<Object>> = if text("name").is_empty() {
-        let selector = LabelSelector::from_json(&reference["selector"]).map_err(|e| e.to_string())?;
+        let selector =
+            LabelSelector::from_json(&reference["selector"]).map_err(|e| e.to_string())?;
         let scope = kind.namespaced.then_some(namespace);
         let all = request.registry.list_stored(kind, scope).1;
-        all.iter().map(|stored| stored.object()).filter(|o| selector.matches_object(o)).collect()
+        all.iter()
+            .map(|stored| stored.object())
+            .filter(|o| selector.matches_object(o))
+            .collect()
     } else {
-        request.registry.get_stored(kind, namespace, text("name")).ok().map(|stored| stored.object()).into_iter().collect()
+        request
+            .registry
+            .get_stored(kind, namespace, text("name"))
+            .ok()
+            .map(|stored| stored.object())
+            .into_iter()
+            .collect()
     };
     if found.is_empty() && text("parameterNotFoundAction") == "Deny" {
-        return Err("no params found for policy binding with `Deny` parameterNotFoundAction".to_owned());
+        return Err(
+            "no params found for policy binding with `Deny` parameterNotFoundAction".to_owned(),
+        );
     }
     Ok(found.into_iter().map(Some).collect())
 }

@@ -14,7 +14,8 @@ const CALL_LIMIT: u64 = 1_000_000;
 const BUDGET: i64 = 10_000_000;
 const CONDITIONS_BUDGET: i64 = BUDGET / 4;
 
-const NO_MORE: &str = "validation failed due to running out of cost budget, no further validation rules will be run";
+const NO_MORE: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
 
 /// Why a policy came to nothing.
 pub enum Stopped {
@@ -49,7 +50,9 @@ pub struct Run<'a> {
 }
 
 fn dynamic(object: Option<&tiphys_apimachinery::Object>) -> Value {
-    object.map_or(Value::Null, |o| declare::dynamic(&Json::Object(o.0.clone())))
+    object.map_or(Value::Null, |o| {
+        declare::dynamic(&Json::Object(o.0.clone()))
+    })
 }
 
 impl<'a> Run<'a> {
@@ -69,7 +72,9 @@ impl<'a> Run<'a> {
             old: dynamic(objects.old),
             params: dynamic(params),
             asked,
-            namespace: request.namespace_object().map_or_else(nothing, |ns| exposed(&ns)),
+            namespace: request
+                .namespace_object()
+                .map_or_else(nothing, |ns| exposed(&ns)),
             known: RefCell::default(),
             spent: Cell::new(0),
             budget: Cell::new(BUDGET),
@@ -84,7 +89,9 @@ impl<'a> Run<'a> {
             "request" => self.asked.clone(),
             "namespaceObject" => self.namespace.clone(),
             "authorizer" => self.request.judge().authorizer(),
-            "authorizer.requestResource" => self.request.judge().of_request(self.request.question()),
+            "authorizer.requestResource" => {
+                self.request.judge().of_request(self.request.question())
+            }
             _ => return self.named(name.strip_prefix("variables.")?),
         }))
     }
@@ -96,34 +103,58 @@ impl<'a> Run<'a> {
         }
         let (_, expression) = self.policy.variables.iter().find(|(n, _)| n == name)?;
         let found = match &expression.program {
-            Err(error) => Err(EvalError::Failed(format!("composited variable \"{name}\" fails to compile: {error}"))),
+            Err(error) => Err(EvalError::Failed(format!(
+                "composited variable \"{name}\" fails to compile: {error}"
+            ))),
             Ok(program) => {
                 let (result, cost) = program.run(&|name| self.variable(name), CALL_LIMIT);
                 self.spent.set(self.spent.get().saturating_add(cost));
-                result.map_err(|e| EvalError::Failed(format!("composited variable \"{name}\" fails to evaluate: {}", e.text())))
+                result.map_err(|e| {
+                    EvalError::Failed(format!(
+                        "composited variable \"{name}\" fails to evaluate: {}",
+                        e.text()
+                    ))
+                })
             }
         };
-        self.known.borrow_mut().insert(name.to_owned(), found.clone());
+        self.known
+            .borrow_mut()
+            .insert(name.to_owned(), found.clone());
         Some(found)
     }
 
     pub fn evaluate(&self, expression: &Expression) -> Result<Value, Stopped> {
-        let program = expression.program.as_ref().map_err(|e| Stopped::Failed(format!("compilation error: {e}")))?;
+        let program = expression
+            .program
+            .as_ref()
+            .map_err(|e| Stopped::Failed(format!("compilation error: {e}")))?;
         self.spent.set(0);
         let (result, cost) = program.run(&|name| self.variable(name), CALL_LIMIT);
         let cost = cost.saturating_add(self.spent.get());
-        let left = self.budget.get().saturating_sub(i64::try_from(cost).unwrap_or(i64::MAX));
+        let left = self
+            .budget
+            .get()
+            .saturating_sub(i64::try_from(cost).unwrap_or(i64::MAX));
         self.budget.set(left);
         if left < 0 {
             return Err(Stopped::Budget);
         }
-        result.map_err(|e| Stopped::Failed(format!("expression '{}' resulted in error: {}", expression.source, e.text())))
+        result.map_err(|e| {
+            Stopped::Failed(format!(
+                "expression '{}' resulted in error: {}",
+                expression.source,
+                e.text()
+            ))
+        })
     }
 
     /// Whether the policy is about the request, as its conditions say; or why that cannot be said.
     pub fn is_meant(&self) -> Result<bool, String> {
         self.budget.set(CONDITIONS_BUDGET);
-        let namespace_hidden = Run { namespace: nothing(), ..self.fresh() };
+        let namespace_hidden = Run {
+            namespace: nothing(),
+            ..self.fresh()
+        };
         let mut errors = Vec::new();
         for condition in &self.policy.conditions {
             match namespace_hidden.evaluate(condition) {

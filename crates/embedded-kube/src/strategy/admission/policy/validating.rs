@@ -23,14 +23,28 @@ struct Denial {
 }
 
 /// Asks the policies; the first that denies has the word.
-pub fn validate(policies: &[Bound], request: &Request<'_>, objects: Objects<'_>, answers: &mut Answers) -> Result<(), Status> {
+pub fn validate(
+    policies: &[Bound],
+    request: &Request<'_>,
+    objects: Objects<'_>,
+    answers: &mut Answers,
+) -> Result<(), Status> {
     let mut denials = Vec::new();
     for bound in policies {
         one(bound, request, objects, &mut denials, answers);
     }
-    let Some(first) = denials.into_iter().next() else { return Ok(()) };
-    let Denial { message, reason, binding, policy } = first;
-    let with = binding.map(|b| format!(" with binding '{b}'")).unwrap_or_default();
+    let Some(first) = denials.into_iter().next() else {
+        return Ok(());
+    };
+    let Denial {
+        message,
+        reason,
+        binding,
+        policy,
+    } = first;
+    let with = binding
+        .map(|b| format!(" with binding '{b}'"))
+        .unwrap_or_default();
     let message = format!("ValidatingAdmissionPolicy '{policy}'{with} denied request: {message}");
     let mut status = refusal(request, objects, &message);
     (status.code, status.reason) = match reason.as_str() {
@@ -39,14 +53,28 @@ pub fn validate(policies: &[Bound], request: &Request<'_>, objects: Objects<'_>,
         "RequestEntityTooLarge" => (413, "RequestEntityTooLarge"),
         _ => (422, "Invalid"),
     };
-    Err(status.with_causes(vec![Cause { reason: "", message, field: String::new() }]))
+    Err(status.with_causes(vec![Cause {
+        reason: "",
+        message,
+        field: String::new(),
+    }]))
 }
 
-fn one(bound: &Bound, request: &Request<'_>, objects: Objects<'_>, denials: &mut Vec<Denial>, answers: &mut Answers) {
+fn one(
+    bound: &Bound,
+    request: &Request<'_>,
+    objects: Objects<'_>,
+    denials: &mut Vec<Denial>,
+    answers: &mut Answers,
+) {
     let policy = &bound.policy;
     let mut misconfigured = |why: String, binding: Option<&Object>| {
         if policy.fails() {
-            let what = if binding.is_some() { "binding" } else { "policy" };
+            let what = if binding.is_some() {
+                "binding"
+            } else {
+                "policy"
+            };
             denials.push(Denial {
                 message: format!("failed to configure {what}: {why}"),
                 reason: String::new(),
@@ -55,7 +83,12 @@ fn one(bound: &Bound, request: &Request<'_>, objects: Objects<'_>, denials: &mut
             });
         }
     };
-    let matched = match matches(request, objects, &policy.spec["matchConstraints"], "resourceRules") {
+    let matched = match matches(
+        request,
+        objects,
+        &policy.spec["matchConstraints"],
+        "resourceRules",
+    ) {
         Err(why) => return misconfigured(why, None),
         Ok(None) => return,
         Ok(Some(matched)) => matched,
@@ -65,10 +98,15 @@ fn one(bound: &Bound, request: &Request<'_>, objects: Objects<'_>, denials: &mut
         Ok(kind) => kind,
     };
     let seen = match request.convert_all(objects, &matched) {
-        Err(status) => return misconfigured(format!("failed to convert object version: {status}"), None),
+        Err(status) => {
+            return misconfigured(format!("failed to convert object version: {status}"), None);
+        }
         Ok(seen) => seen,
     };
-    let seen = Objects { new: seen[0].as_ref(), old: seen[1].as_ref() };
+    let seen = Objects {
+        new: seen[0].as_ref(),
+        old: seen[1].as_ref(),
+    };
     let mut results = Vec::new();
     for binding in &bound.bindings {
         let spec = binding.0.get("spec").cloned().unwrap_or_default();
@@ -80,20 +118,38 @@ fn one(bound: &Bound, request: &Request<'_>, objects: Objects<'_>, denials: &mut
                 Ok(list) => {
                     for param in list {
                         let run = Run::new(policy, request, seen, &matched, param.as_deref());
-                        results.extend(judge(policy, &run).into_iter().map(|found| (binding, spec["validationActions"].clone(), found)));
+                        results.extend(
+                            judge(policy, &run)
+                                .into_iter()
+                                .map(|found| (binding, spec["validationActions"].clone(), found)),
+                        );
                     }
                 }
             },
         }
     }
-    for (binding, actions, Found { message, reason, always }) in results {
+    for (
+        binding,
+        actions,
+        Found {
+            message,
+            reason,
+            always,
+        },
+    ) in results
+    {
         let has = |word: &str| actions.as_array().into_iter().flatten().any(|a| a == word);
         if has("Warn") && !always {
             let (policy, binding) = (&policy.name, binding.name());
             answers.warn(format!("Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{binding}': {message}"));
         }
         if has("Deny") || always {
-            denials.push(Denial { message, reason, binding: Some(binding.name().to_owned()), policy: policy.name.clone() });
+            denials.push(Denial {
+                message,
+                reason,
+                binding: Some(binding.name().to_owned()),
+                policy: policy.name.clone(),
+            });
         }
     }
 }
@@ -109,8 +165,16 @@ struct Found {
 fn judge(policy: &Policy, run: &Run<'_>) -> Vec<Found> {
     // What fails is a refusal only if the policy says so.
     let failed = |message: String| {
-        let found = Found { message, reason: String::new(), always: false };
-        if policy.fails() { vec![found] } else { Vec::new() }
+        let found = Found {
+            message,
+            reason: String::new(),
+            always: false,
+        };
+        if policy.fails() {
+            vec![found]
+        } else {
+            Vec::new()
+        }
     };
     match run.is_meant() {
         Err(why) => return failed(why),
@@ -128,12 +192,24 @@ fn judge(policy: &Policy, run: &Run<'_>) -> Vec<Found> {
         }
     }
     let found = found.into_iter().map(|(validation, error)| match error {
-        Some(message) => Found { message, reason: String::new(), always: false },
-        None => Found { message: message(validation, run), reason: validation.reason.clone(), always: false },
+        Some(message) => Found {
+            message,
+            reason: String::new(),
+            always: false,
+        },
+        None => Found {
+            message: message(validation, run),
+            reason: validation.reason.clone(),
+            always: false,
+        },
     });
     let mut found: Vec<Found> = found.collect();
     // Nobody keeps an audit log here, but a note that cannot be computed refuses the request.
-    for (annotation, spec) in policy.annotations.iter().zip(super::items(&policy.spec, "auditAnnotations")) {
+    for (annotation, spec) in policy
+        .annotations
+        .iter()
+        .zip(super::items(&policy.spec, "auditAnnotations"))
+    {
         match run.evaluate(annotation) {
             Ok(Value::String(_) | Value::Null) => {}
             Ok(other) => {
@@ -141,10 +217,18 @@ fn judge(policy: &Policy, run: &Run<'_>) -> Vec<Found> {
                 let message = format!(
                     "valueExpression '{source}' resulted in unsupported return type: {kind}. Return type must be either string or null."
                 );
-                found.push(Found { message, reason: String::new(), always: true });
+                found.push(Found {
+                    message,
+                    reason: String::new(),
+                    always: true,
+                });
             }
             Err(Stopped::Budget) => return failed(Stopped::Budget.text()),
-            Err(Stopped::Failed(message)) if policy.fails() => found.push(Found { message, reason: String::new(), always: true }),
+            Err(Stopped::Failed(message)) if policy.fails() => found.push(Found {
+                message,
+                reason: String::new(),
+                always: true,
+            }),
             Err(Stopped::Failed(_)) => {}
         }
     }
@@ -161,7 +245,9 @@ fn message(validation: &Validation, run: &Run<'_>) -> String {
                     return text.to_owned();
                 }
             }
-            Err(Stopped::Budget) => return format!("failed messageExpression: {}", Stopped::Budget.text()),
+            Err(Stopped::Budget) => {
+                return format!("failed messageExpression: {}", Stopped::Budget.text());
+            }
             _ => {}
         }
     }

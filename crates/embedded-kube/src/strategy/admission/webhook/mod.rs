@@ -40,7 +40,12 @@ impl From<Status> for Failed {
 impl Hook {
     /// The webhooks of a configuration, in order.
     pub fn of(configuration: &Object) -> Vec<Self> {
-        let all = configuration.0.get("webhooks").and_then(Value::as_array).into_iter().flatten();
+        let all = configuration
+            .0
+            .get("webhooks")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
         all.map(|spec| {
             let text = |field: &str| spec[field].as_str().unwrap_or("").to_owned();
             let conditions = serde_json::json!({"metadata": {"name": text("name")},
@@ -60,32 +65,80 @@ impl Hook {
     }
 
     /// The resource under which the hook wants to see the request, if it does.
-    fn wants(&self, request: &Request<'_>, objects: Objects<'_>) -> Result<Option<Arc<Resource>>, Status> {
-        let Some(matched) = matches(request, objects, &self.spec, "rules").map_err(Status::internal)? else { return Ok(None) };
+    fn wants(
+        &self,
+        request: &Request<'_>,
+        objects: Objects<'_>,
+    ) -> Result<Option<Arc<Resource>>, Status> {
+        let Some(matched) =
+            matches(request, objects, &self.spec, "rules").map_err(Status::internal)?
+        else {
+            return Ok(None);
+        };
         let [new, old] = request.convert_all(objects, &matched)?;
-        let seen = Objects { new: new.as_ref(), old: old.as_ref() };
+        let seen = Objects {
+            new: new.as_ref(),
+            old: old.as_ref(),
+        };
         let meant = Run::new(&self.conditions, request, seen, &matched, None).is_meant();
-        let refused = |why: String| Status::forbidden(&request.resource.group, &request.resource.resource, request.name, &why);
+        let refused = |why: String| {
+            Status::forbidden(
+                &request.resource.group,
+                &request.resource.resource,
+                request.name,
+                &why,
+            )
+        };
         Ok(meant.map_err(refused)?.then_some(matched))
     }
 
-    fn prepare(&self, request: &Request<'_>, objects: Objects<'_>, matched: &Arc<Resource>) -> Result<(Review, Post), Failed> {
-        if request.dry_run && !matches!(self.spec["sideEffects"].as_str(), Some("None" | "NoneOnDryRun")) {
-            let why = format!("admission webhook \"{}\" does not support dry run", self.name);
+    fn prepare(
+        &self,
+        request: &Request<'_>,
+        objects: Objects<'_>,
+        matched: &Arc<Resource>,
+    ) -> Result<(Review, Post), Failed> {
+        if request.dry_run
+            && !matches!(
+                self.spec["sideEffects"].as_str(),
+                Some("None" | "NoneOnDryRun")
+            )
+        {
+            let why = format!(
+                "admission webhook \"{}\" does not support dry run",
+                self.name
+            );
             return Err(Status::bad_request(why).into());
         }
-        let review = Review::new(request, objects, matched, &self.spec["admissionReviewVersions"]).map_err(Failed::Call)??;
+        let review = Review::new(
+            request,
+            objects,
+            matched,
+            &self.spec["admissionReviewVersions"],
+        )
+        .map_err(Failed::Call)??;
         let endpoint = Endpoint::read(request.registry, &self.spec["clientConfig"])
             .map_err(|why| Failed::Call(format!("could not get REST client: {why}")))?;
         let seconds = self.spec["timeoutSeconds"].as_u64().unwrap_or(10);
-        let post = Post { endpoint, timeout: Duration::from_secs(seconds), body: review.body() };
+        let post = Post {
+            endpoint,
+            timeout: Duration::from_secs(seconds),
+            body: review.body(),
+        };
         Ok((review, post))
     }
 
-    fn read(&self, review: &Review, answer: Result<Answer, String>, mutating: bool) -> Result<Verdict, Failed> {
+    fn read(
+        &self,
+        review: &Review,
+        answer: Result<Answer, String>,
+        mutating: bool,
+    ) -> Result<Verdict, Failed> {
         let failed = |why: String| Failed::Call(format!("failed to call webhook: {why}"));
         let response = review.read(answer.map_err(failed)?).map_err(failed)?;
-        review.verify(&response, mutating).map_err(|why| Failed::Call(format!("received invalid webhook response: {why}")))
+        review
+            .verify(&response, mutating)
+            .map_err(|why| Failed::Call(format!("received invalid webhook response: {why}")))
     }
 
     /// What a failure comes to.
@@ -93,16 +146,26 @@ impl Hook {
         match failed {
             Failed::Refused(status) => Err(*status),
             Failed::Call(_) if self.ignores_failures() => Ok(ignored),
-            Failed::Call(why) => Err(Status::internal(format!("failed calling webhook \"{}\": {why}", self.name))),
+            Failed::Call(why) => Err(Status::internal(format!(
+                "failed calling webhook \"{}\": {why}",
+                self.name
+            ))),
         }
     }
 }
 
 /// Asks all webhooks that want to know, at the same time; the first in order that refuses has the word.
-pub fn validate(hooks: &[Hook], request: &Request<'_>, objects: Objects<'_>, answers: &mut Answers) -> Result<(), Status> {
+pub fn validate(
+    hooks: &[Hook],
+    request: &Request<'_>,
+    objects: Objects<'_>,
+    answers: &mut Answers,
+) -> Result<(), Status> {
     let (mut asked, mut posts) = (Vec::new(), Vec::new());
     for hook in hooks {
-        let Some(matched) = hook.wants(request, objects)? else { continue };
+        let Some(matched) = hook.wants(request, objects)? else {
+            continue;
+        };
         match hook.prepare(request, objects, &matched) {
             Ok((review, post)) => {
                 asked.push((hook, Ok(review)));
@@ -121,8 +184,15 @@ pub fn validate(hooks: &[Hook], request: &Request<'_>, objects: Objects<'_>, ans
         let outcome = match verdict {
             Err(failed) => hook.settle(failed, ()),
             Ok(verdict) => {
-                verdict.warnings.iter().for_each(|text| answers.warn(text.clone()));
-                if verdict.allowed { Ok(()) } else { Err(verdict.refusal(&hook.name)) }
+                verdict
+                    .warnings
+                    .iter()
+                    .for_each(|text| answers.warn(text.clone()));
+                if verdict.allowed {
+                    Ok(())
+                } else {
+                    Err(verdict.refusal(&hook.name))
+                }
             }
         };
         first = first.and(outcome);
@@ -144,7 +214,8 @@ impl Round {
 
     /// Whether a webhook is called again: it wants to, and something changed after it.
     fn again(&self, i: usize, moved: bool) -> bool {
-        self.called.get(i).is_some_and(|(called, _)| *called) && (moved || self.called.iter().skip(i + 1).any(|(_, changed)| *changed))
+        self.called.get(i).is_some_and(|(called, _)| *called)
+            && (moved || self.called.iter().skip(i + 1).any(|(_, changed)| *changed))
     }
 }
 
@@ -163,20 +234,33 @@ pub fn mutate(
         if before.is_some_and(|(first, moved)| !hook.reinvokes() || !first.again(i, moved)) {
             continue;
         }
-        let objects = Objects { new: object.as_deref(), old };
-        let Some(matched) = hook.wants(request, objects)? else { continue };
-        let called = hook.prepare(request, objects, &matched).and_then(|(review, post)| {
-            let answer = outbound::post_all(vec![post]).pop().unwrap_or_else(|| Err("no answer".to_owned()));
-            hook.read(&review, answer, true)
-        });
+        let objects = Objects {
+            new: object.as_deref(),
+            old,
+        };
+        let Some(matched) = hook.wants(request, objects)? else {
+            continue;
+        };
+        let called = hook
+            .prepare(request, objects, &matched)
+            .and_then(|(review, post)| {
+                let answer = outbound::post_all(vec![post])
+                    .pop()
+                    .unwrap_or_else(|| Err("no answer".to_owned()));
+                hook.read(&review, answer, true)
+            });
         let next = match called {
             Err(failed) => hook.settle(failed, None)?,
             Ok(verdict) => {
-                verdict.warnings.iter().for_each(|text| answers.warn(text.clone()));
+                verdict
+                    .warnings
+                    .iter()
+                    .for_each(|text| answers.warn(text.clone()));
                 if !verdict.allowed {
                     return Err(verdict.refusal(&hook.name));
                 }
-                hook.changed(&verdict, request, object.as_deref(), &matched).or_else(|failed| hook.settle(failed, None))?
+                hook.changed(&verdict, request, object.as_deref(), &matched)
+                    .or_else(|failed| hook.settle(failed, None))?
             }
         };
         let mut changed = false;
@@ -201,24 +285,39 @@ impl Hook {
         if verdict.patch.is_empty() {
             return Ok(None);
         }
-        let undecodable = |why: String| Failed::Call(format!("received undecodable patch in webhook response: {why}"));
-        let operations: Value = serde_json::from_slice(&verdict.patch).map_err(|e| undecodable(review::go_error(&verdict.patch, &e)))?;
+        let undecodable = |why: String| {
+            Failed::Call(format!(
+                "received undecodable patch in webhook response: {why}"
+            ))
+        };
+        let operations: Value = serde_json::from_slice(&verdict.patch)
+            .map_err(|e| undecodable(review::go_error(&verdict.patch, &e)))?;
         if operations.as_array().is_some_and(Vec::is_empty) {
             return Ok(None);
         }
         let Some(object) = object else {
             let why = "attempted to modify the object, which is not supported for this operation";
-            return Err(Status::internal(format!("admission webhook \"{}\" {why}", self.name)).into());
+            return Err(
+                Status::internal(format!("admission webhook \"{}\" {why}", self.name)).into(),
+            );
         };
         if verdict.patch_type != "JSONPatch" {
-            return Err(Failed::Call(format!("unsupported patch type \"{}\"", verdict.patch_type)));
+            return Err(Failed::Call(format!(
+                "unsupported patch type \"{}\"",
+                verdict.patch_type
+            )));
         }
         let seen = request.convert(object, matched)?;
         let told = |e: &PatchError| {
             let text = e.to_string();
-            if text.is_empty() { patch_refused(e).message } else { text }
+            if text.is_empty() {
+                patch_refused(e).message
+            } else {
+                text
+            }
         };
-        let patched = patch::json::apply(&seen.into_value(), &operations).map_err(|e| Status::internal(told(&e)))?;
+        let patched = patch::json::apply(&seen.into_value(), &operations)
+            .map_err(|e| Status::internal(told(&e)))?;
         let patched = Object::from_value(patched).map_err(|e| Status::internal(e.to_string()))?;
         let mut next = settled(request.registry, &request.typed_as(matched), patched)?;
         request.convert_back(matched, &mut next)?;

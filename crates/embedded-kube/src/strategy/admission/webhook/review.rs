@@ -63,7 +63,11 @@ const REASONS: &[&str] = &[
 
 /// A reason that is known; others are not passed on.
 fn reason(text: &str) -> &'static str {
-    REASONS.iter().find(|known| **known == text).copied().unwrap_or("")
+    REASONS
+        .iter()
+        .find(|known| **known == text)
+        .copied()
+        .unwrap_or("")
 }
 
 impl Review {
@@ -74,7 +78,12 @@ impl Review {
         matched: &Arc<Resource>,
         versions: &Value,
     ) -> Result<Result<Self, Status>, String> {
-        let known = versions.as_array().into_iter().flatten().filter_map(Value::as_str).find(|v| matches!(*v, "v1" | "v1beta1"));
+        let known = versions
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .find(|v| matches!(*v, "v1" | "v1beta1"));
         let version =
             known.ok_or("could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)")?;
         let uid = uuid::Uuid::new_v4().to_string();
@@ -87,8 +96,13 @@ impl Review {
         for (field, object) in [("object", new), ("oldObject", old)] {
             asked.insert(field.into(), object.map_or(Value::Null, Object::into_value));
         }
-        let question = json!({"kind": KIND, "apiVersion": format!("{GROUP}/{version}"), "request": asked});
-        Ok(Ok(Self { uid, version: version.to_owned(), question }))
+        let question =
+            json!({"kind": KIND, "apiVersion": format!("{GROUP}/{version}"), "request": asked});
+        Ok(Ok(Self {
+            uid,
+            version: version.to_owned(),
+            question,
+        }))
     }
 
     pub fn body(&self) -> Vec<u8> {
@@ -102,10 +116,11 @@ impl Review {
             return Err(refused(code, &media, text.trim()));
         }
         if body.is_empty() {
-            return Err(format!("0-length response with status code: {code} and content type: {media}"));
+            return Err(format!(
+                "0-length response with status code: {code} and content type: {media}"
+            ));
         }
-        const WANTED: &str =
-            "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
+        const WANTED: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
         let unread = |why: String| format!("couldn't get version/kind; json parse error: {why}");
         // The real client reads text that is no JSON as YAML.
         let answer: Value = match serde_json::from_slice(&body) {
@@ -115,16 +130,24 @@ impl Review {
         };
         if !answer.is_object() {
             let kind = tiphys_gocompat::json::kind(&answer);
-            return Err(unread(format!("json: cannot unmarshal {kind} into Go value of type {WANTED}")));
+            return Err(unread(format!(
+                "json: cannot unmarshal {kind} into Go value of type {WANTED}"
+            )));
         }
-        let (version, kind) = (answer["apiVersion"].as_str().unwrap_or(""), answer["kind"].as_str().unwrap_or(""));
+        let (version, kind) = (
+            answer["apiVersion"].as_str().unwrap_or(""),
+            answer["kind"].as_str().unwrap_or(""),
+        );
         if !kind.is_empty() && kind != KIND {
-            return Err(format!("no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""));
+            return Err(format!(
+                "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
+            ));
         }
         match version.strip_prefix("admission.k8s.io/") {
-            Some(other @ ("v1" | "v1beta1")) if other != self.version => {
-                Err(format!("converting ({other}.{KIND}) to ({}.{KIND}): unknown conversion", self.version))
-            }
+            Some(other @ ("v1" | "v1beta1")) if other != self.version => Err(format!(
+                "converting ({other}.{KIND}) to ({}.{KIND}): unknown conversion",
+                self.version
+            )),
             _ => Ok(answer),
         }
     }
@@ -140,11 +163,16 @@ impl Review {
         if strict {
             let uid = text(&response["uid"]);
             if uid != self.uid {
-                return Err(format!("expected response.uid=\"{}\", got \"{uid}\"", self.uid));
+                return Err(format!(
+                    "expected response.uid=\"{}\", got \"{uid}\"",
+                    self.uid
+                ));
             }
             let (version, kind) = (text(&answer["apiVersion"]), text(&answer["kind"]));
             if version != "admission.k8s.io/v1" || kind != KIND {
-                return Err(format!("expected webhook response of {GROUP}/v1, Kind={KIND}, got {version}, Kind={kind}"));
+                return Err(format!(
+                    "expected webhook response of {GROUP}/v1, Kind={KIND}, got {version}, Kind={kind}"
+                ));
             }
         }
         let given = text(&response["patch"]);
@@ -161,13 +189,24 @@ impl Review {
         if strict && given.is_empty() && typed {
             return Err("webhook returned response.patchType but not response.patch".to_owned());
         }
-        let patch = base64::engine::general_purpose::STANDARD.decode(&given).map_err(|e| format!("illegal base64 data: {e}"))?;
-        let warnings = response["warnings"].as_array().into_iter().flatten().filter_map(|w| w.as_str().map(str::to_owned)).collect();
+        let patch = base64::engine::general_purpose::STANDARD
+            .decode(&given)
+            .map_err(|e| format!("illegal base64 data: {e}"))?;
+        let warnings = response["warnings"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|w| w.as_str().map(str::to_owned))
+            .collect();
         Ok(Verdict {
             allowed: response["allowed"] == true,
             warnings,
             patch: if mutating { patch } else { Vec::new() },
-            patch_type: if strict { text(&response["patchType"]) } else { "JSONPatch".to_owned() },
+            patch_type: if strict {
+                text(&response["patchType"])
+            } else {
+                "JSONPatch".to_owned()
+            },
             status: response["status"].clone(),
         })
     }
@@ -177,7 +216,11 @@ impl Verdict {
     /// The refusal, with what the webhook said about it.
     pub fn refusal(&self, webhook: &str) -> Status {
         let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
-        let code = self.status["code"].as_u64().and_then(|c| u16::try_from(c).ok()).unwrap_or(0).max(400);
+        let code = self.status["code"]
+            .as_u64()
+            .and_then(|c| u16::try_from(c).ok())
+            .unwrap_or(0)
+            .max(400);
         let by = format!("admission webhook \"{webhook}\" denied the request");
         let (message, why) = (text(&self.status["message"]), text(&self.status["reason"]));
         let message = match (message.as_str(), why.as_str()) {
@@ -188,14 +231,26 @@ impl Verdict {
         let mut status = Status::new(code, reason(&why), message);
         let details = &self.status["details"];
         if details.is_object() {
-            let cause = |c: &Value| Cause { reason: reason(&text(&c["reason"])), message: text(&c["message"]), field: text(&c["field"]) };
+            let cause = |c: &Value| Cause {
+                reason: reason(&text(&c["reason"])),
+                message: text(&c["message"]),
+                field: text(&c["field"]),
+            };
             status.details = Some(Box::new(Details {
                 name: text(&details["name"]),
                 group: text(&details["group"]),
                 kind: text(&details["kind"]),
                 uid: text(&details["uid"]),
-                causes: details["causes"].as_array().into_iter().flatten().map(cause).collect(),
-                retry_after_seconds: details["retryAfterSeconds"].as_u64().and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
+                causes: details["causes"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .map(cause)
+                    .collect(),
+                retry_after_seconds: details["retryAfterSeconds"]
+                    .as_u64()
+                    .and_then(|n| u32::try_from(n).ok())
+                    .unwrap_or(0),
             }));
         }
         status
@@ -207,10 +262,15 @@ pub fn go_error(bytes: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
     }
-    let first = String::from_utf8_lossy(bytes).chars().find(|c| !c.is_whitespace()).unwrap_or(' ');
+    let first = String::from_utf8_lossy(bytes)
+        .chars()
+        .find(|c| !c.is_whitespace())
+        .unwrap_or(' ');
     match error.column() {
         0 | 1 => format!("invalid character '{first}' looking for beginning of value"),
-        _ if error.line() == 1 && !matches!(first, '{' | '[') => format!("invalid character '{first}' looking for beginning of value"),
+        _ if error.line() == 1 && !matches!(first, '{' | '[') => {
+            format!("invalid character '{first}' looking for beginning of value")
+        }
         _ => error.to_string(),
     }
 }

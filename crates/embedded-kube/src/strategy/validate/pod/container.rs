@@ -40,7 +40,13 @@ fn main(pod: &Pod<'_>, causes: &mut Vec<Cause>) {
 }
 
 fn init(pod: &Pod<'_>, causes: &mut Vec<Cause>) {
-    let mut names: HashSet<&str> = pod.spec.get("containers").items().iter().map(|c| c.get("name").text()).collect();
+    let mut names: HashSet<&str> = pod
+        .spec
+        .get("containers")
+        .items()
+        .iter()
+        .map(|c| c.get("name").text())
+        .collect();
     for container in pod.spec.get("initContainers").items() {
         common(&container, pod, causes);
         restart_policy(&container, causes);
@@ -57,14 +63,21 @@ fn init(pod: &Pod<'_>, causes: &mut Vec<Cause>) {
             probe::probes(&container, pod, causes);
             continue;
         }
-        for field in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
+        for field in [
+            "lifecycle",
+            "livenessProbe",
+            "readinessProbe",
+            "startupProbe",
+        ] {
             let part = container.get(field);
             causes.extend((!part.is_null()).then(|| part.forbidden(ONLY_SIDECARS)));
         }
         for policy in container.get("resizePolicy").items() {
             let restart = policy.get("restartPolicy");
             if restart.text() == "RestartContainer" {
-                causes.push(restart.invalid("must not be set to 'RestartContainer' for non-sidecar initContainers"));
+                causes.push(restart.invalid(
+                    "must not be set to 'RestartContainer' for non-sidecar initContainers",
+                ));
             }
         }
     }
@@ -84,7 +97,14 @@ fn ephemeral(pod: &Pod<'_>, causes: &mut Vec<Cause>) {
     ];
     let others: Vec<&str> = ["containers", "initContainers"]
         .iter()
-        .flat_map(|list| pod.spec.get(list).items().iter().map(|c| c.get("name").text()).collect::<Vec<_>>())
+        .flat_map(|list| {
+            pod.spec
+                .get(list)
+                .items()
+                .iter()
+                .map(|c| c.get("name").text())
+                .collect::<Vec<_>>()
+        })
         .collect();
     let mut names: HashSet<&str> = others.iter().copied().collect();
     for container in pod.spec.get("ephemeralContainers").items() {
@@ -101,7 +121,11 @@ fn ephemeral(pod: &Pod<'_>, causes: &mut Vec<Cause>) {
         for field in FORBIDDEN {
             let part = container.get(field);
             // Of a struct only what is in it counts, of everything else that it is there.
-            let is_set = if field == "resources" { !part.is_empty() } else { !part.is_null() };
+            let is_set = if field == "resources" {
+                !part.is_empty()
+            } else {
+                !part.is_null()
+            };
             causes.extend(is_set.then(|| part.forbidden(NOT_EPHEMERAL)));
         }
         for mount in container.get("volumeMounts").items() {
@@ -123,10 +147,17 @@ pub fn trimmed_image(container: &At<'_>, causes: &mut Vec<Cause>) {
 
 /// What holds for every container.
 fn common(container: &At<'_>, pod: &Pod<'_>, causes: &mut Vec<Cause>) {
-    container.get("name").check(&[Check::Required(""), Check::Form(dns_label)], causes);
+    container
+        .get("name")
+        .check(&[Check::Required(""), Check::Form(dns_label)], causes);
     container.get("image").check(&[Check::Required("")], causes);
-    let policy = &[Check::Required(""), Check::OneOf(&["File", "FallbackToLogsOnError"])];
-    container.get("terminationMessagePolicy").check(policy, causes);
+    let policy = &[
+        Check::Required(""),
+        Check::OneOf(&["File", "FallbackToLogsOnError"]),
+    ];
+    container
+        .get("terminationMessagePolicy")
+        .check(policy, causes);
     ports(&container.get("ports"), causes);
     env::variables(&container.get("env"), causes);
     env::from(&container.get("envFrom"), causes);
@@ -160,8 +191,16 @@ fn ports(all: &At<'_>, causes: &mut Vec<Cause>) {
             n => causes.extend(port_number(n).map(|p| number.invalid(&p))),
         }
         let host = port.get("hostPort");
-        causes.extend(host.int().filter(|n| *n != 0).and_then(port_number).map(|p| host.invalid(&p)));
-        port.get("protocol").check(&[Check::Required(""), Check::OneOf(&["SCTP", "TCP", "UDP"])], causes);
+        causes.extend(
+            host.int()
+                .filter(|n| *n != 0)
+                .and_then(port_number)
+                .map(|p| host.invalid(&p)),
+        );
+        port.get("protocol").check(
+            &[Check::Required(""), Check::OneOf(&["SCTP", "TCP", "UDP"])],
+            causes,
+        );
     }
 }
 
@@ -177,7 +216,11 @@ fn host_ports(containers: &[At<'_>], causes: &mut Vec<Cause>) {
     for port in containers.iter().flat_map(|c| c.get("ports").items()) {
         let host = port.get("hostPort");
         let number = host.int().unwrap_or(0);
-        let key = format!("{}/{}/{number}", port.get("protocol").text(), port.get("hostIP").text());
+        let key = format!(
+            "{}/{}/{number}",
+            port.get("protocol").text(),
+            port.get("hostIP").text()
+        );
         if number != 0 && !taken.insert(key.clone()) {
             causes.push(Cause::duplicate(&host.path, &key.into()));
         }
@@ -186,7 +229,10 @@ fn host_ports(containers: &[At<'_>], causes: &mut Vec<Cause>) {
 
 /// Which name is mounted where; the last one counts.
 fn by_name<'v>(list: &At<'v>, path: &str) -> HashMap<&'v str, &'v str> {
-    list.items().iter().map(|item| (item.get("name").text(), item.get(path).text())).collect()
+    list.items()
+        .iter()
+        .map(|item| (item.get("name").text(), item.get(path).text()))
+        .collect()
 }
 
 fn mounts(container: &At<'_>, pod: &Pod<'_>, causes: &mut Vec<Cause>) {
@@ -211,14 +257,19 @@ fn mounts(container: &At<'_>, pod: &Pod<'_>, causes: &mut Vec<Cause>) {
             causes.push(path.invalid("must not already exist as a path in volumeDevices"));
         }
         // The causes of these name the whole list.
-        let of_list = |field: &str| At::new(mount.get(field).value, format!("{}.{field}", all.path));
+        let of_list =
+            |field: &str| At::new(mount.get(field).value, format!("{}.{field}", all.path));
         let (sub, expression) = (of_list("subPath"), of_list("subPathExpr"));
         if !sub.is_empty() {
             volume::relative(&sub, causes);
         }
         if !expression.is_empty() {
             if !sub.is_empty() {
-                causes.push(mount.get("subPathExpr").invalid("subPathExpr and subPath are mutually exclusive"));
+                causes.push(
+                    mount
+                        .get("subPathExpr")
+                        .invalid("subPathExpr and subPath are mutually exclusive"),
+                );
             }
             volume::relative(&expression, causes);
         }
@@ -236,7 +287,9 @@ fn propagation(at: &At<'_>, privileged: bool, causes: &mut Vec<Cause>) {
         causes.push(at.not_supported(&KINDS));
     }
     if at.text() == "Bidirectional" && !privileged {
-        causes.push(at.forbidden("Bidirectional mount propagation is available only to privileged containers"));
+        causes.push(at.forbidden(
+            "Bidirectional mount propagation is available only to privileged containers",
+        ));
     }
 }
 
@@ -250,7 +303,9 @@ fn recursive(mount: &At<'_>, at: &At<'_>, causes: &mut Vec<Cause>) {
             }
             let propagation = mount.get("mountPropagation");
             if !propagation.is_null() && propagation.text() != "None" {
-                causes.push(at.forbidden("may only be specified when mountPropagation is None or not specified"));
+                causes.push(at.forbidden(
+                    "may only be specified when mountPropagation is None or not specified",
+                ));
             }
         }
         _ => causes.push(at.not_supported(&["Disabled", "Enabled", "IfPossible"])),
@@ -268,7 +323,10 @@ fn devices(container: &At<'_>, pod: &Pod<'_>, causes: &mut Vec<Cause>) {
         }
         match pod.volumes.get(name.text()) {
             None => causes.push(name.not_found()),
-            Some(volume) if ["persistentVolumeClaim", "ephemeral"].iter().any(|k| volume.get(*k).is_some_and(Value::is_object)) => {}
+            Some(volume)
+                if ["persistentVolumeClaim", "ephemeral"]
+                    .iter()
+                    .any(|k| volume.get(*k).is_some_and(Value::is_object)) => {}
             Some(_) => {
                 let detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";
                 causes.push(name.invalid(detail));
@@ -298,12 +356,18 @@ fn devices(container: &At<'_>, pod: &Pod<'_>, causes: &mut Vec<Cause>) {
 fn resize_policies(all: &At<'_>, pod: &Pod<'_>, causes: &mut Vec<Cause>) {
     let mut seen = HashSet::new();
     for policy in all.items() {
-        let (resource, restart) = (policy.get("resourceName").text(), policy.get("restartPolicy").text());
+        let (resource, restart) = (
+            policy.get("resourceName").text(),
+            policy.get("restartPolicy").text(),
+        );
         if !seen.insert(resource) {
             causes.push(Cause::duplicate(&policy.path, &resource.into()));
         }
         // These causes name the whole list.
-        for (value, allowed) in [(resource, ["cpu", "memory"]), (restart, ["NotRequired", "RestartContainer"])] {
+        for (value, allowed) in [
+            (resource, ["cpu", "memory"]),
+            (restart, ["NotRequired", "RestartContainer"]),
+        ] {
             if value.is_empty() {
                 causes.push(all.required(""));
             } else if !allowed.contains(&value) {
@@ -311,14 +375,20 @@ fn resize_policies(all: &At<'_>, pod: &Pod<'_>, causes: &mut Vec<Cause>) {
             }
         }
         if pod.spec.get("restartPolicy").text() == "Never" && restart != "NotRequired" {
-            causes.push(all.invalid_as(restart, "must be 'NotRequired' when pod `restartPolicy` is 'Never'"));
+            causes.push(all.invalid_as(
+                restart,
+                "must be 'NotRequired' when pod `restartPolicy` is 'Never'",
+            ));
         }
     }
 }
 
 /// A container's own restart policy and its rules.
 fn restart_policy(container: &At<'_>, causes: &mut Vec<Cause>) {
-    let (policy, rules) = (container.get("restartPolicy"), container.get("restartPolicyRules"));
+    let (policy, rules) = (
+        container.get("restartPolicy"),
+        container.get("restartPolicyRules"),
+    );
     if policy.is_null() {
         if rules.is_empty() {
             return;

@@ -45,7 +45,11 @@ impl<'a> Pod<'a> {
         Self {
             spec,
             volumes: BTreeMap::new(),
-            claims: claims.iter().map(|c| c.get("name").text()).filter(|n| !n.is_empty()).collect(),
+            claims: claims
+                .iter()
+                .map(|c| c.get("name").text())
+                .filter(|n| !n.is_empty())
+                .collect(),
             grace: spec.get("terminationGracePeriodSeconds").int(),
             host_users: spec.get("hostUsers").value != false,
         }
@@ -58,23 +62,41 @@ impl<'a> Pod<'a> {
 }
 
 fn visited<'v>(spec: &At<'v>) -> Vec<At<'v>> {
-    ["initContainers", "containers", "ephemeralContainers"].iter().flat_map(|list| spec.get(list).items()).collect()
+    ["initContainers", "containers", "ephemeralContainers"]
+        .iter()
+        .flat_map(|list| spec.get(list).items())
+        .collect()
 }
 
 /// What has no part of its own, after the containers.
 const MIDDLE: &[Rule] = &[
     Rule::By(host_network),
     Rule::By(|spec, causes| {
-        spec.get("restartPolicy").check(&[Check::Required(""), Check::OneOf(&["Always", "OnFailure", "Never"])], causes);
+        spec.get("restartPolicy").check(
+            &[
+                Check::Required(""),
+                Check::OneOf(&["Always", "OnFailure", "Never"]),
+            ],
+            causes,
+        );
     }),
-    Rule::Field("dnsPolicy", &[Check::Required(""), Check::OneOf(&["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"])]),
+    Rule::Field(
+        "dnsPolicy",
+        &[
+            Check::Required(""),
+            Check::OneOf(&["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"]),
+        ],
+    ),
     Rule::By(|spec, causes| labels(&spec.get("nodeSelector"), causes)),
     Rule::By(security::pod),
     Rule::By(|spec, causes| affinity::affinity(&spec.get("affinity"), causes)),
     Rule::By(network::dns),
     Rule::By(|spec, causes| {
         let gates = spec.get("readinessGates");
-        gates.items().iter().for_each(|gate| gate.get("conditionType").form(qualified_name, causes));
+        gates
+            .items()
+            .iter()
+            .for_each(|gate| gate.get("conditionType").form(qualified_name, causes));
     }),
     Rule::By(scheduling_gates),
     Rule::By(|spec, causes| affinity::spread(&spec.get("topologySpreadConstraints"), causes)),
@@ -86,7 +108,10 @@ const END: &[Rule] = &[
     Rule::By(network::host_name),
     Rule::Field("serviceAccountName", &[Check::Form(dns_subdomain)]),
     Rule::Field("nodeName", &[Check::Form(dns_subdomain)]),
-    Rule::Field("activeDeadlineSeconds", &[Check::Between(1, i32::MAX as i64)]),
+    Rule::Field(
+        "activeDeadlineSeconds",
+        &[Check::Between(1, i32::MAX as i64)],
+    ),
     Rule::Field("hostname", &[Check::Form(dns_label)]),
     Rule::Field("subdomain", &[Check::Form(dns_label)]),
     Rule::By(|spec, causes| affinity::tolerations(&spec.get("tolerations"), causes)),
@@ -101,7 +126,13 @@ const END: &[Rule] = &[
     Rule::By(|spec, causes| {
         let policy = spec.get("preemptionPolicy");
         if !policy.is_null() {
-            policy.check(&[Check::Required(""), Check::OneOf(&["PreemptLowerPriority", "Never"])], causes);
+            policy.check(
+                &[
+                    Check::Required(""),
+                    Check::OneOf(&["PreemptLowerPriority", "Never"]),
+                ],
+                causes,
+            );
         }
     }),
     Rule::By(|spec, causes| {
@@ -133,7 +164,10 @@ fn resource_claims(all: &At<'_>, is_static: bool, causes: &mut Vec<Cause>) {
     let mut names = HashSet::new();
     for claim in all.items() {
         if is_static {
-            causes.push(Cause::forbidden(NOWHERE, "static pods do not support resource claims"));
+            causes.push(Cause::forbidden(
+                NOWHERE,
+                "static pods do not support resource claims",
+            ));
             continue;
         }
         let name = claim.get("name");
@@ -144,14 +178,20 @@ fn resource_claims(all: &At<'_>, is_static: bool, causes: &mut Vec<Cause>) {
         } else {
             name.form(dns_label, causes);
         }
-        let parts = ["resourceClaimName", "resourceClaimTemplateName"].map(|field| claim.get(field));
+        let parts =
+            ["resourceClaimName", "resourceClaimTemplateName"].map(|field| claim.get(field));
         let problem = match parts.iter().filter(|p| !p.is_null()).count() {
             0 => Some("must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"),
             1 => None,
-            _ => Some("at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"),
+            _ => Some(
+                "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",
+            ),
         };
         causes.extend(problem.map(|p| claim.invalid_struct("core/v1.PodResourceClaim", p)));
-        parts.iter().filter(|p| !p.is_null()).for_each(|part| part.form(dns_subdomain, causes));
+        parts
+            .iter()
+            .filter(|p| !p.is_null())
+            .for_each(|part| part.form(dns_subdomain, causes));
     }
 }
 
@@ -159,8 +199,16 @@ fn host_network(spec: &At<'_>, causes: &mut Vec<Cause>) {
     if !spec.get("hostNetwork").is_true() {
         return;
     }
-    for port in spec.get("containers").items().iter().flat_map(|c| c.get("ports").items()) {
-        let (host, own) = (port.get("hostPort"), port.get("containerPort").int().unwrap_or(0));
+    for port in spec
+        .get("containers")
+        .items()
+        .iter()
+        .flat_map(|c| c.get("ports").items())
+    {
+        let (host, own) = (
+            port.get("hostPort"),
+            port.get("containerPort").int().unwrap_or(0),
+        );
         let number = host.int().unwrap_or(0);
         if number != 0 && number != own {
             causes.push(host.invalid("must match `containerPort` when `hostNetwork` is true"));
@@ -172,7 +220,11 @@ fn scheduling_gates(spec: &At<'_>, causes: &mut Vec<Cause>) {
     let mut seen = HashSet::new();
     for gate in spec.get("schedulingGates").items() {
         let name = gate.get("name").text();
-        causes.extend(qualified_name(name).iter().map(|p| gate.invalid_as(name, p)));
+        causes.extend(
+            qualified_name(name)
+                .iter()
+                .map(|p| gate.invalid_as(name, p)),
+        );
         if !seen.insert(name) {
             causes.push(Cause::duplicate(&gate.path, &name.into()));
         }
@@ -185,7 +237,11 @@ fn host_users(spec: &At<'_>, causes: &mut Vec<Cause>) {
     if spec.get("hostUsers").value != false {
         return;
     }
-    for (field, shown) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
+    for (field, shown) in [
+        ("hostNetwork", "hostNetwork"),
+        ("hostPID", "HostPID"),
+        ("hostIPC", "HostIPC"),
+    ] {
         if spec.get(field).is_true() {
             causes.push(spec.get(shown).forbidden(WHEN));
         }
@@ -205,7 +261,11 @@ fn file_keys(pod: &Pod<'_>, causes: &mut Vec<Cause>) {
         }
         let name = reference.get("volumeName");
         let volumes = pod.spec.get("volumes").items();
-        match volumes.iter().rev().find(|v| v.get("name").value == name.value) {
+        match volumes
+            .iter()
+            .rev()
+            .find(|v| v.get("name").value == name.value)
+        {
             None => causes.push(name.not_found()),
             Some(volume) if volume.get("emptyDir").is_null() => {
                 causes.push(name.invalid("referenced volume must be of type emptyDir"));
@@ -219,11 +279,23 @@ fn file_keys(pod: &Pod<'_>, causes: &mut Vec<Cause>) {
 fn whole(pod: &At<'_>, causes: &mut Vec<Cause>) {
     let at = pod.get("spec");
     annotations::check(&pod.get("metadata.annotations"), &at, causes);
-    let is_static = pod.get("metadata.annotations").value.get(annotations::MIRROR).is_some();
-    spec(&at, pod.get("metadata.name").text(), (true, is_static), causes);
+    let is_static = pod
+        .get("metadata.annotations")
+        .value
+        .get(annotations::MIRROR)
+        .is_some();
+    spec(
+        &at,
+        pod.get("metadata.name").text(),
+        (true, is_static),
+        causes,
+    );
     at.walk(projected::TOKENS_NEED_AN_ACCOUNT, causes);
     for list in ["containers", "initContainers"] {
-        at.get(list).items().iter().for_each(|c| container::trimmed_image(c, causes));
+        at.get(list)
+            .items()
+            .iter()
+            .for_each(|c| container::trimmed_image(c, causes));
     }
 }
 
@@ -234,7 +306,10 @@ pub fn create(pod: &At<'_>, causes: &mut Vec<Cause>) {
     let ephemeral = spec.get("ephemeralContainers");
     causes.extend((!ephemeral.is_empty()).then(|| ephemeral.forbidden("cannot be set on create")));
     if !spec.get("nodeName").is_empty() && !spec.get("schedulingGates").is_empty() {
-        causes.push(spec.get("nodeName").forbidden("cannot be set until all schedulingGates have been cleared"));
+        causes.push(
+            spec.get("nodeName")
+                .forbidden("cannot be set until all schedulingGates have been cleared"),
+        );
     }
     annotations::agree(&pod.get("metadata.annotations"), &Pod::new(&spec), causes);
 }
@@ -244,14 +319,26 @@ pub fn template(template: &At<'_>, causes: &mut Vec<Cause>) {
     template_metadata(template, causes);
     let at = template.get("spec");
     spec(&at, "", (false, false), causes);
-    annotations::agree(&template.get("metadata.annotations"), &Pod::new(&at), causes);
+    annotations::agree(
+        &template.get("metadata.annotations"),
+        &Pod::new(&at),
+        causes,
+    );
     let ephemeral = at.get("ephemeralContainers");
-    causes.extend((!ephemeral.is_empty()).then(|| ephemeral.forbidden("ephemeral containers not allowed in pod template")));
+    causes.extend(
+        (!ephemeral.is_empty())
+            .then(|| ephemeral.forbidden("ephemeral containers not allowed in pod template")),
+    );
 }
 
 /// Labels and annotations of a template.
 pub fn template_metadata(template: &At<'_>, causes: &mut Vec<Cause>) {
-    let part = |field: &str| At::new(template.get("metadata").get(field).value, format!("{}.{field}", template.path));
+    let part = |field: &str| {
+        At::new(
+            template.get("metadata").get(field).value,
+            format!("{}.{field}", template.path),
+        )
+    };
     labels(&part("labels"), causes);
     super::meta::annotations(&part("annotations"), causes);
     annotations::check(&part("annotations"), &template.get("spec"), causes);

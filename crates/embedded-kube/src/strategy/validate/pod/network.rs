@@ -13,29 +13,50 @@ pub fn dns(spec: &At<'_>, causes: &mut Vec<Cause>) {
             return;
         }
         if servers.is_empty() {
-            causes.push(servers.required("must provide at least one DNS nameserver when `dnsPolicy` is None"));
+            causes.push(
+                servers
+                    .required("must provide at least one DNS nameserver when `dnsPolicy` is None"),
+            );
             return;
         }
     }
     if servers.len() > 3 {
         causes.push(servers.invalid("must not have more than 3 nameservers"));
     }
-    servers.items().iter().for_each(|server| server.form(ip, causes));
+    servers
+        .items()
+        .iter()
+        .for_each(|server| server.form(ip, causes));
     let searches = config.get("searches");
     if searches.len() > 32 {
         causes.push(searches.invalid("must not have more than 32 search paths"));
     }
     let items = searches.items();
-    let length = items.iter().map(|s| s.len() + 1).sum::<usize>().saturating_sub(1);
+    let length = items
+        .iter()
+        .map(|s| s.len() + 1)
+        .sum::<usize>()
+        .saturating_sub(1);
     if length > 2048 {
-        causes.push(searches.invalid("must not have more than 2048 characters (including spaces) in the search list"));
+        causes.push(searches.invalid(
+            "must not have more than 2048 characters (including spaces) in the search list",
+        ));
     }
     for search in items.iter().filter(|s| s.text() != ".") {
         let name = search.text().strip_suffix('.').unwrap_or(search.text());
-        causes.extend(dns_subdomain_underscore(name).iter().map(|p| search.invalid_as(name, p)));
+        causes.extend(
+            dns_subdomain_underscore(name)
+                .iter()
+                .map(|p| search.invalid_as(name, p)),
+        );
     }
     for option in config.get("options").items() {
-        causes.extend(option.get("name").is_empty().then(|| option.required("must not be empty")));
+        causes.extend(
+            option
+                .get("name")
+                .is_empty()
+                .then(|| option.required("must not be empty")),
+        );
     }
 }
 
@@ -58,6 +79,10 @@ pub fn host_name(spec: &At<'_>, causes: &mut Vec<Cause>) {
 pub fn host_aliases(spec: &At<'_>, causes: &mut Vec<Cause>) {
     for alias in spec.get("hostAliases").items() {
         alias.get("ip").form(ip, causes);
-        alias.get("hostnames").items().iter().for_each(|name| name.form(dns_subdomain, causes));
+        alias
+            .get("hostnames")
+            .items()
+            .iter()
+            .for_each(|name| name.form(dns_subdomain, causes));
     }
 }

@@ -17,7 +17,12 @@ const PROBE: &[Rule] = &[
     Rule::Field("failureThreshold", AT_LEAST_0),
     Rule::By(|probe, causes| {
         let grace = probe.get("terminationGracePeriodSeconds");
-        causes.extend(grace.int().is_some_and(|n| n <= 0).then(|| grace.invalid("must be greater than 0")));
+        causes.extend(
+            grace
+                .int()
+                .is_some_and(|n| n <= 0)
+                .then(|| grace.invalid("must be greater than 0")),
+        );
     }),
 ];
 
@@ -25,7 +30,9 @@ const PROBE: &[Rule] = &[
 fn port(at: &At<'_>, causes: &mut Vec<Cause>) {
     match at.value {
         Value::String(_) => at.form(port_name, causes),
-        _ => causes.extend(port_number(at.int().unwrap_or(0)).map(|p| at.invalid_as(at.int().unwrap_or(0), &p))),
+        _ => causes.extend(
+            port_number(at.int().unwrap_or(0)).map(|p| at.invalid_as(at.int().unwrap_or(0), &p)),
+        ),
     }
 }
 
@@ -56,11 +63,16 @@ fn handler(at: &At<'_>, grace: Option<i64>, kinds: &[&str], causes: &mut Vec<Cau
 fn http_get(at: &At<'_>, causes: &mut Vec<Cause>) {
     at.get("path").check(&[Check::Required("")], causes);
     port(&at.get("port"), causes);
-    at.get("scheme").check(&[Check::OneOf(&["HTTP", "HTTPS"])], causes);
+    at.get("scheme")
+        .check(&[Check::OneOf(&["HTTP", "HTTPS"])], causes);
     let headers = at.get("httpHeaders");
     for header in headers.items() {
         let name = header.get("name").text();
-        causes.extend(http_header_name(name).iter().map(|p| headers.invalid_as(name, p)));
+        causes.extend(
+            http_header_name(name)
+                .iter()
+                .map(|p| headers.invalid_as(name, p)),
+        );
     }
 }
 
@@ -68,7 +80,8 @@ fn sleep(at: &At<'_>, grace: Option<i64>, causes: &mut Vec<Cause>) {
     let seconds = at.get("seconds").int().unwrap_or(0);
     let Some(grace) = grace else { return };
     if seconds < 0 || seconds > grace {
-        let detail = format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
+        let detail =
+            format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
         causes.push(at.invalid_as(seconds, &detail));
     }
 }
@@ -84,7 +97,9 @@ pub fn probes(container: &At<'_>, pod: &Pod<'_>, causes: &mut Vec<Cause>) {
         probe.walk(PROBE, causes);
         if name == "readinessProbe" {
             let grace = probe.get("terminationGracePeriodSeconds");
-            causes.extend((!grace.is_null()).then(|| grace.invalid("must not be set for readinessProbes")));
+            causes.extend(
+                (!grace.is_null()).then(|| grace.invalid("must not be set for readinessProbes")),
+            );
         } else {
             let threshold = probe.get("successThreshold");
             causes.extend((threshold.int() != Some(1)).then(|| threshold.invalid("must be 1")));
@@ -98,7 +113,12 @@ pub fn lifecycle(container: &At<'_>, pod: &Pod<'_>, causes: &mut Vec<Cause>) {
     for name in ["postStart", "preStop"] {
         let hook = lifecycle.get(name);
         if !hook.is_null() {
-            handler(&hook, pod.grace, &["exec", "httpGet", "tcpSocket", "sleep"], causes);
+            handler(
+                &hook,
+                pod.grace,
+                &["exec", "httpGet", "tcpSocket", "sleep"],
+                causes,
+            );
         }
     }
 }

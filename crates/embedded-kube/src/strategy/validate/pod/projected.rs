@@ -7,8 +7,21 @@ use super::volume::{file_path, key_to_path, mode};
 use crate::status::Cause;
 use std::collections::HashSet;
 
-const VOLUME_FIELDS: [&str; 5] = ["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
-const KEY_TYPES: [&str; 6] = ["RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"];
+const VOLUME_FIELDS: [&str; 5] = [
+    "metadata.annotations",
+    "metadata.labels",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+];
+const KEY_TYPES: [&str; 6] = [
+    "RSA3072",
+    "RSA4096",
+    "ECDSAP256",
+    "ECDSAP384",
+    "ECDSAP521",
+    "ED25519",
+];
 const CONFLICT: &str = "conflicting duplicate paths";
 
 /// `downwardAPI` as a volume of its own. Its causes do not say which item they are about.
@@ -26,7 +39,10 @@ fn downward_file(file: &At<'_>, causes: &mut Vec<Cause>) {
     if !field.is_null() {
         field_selector(&field, &VOLUME_FIELDS, causes);
         if !resource.is_null() {
-            causes.push(file.invalid_as("resource", "fieldRef and resourceFieldRef can not be specified simultaneously"));
+            causes.push(file.invalid_as(
+                "resource",
+                "fieldRef and resourceFieldRef can not be specified simultaneously",
+            ));
         }
     } else if !resource.is_null() {
         resource_selector(&resource, true, causes);
@@ -54,11 +70,24 @@ impl Paths<'_> {
 /// A projected volume.
 pub fn check(v: &At<'_>, causes: &mut Vec<Cause>) {
     mode(&v.get("defaultMode"), causes);
-    let mut paths = Paths { volume: v, seen: HashSet::new() };
+    let mut paths = Paths {
+        volume: v,
+        seen: HashSet::new(),
+    };
     for source in v.get("sources").items() {
-        let kinds = ["secret", "configMap", "downwardAPI", "serviceAccountToken", "clusterTrustBundle", "podCertificate"];
+        let kinds = [
+            "secret",
+            "configMap",
+            "downwardAPI",
+            "serviceAccountToken",
+            "clusterTrustBundle",
+            "podCertificate",
+        ];
         let parts = kinds.map(|kind| (kind, source.get(kind)));
-        let given: Vec<_> = parts.into_iter().filter(|(_, part)| !part.is_null()).collect();
+        let given: Vec<_> = parts
+            .into_iter()
+            .filter(|(_, part)| !part.is_null())
+            .collect();
         for (kind, part) in &given {
             match *kind {
                 "secret" | "configMap" => keys(part, &mut paths, causes),
@@ -97,8 +126,12 @@ fn files(part: &At<'_>, paths: &mut Paths<'_>, causes: &mut Vec<Cause>) {
 fn token(part: &At<'_>, volume: &At<'_>, causes: &mut Vec<Cause>) {
     let seconds = part.get("expirationSeconds");
     match seconds.int().unwrap_or(0) {
-        n if n < 600 => causes.push(seconds.invalid("may not specify a duration less than 10 minutes")),
-        n if n > 1 << 32 => causes.push(seconds.invalid("may not specify a duration larger than 2^32 seconds")),
+        n if n < 600 => {
+            causes.push(seconds.invalid("may not specify a duration less than 10 minutes"))
+        }
+        n if n > 1 << 32 => {
+            causes.push(seconds.invalid("may not specify a duration larger than 2^32 seconds"))
+        }
         _ => {}
     }
     let path = At::new(part.get("path").value, format!("{}.path", volume.path));
@@ -114,20 +147,30 @@ fn signer(at: &At<'_>, causes: &mut Vec<Cause>) {
     if at.is_empty() {
         causes.push(at.required(""));
     } else if at.text().split('/').count() != 2 {
-        causes.push(at.invalid("must be a fully qualified domain and path of the form 'example.com/signer-name'"));
+        causes.push(at.invalid(
+            "must be a fully qualified domain and path of the form 'example.com/signer-name'",
+        ));
     }
 }
 
 fn bundle(part: &At<'_>, paths: &mut Paths<'_>, causes: &mut Vec<Cause>) {
-    let (name, signer_name, selector) = (part.get("name"), part.get("signerName"), part.get("labelSelector"));
+    let (name, signer_name, selector) = (
+        part.get("name"),
+        part.get("signerName"),
+        part.get("labelSelector"),
+    );
     match (name.is_null(), signer_name.is_null()) {
-        (false, false) => {
-            causes.push(part.invalid_struct("core/v1.ClusterTrustBundleProjection", "only one of name and signerName may be used"))
-        }
+        (false, false) => causes.push(part.invalid_struct(
+            "core/v1.ClusterTrustBundleProjection",
+            "only one of name and signerName may be used",
+        )),
         (false, true) => {
             name.check(&[Check::Required("must be a valid object name")], causes);
             if !selector.is_null() {
-                causes.push(selector.invalid_struct("meta/v1.LabelSelector", "labelSelector must be unset if name is specified"));
+                causes.push(selector.invalid_struct(
+                    "meta/v1.LabelSelector",
+                    "labelSelector must be unset if name is specified",
+                ));
             }
         }
         (true, false) => {
@@ -149,17 +192,34 @@ fn certificate(part: &At<'_>, paths: &mut Paths<'_>, causes: &mut Vec<Cause>) {
     for (key, _) in annotations.entries() {
         let problems = qualified_name(&key.to_lowercase());
         if problems.is_empty() && key.matches('/').count() != 1 {
-            causes.push(annotations.invalid_as(key.to_lowercase(), "must be a domain-prefixed key (such as \"acme.io/foo\")"));
+            causes.push(annotations.invalid_as(
+                key.to_lowercase(),
+                "must be a domain-prefixed key (such as \"acme.io/foo\")",
+            ));
         }
-        causes.extend(problems.iter().map(|p| annotations.invalid_as(key.to_lowercase(), p)));
+        causes.extend(
+            problems
+                .iter()
+                .map(|p| annotations.invalid_as(key.to_lowercase(), p)),
+        );
     }
     let key_type = part.get("keyType");
-    causes.extend((!KEY_TYPES.contains(&key_type.text())).then(|| key_type.not_supported(&KEY_TYPES)));
+    causes.extend(
+        (!KEY_TYPES.contains(&key_type.text())).then(|| key_type.not_supported(&KEY_TYPES)),
+    );
     let seconds = part.get("maxExpirationSeconds");
-    let most = if part.get("signerName").text().contains("kubernetes.io/") { 86_400 } else { 7_862_400 };
+    let most = if part.get("signerName").text().contains("kubernetes.io/") {
+        86_400
+    } else {
+        7_862_400
+    };
     match seconds.int() {
-        Some(n) if n < 3600 => causes.push(seconds.invalid("if provided, maxExpirationSeconds must be >= 3600")),
-        Some(n) if n > most => causes.push(seconds.invalid(&format!("if provided, maxExpirationSeconds must be <= {most}"))),
+        Some(n) if n < 3600 => {
+            causes.push(seconds.invalid("if provided, maxExpirationSeconds must be >= 3600"))
+        }
+        Some(n) if n > most => causes.push(seconds.invalid(&format!(
+            "if provided, maxExpirationSeconds must be <= {most}"
+        ))),
         _ => {}
     }
     let mut any = false;
@@ -172,7 +232,9 @@ fn certificate(part: &At<'_>, paths: &mut Paths<'_>, causes: &mut Vec<Cause>) {
         }
     }
     if !any {
-        causes.push(part.required("specify at least one of credentialBundlePath, keyPath, and certificateChainPath"));
+        causes.push(part.required(
+            "specify at least one of credentialBundlePath, keyPath, and certificateChainPath",
+        ));
     }
 }
 
@@ -185,7 +247,9 @@ pub const TOKENS_NEED_AN_ACCOUNT: &[Rule] = &[Rule::By(|spec, causes| {
         for source in volume.get("projected.sources").items() {
             let token = source.get("serviceAccountToken");
             if !token.is_null() {
-                causes.push(token.forbidden("must not be specified when serviceAccountName is not set"));
+                causes.push(
+                    token.forbidden("must not be specified when serviceAccountName is not set"),
+                );
             }
         }
     }

@@ -28,10 +28,21 @@ pub fn check(pod: &At<'_>, new: &Object, old: &Object, causes: &mut Vec<Cause>) 
     let spec = pod.get("spec");
     if old.str_at("/status/qosClass") != quality_of_service(new) {
         let class = pod.get("status.qosClass").text();
-        causes.push(spec.invalid_as(class, "Pod QOS Class may not change as a result of resizing"));
+        causes.push(spec.invalid_as(
+            class,
+            "Pod QOS Class may not change as a result of resizing",
+        ));
     }
-    let statuses = old.pointer("/status/containerStatuses").and_then(Value::as_array).into_iter().flatten();
-    if statuses.into_iter().find(|s| s.pointer("/state/running").is_some()).is_some_and(|s| s.get("resources").is_none()) {
+    let statuses = old
+        .pointer("/status/containerStatuses")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    if statuses
+        .into_iter()
+        .find(|s| s.pointer("/state/running").is_some())
+        .is_some_and(|s| s.get("resources").is_none())
+    {
         causes.push(spec.forbidden("Pod running on node without support for resize"));
     }
     let before = Value::Object(old.0.clone());
@@ -43,7 +54,12 @@ pub fn check(pod: &At<'_>, new: &Object, old: &Object, causes: &mut Vec<Cause>) 
     }
     for list in ["initContainers", "containers"] {
         for (now, was) in spec.get(list).items().iter().zip(before.get(list).items()) {
-            removed(&now.get("resources"), &was.get("resources"), ["resource requests", "resource limits"], causes);
+            removed(
+                &now.get("resources"),
+                &was.get("resources"),
+                ["resource requests", "resource limits"],
+                causes,
+            );
         }
     }
     for list in LISTS {
@@ -65,11 +81,25 @@ fn whole_pod(spec: &At<'_>, before: &At<'_>, kept: &mut Value, causes: &mut Vec<
         return causes.push(now.forbidden("pod-level resources cannot be removed"));
     }
     if !was.is_null() {
-        removed(&now, &was, ["pod-level resource requests", "pod-level resource limits"], causes);
+        removed(
+            &now,
+            &was,
+            ["pod-level resource requests", "pod-level resource limits"],
+            causes,
+        );
     }
     let mut resources = as_before(now.value, was.value);
-    resources.extend(now.get("claims").value.as_array().map(|claims| ("claims".to_owned(), claims.clone().into())));
-    let resources = if was.is_null() && resources.is_empty() { Value::Null } else { resources.into() };
+    resources.extend(
+        now.get("claims")
+            .value
+            .as_array()
+            .map(|claims| ("claims".to_owned(), claims.clone().into())),
+    );
+    let resources = if was.is_null() && resources.is_empty() {
+        Value::Null
+    } else {
+        resources.into()
+    };
     if resources != *was.value {
         causes.push(spec.forbidden("only cpu and memory resources are mutable at pod-level"));
     }
@@ -88,9 +118,15 @@ fn same_order(spec: &At<'_>, before: &At<'_>, causes: &mut Vec<Cause>) -> bool {
             causes.push(now.forbidden(&format!("{list} may not be added or removed on resize")));
             continue;
         }
-        let pairs = now.items().into_iter().zip(was.items()).map(|(now, was)| (now.get("name"), was.get("name")));
+        let pairs = now
+            .items()
+            .into_iter()
+            .zip(was.items())
+            .map(|(now, was)| (now.get("name"), was.get("name")));
         let renamed = pairs.filter(|(now, was)| now.value != was.value);
-        causes.extend(renamed.map(|(name, _)| name.forbidden(&format!("{list} may not be renamed or reordered on resize"))));
+        causes.extend(renamed.map(|(name, _)| {
+            name.forbidden(&format!("{list} may not be renamed or reordered on resize"))
+        }));
     }
     causes.len() == known
 }
@@ -99,17 +135,34 @@ fn same_order(spec: &At<'_>, before: &At<'_>, causes: &mut Vec<Cause>) -> bool {
 fn removed(now: &At<'_>, was: &At<'_>, called: [&str; 2], causes: &mut Vec<Cause>) {
     for (kind, called) in ["requests", "limits"].into_iter().zip(called) {
         let (now, was) = (now.get(kind), was.get(kind));
-        if was.len() > now.len() || was.entries().iter().any(|(name, _)| now.value.get(name).is_none()) {
+        if was.len() > now.len()
+            || was
+                .entries()
+                .iter()
+                .any(|(name, _)| now.value.get(name).is_none())
+        {
             causes.push(now.forbidden(&format!("{called} cannot be removed")));
         }
     }
 }
 
 /// Of the containers only the amounts of CPU and memory may differ.
-fn containers(list: &str, spec: &At<'_>, before: &At<'_>, kept: &mut Value, causes: &mut Vec<Cause>) {
+fn containers(
+    list: &str,
+    spec: &At<'_>,
+    before: &At<'_>,
+    kept: &mut Value,
+    causes: &mut Vec<Cause>,
+) {
     let nothing = Value::Null;
     let initial = list == "initContainers";
-    for (i, (now, was)) in spec.get(list).items().iter().zip(before.get(list).items()).enumerate() {
+    for (i, (now, was)) in spec
+        .get(list)
+        .items()
+        .iter()
+        .zip(before.get(list).items())
+        .enumerate()
+    {
         let mut container = now.value.clone();
         let field = "resources";
         let resources = as_before(now.get(field).value, was.get(field).value);
@@ -121,18 +174,28 @@ fn containers(list: &str, spec: &At<'_>, before: &At<'_>, kept: &mut Value, caus
         }
         if container != was_there {
             causes.push(match initial {
-                true => now.forbidden("only cpu and memory resources for init or sidecar containers are mutable"),
+                true => now.forbidden(
+                    "only cpu and memory resources for init or sidecar containers are mutable",
+                ),
                 false => spec.forbidden(ONLY_THESE),
             });
         }
         let sidecar = now.get("restartPolicy").value == "Always";
         if initial && !sidecar && now.value != was.value {
-            let restarts = now.get("resizePolicy").items().into_iter().filter(|p| p.get("restartPolicy").value == "RestartContainer");
+            let restarts = now
+                .get("resizePolicy")
+                .items()
+                .into_iter()
+                .filter(|p| p.get("restartPolicy").value == "RestartContainer");
             let why = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized";
             causes.extend(restarts.map(|_| now.forbidden(why)));
         }
         if let Some(slot) = kept.get_mut(list).and_then(|all| all.get_mut(i)) {
-            *slot = if container == was_there { was.value.clone() } else { container };
+            *slot = if container == was_there {
+                was.value.clone()
+            } else {
+                container
+            };
         }
     }
     if before.value.get(list).unwrap_or(&nothing).is_null() && spec.get(list).is_empty() {
@@ -143,7 +206,11 @@ fn containers(list: &str, spec: &At<'_>, before: &At<'_>, kept: &mut Value, caus
 /// Resources with the amounts of CPU and memory that there were.
 fn as_before(now: &Value, was: &Value) -> Map<String, Value> {
     let kinds = ["limits", "requests"].into_iter().map(|kind| {
-        let mut amounts = now.get(kind).and_then(Value::as_object).cloned().unwrap_or_default();
+        let mut amounts = now
+            .get(kind)
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
         for name in RESIZABLE {
             match was.get(kind).and_then(|amounts| amounts.get(name)) {
                 Some(amount) => amounts.insert(name.to_owned(), amount.clone()),
@@ -152,5 +219,7 @@ fn as_before(now: &Value, was: &Value) -> Map<String, Value> {
         }
         (kind.to_owned(), Value::Object(amounts))
     });
-    kinds.filter(|(_, amounts)| amounts.as_object().is_some_and(|map| !map.is_empty())).collect()
+    kinds
+        .filter(|(_, amounts)| amounts.as_object().is_some_and(|map| !map.is_empty()))
+        .collect()
 }

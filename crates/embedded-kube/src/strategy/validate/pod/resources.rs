@@ -56,7 +56,9 @@ fn is_native(name: &str) -> bool {
 }
 
 pub fn is_extended(name: &str) -> bool {
-    !is_native(name) && !name.starts_with("requests.") && qualified_name(&format!("requests.{name}")).is_empty()
+    !is_native(name)
+        && !name.starts_with("requests.")
+        && qualified_name(&format!("requests.{name}")).is_empty()
 }
 
 /// Whether more can be promised than there is.
@@ -71,7 +73,8 @@ pub fn is_supported_of_pods(name: &str) -> bool {
 pub fn standard_name(at: &At<'_>, name: &str, causes: &mut Vec<Cause>) {
     let before = causes.len();
     causes.extend(qualified_name(name).iter().map(|p| at.invalid_as(name, p)));
-    let known = STANDARD.contains(&name) || is_huge_pages(name) || name.starts_with("requests.hugepages-");
+    let known =
+        STANDARD.contains(&name) || is_huge_pages(name) || name.starts_with("requests.hugepages-");
     if causes.len() == before && !name.contains('/') && !known {
         causes.push(at.invalid_as(name, "must be a standard resource type or fully qualified"));
     }
@@ -91,13 +94,19 @@ fn pod_name(at: &At<'_>, name: &str, causes: &mut Vec<Cause>) {
     let before = causes.len();
     standard_name(at, name, causes);
     if causes.len() == before && !is_supported_of_pods(name) {
-        causes.push(Cause::not_supported(&at.path, &name.into(), &["cpu", "hugepages-", "memory"]));
+        causes.push(Cause::not_supported(
+            &at.path,
+            &name.into(),
+            &["cpu", "hugepages-", "memory"],
+        ));
     }
 }
 
 /// An amount of a resource.
 pub fn amount(at: &At<'_>, name: &str, causes: &mut Vec<Cause>) {
-    let Ok(quantity) = at.text().parse::<Quantity>() else { return };
+    let Ok(quantity) = at.text().parse::<Quantity>() else {
+        return;
+    };
     if quantity < Quantity::ZERO {
         causes.push(at.invalid("must be greater than or equal to 0"));
     }
@@ -107,12 +116,18 @@ pub fn amount(at: &At<'_>, name: &str, causes: &mut Vec<Cause>) {
 }
 
 fn pages(at: &At<'_>, name: &str, causes: &mut Vec<Cause>) {
-    let Some(size) = name.strip_prefix("hugepages-") else { return };
+    let Some(size) = name.strip_prefix("hugepages-") else {
+        return;
+    };
     let whole = |size: &Quantity| *size > Quantity::ZERO && size.milli_value() % 1000 == 0;
     let quantity = at.text().parse::<Quantity>().unwrap_or(Quantity::ZERO);
-    let divides = size.parse::<Quantity>().is_ok_and(|size| whole(&size) && quantity.value() % size.value() == 0);
+    let divides = size
+        .parse::<Quantity>()
+        .is_ok_and(|size| whole(&size) && quantity.value() % size.value() == 0);
     if !divides {
-        causes.push(at.invalid(&format!("{quantity} is not positive integer multiple of {name}")));
+        causes.push(at.invalid(&format!(
+            "{quantity} is not positive integer multiple of {name}"
+        )));
     }
 }
 
@@ -135,7 +150,12 @@ pub fn overhead(at: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-fn requirements(at: &At<'_>, name_check: fn(&At<'_>, &str, &mut Vec<Cause>), claims: &BTreeSet<&str>, causes: &mut Vec<Cause>) {
+fn requirements(
+    at: &At<'_>,
+    name_check: fn(&At<'_>, &str, &mut Vec<Cause>),
+    claims: &BTreeSet<&str>,
+    causes: &mut Vec<Cause>,
+) {
     let (limits, requests) = (at.get("limits"), at.get("requests"));
     for (name, limit) in limits.entries() {
         name_check(&limit, name, causes);
@@ -147,20 +167,33 @@ fn requirements(at: &At<'_>, name_check: fn(&At<'_>, &str, &mut Vec<Cause>), cla
         amount(&request, name, causes);
         let limit = limits.key(name);
         if !limit.is_null() {
-            let (wanted, most) = (request.text().parse::<Quantity>(), limit.text().parse::<Quantity>());
+            let (wanted, most) = (
+                request.text().parse::<Quantity>(),
+                limit.text().parse::<Quantity>(),
+            );
             let detail = match (wanted, most) {
-                (Ok(wanted), Ok(most)) if wanted != most && !allows_overcommit(name) => Some("must be equal to"),
+                (Ok(wanted), Ok(most)) if wanted != most && !allows_overcommit(name) => {
+                    Some("must be equal to")
+                }
                 (Ok(wanted), Ok(most)) if wanted > most => Some("must be less than or equal to"),
                 _ => None,
             };
             let most = limit.text();
-            causes.extend(detail.map(|d| requests.invalid_as(request.text(), &format!("{d} {name} limit of {most}"))));
+            causes.extend(detail.map(|d| {
+                requests.invalid_as(request.text(), &format!("{d} {name} limit of {most}"))
+            }));
         } else if !allows_overcommit(name) {
             causes.push(limits.required("Limit must be set for non overcommitable resources"));
         }
         pages(&request, name, causes);
     }
-    let has = |test: fn(&str) -> bool| limits.entries().iter().chain(&requests.entries()).any(|(name, _)| test(name));
+    let has = |test: fn(&str) -> bool| {
+        limits
+            .entries()
+            .iter()
+            .chain(&requests.entries())
+            .any(|(name, _)| test(name))
+    };
     if has(is_huge_pages) && !has(|n| matches!(n, "cpu" | "memory")) {
         causes.push(at.forbidden("HugePages require cpu or memory"));
     }
@@ -179,20 +212,37 @@ fn claim_names(all: &At<'_>, known: &BTreeSet<&str>, causes: &mut Vec<Cause>) {
             causes.push(Cause::duplicate(&claim.path, &name.into()));
         } else {
             request.check(&[Check::Form(dns_label)], causes);
-            let key = if request.is_empty() { name.to_owned() } else { format!("{name}/{}", request.text()) };
+            let key = if request.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{name}/{}", request.text())
+            };
             if seen.contains(&key) {
                 causes.push(Cause::duplicate(&claim.path, &key.as_str().into()));
             } else if request.is_empty() {
-                let parts = seen.iter().filter(|k| k.split_once('/').is_some_and(|(of, _)| of == name)).count();
+                let parts = seen
+                    .iter()
+                    .filter(|k| k.split_once('/').is_some_and(|(of, _)| of == name))
+                    .count();
                 causes.extend((0..parts).map(|_| Cause::duplicate(&claim.path, &name.into())));
             }
             seen.insert(key);
         }
         if !known.contains(name) {
             let names: Vec<&str> = known.iter().copied().collect();
-            let rest = if names.is_empty() { " which is empty".to_owned() } else { format!(": {}", names.join(", ")) };
-            let message = format!("Not found: \"{name}\": must be one of the names in pod.spec.resourceClaims{rest}");
-            causes.push(Cause { reason: "FieldValueNotFound", message, field: claim.path.clone() });
+            let rest = if names.is_empty() {
+                " which is empty".to_owned()
+            } else {
+                format!(": {}", names.join(", "))
+            };
+            let message = format!(
+                "Not found: \"{name}\": must be one of the names in pod.spec.resourceClaims{rest}"
+            );
+            causes.push(Cause {
+                reason: "FieldValueNotFound",
+                message,
+                field: claim.path.clone(),
+            });
         }
     }
 }
@@ -201,13 +251,24 @@ fn claim_names(all: &At<'_>, known: &BTreeSet<&str>, causes: &mut Vec<Cause>) {
 /// containers one after the other before them.
 pub fn aggregate(spec: &Value, kind: &str) -> Amounts {
     let of = |container: &Value| -> Amounts {
-        let list = container.pointer(&format!("/resources/{kind}")).and_then(Value::as_object);
-        let parsed = |(name, amount): (&String, &Value)| Some((name.clone(), amount.as_str()?.parse().ok()?));
+        let list = container
+            .pointer(&format!("/resources/{kind}"))
+            .and_then(Value::as_object);
+        let parsed = |(name, amount): (&String, &Value)| {
+            Some((name.clone(), amount.as_str()?.parse().ok()?))
+        };
         list.into_iter().flatten().filter_map(parsed).collect()
     };
-    let list = |name: &str| spec.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
+    let list = |name: &str| {
+        spec.get(name)
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default()
+    };
     let (mut total, mut sidecars, mut initial) = (Amounts::new(), Amounts::new(), Amounts::new());
-    list("containers").iter().for_each(|c| add(&mut total, &of(c)));
+    list("containers")
+        .iter()
+        .for_each(|c| add(&mut total, &of(c)));
     for container in list("initContainers") {
         let mut needs = of(&container);
         if container["restartPolicy"] == "Always" {
@@ -249,7 +310,10 @@ pub fn pod(spec: &At<'_>, claims: &BTreeSet<&str>, causes: &mut Vec<Cause>) {
         return;
     }
     if !at.get("claims").is_null() {
-        causes.push(at.get("claims").forbidden("claims may not be set for Resources at pod-level"));
+        causes.push(
+            at.get("claims")
+                .forbidden("claims may not be set for Resources at pod-level"),
+        );
     }
     requirements(&at, pod_name, claims, causes);
     let (requests, limits) = (at.get("requests"), at.get("limits"));
@@ -257,13 +321,20 @@ pub fn pod(spec: &At<'_>, claims: &BTreeSet<&str>, causes: &mut Vec<Cause>) {
     for (name, sum) in aggregate(spec.value, "requests") {
         let own = requests.key(&name);
         if parsed(&own).is_some_and(|own| sum > own) {
-            causes.push(own.invalid(&format!("must be greater than or equal to aggregate container requests of {sum}")));
+            causes.push(own.invalid(&format!(
+                "must be greater than or equal to aggregate container requests of {sum}"
+            )));
         }
     }
-    for (name, sum) in aggregate(spec.value, "limits").into_iter().filter(|(name, _)| is_huge_pages(name)) {
+    for (name, sum) in aggregate(spec.value, "limits")
+        .into_iter()
+        .filter(|(name, _)| is_huge_pages(name))
+    {
         let own = limits.key(&name);
         if parsed(&own).is_some_and(|own| sum > own) {
-            causes.push(own.invalid(&format!("must be greater than or equal to aggregate container limits of {sum}")));
+            causes.push(own.invalid(&format!(
+                "must be greater than or equal to aggregate container limits of {sum}"
+            )));
         }
     }
     for (i, container) in spec.get("containers").items().iter().enumerate() {
@@ -272,8 +343,13 @@ pub fn pod(spec: &At<'_>, claims: &BTreeSet<&str>, causes: &mut Vec<Cause>) {
             if let (Some(most), Some(wanted)) = (parsed(&own), parsed(&limit))
                 && wanted > most
             {
-                let at = At::new(limit.value, format!("{}.containers[{i}][{name}].limits", at.path));
-                causes.push(at.invalid(&format!("must be less than or equal to pod limits of {most}")));
+                let at = At::new(
+                    limit.value,
+                    format!("{}.containers[{i}][{name}].limits", at.path),
+                );
+                causes.push(at.invalid(&format!(
+                    "must be less than or equal to pod limits of {most}"
+                )));
             }
         }
     }

@@ -15,14 +15,31 @@ const POD: &[Rule] = &[
     Rule::Field("fsGroup", ID),
     Rule::Field("runAsUser", ID),
     Rule::Field("runAsGroup", ID),
-    Rule::By(|at, causes| at.get("supplementalGroups").items().iter().for_each(|group| group.check(ID, causes))),
+    Rule::By(|at, causes| {
+        at.get("supplementalGroups")
+            .items()
+            .iter()
+            .for_each(|group| group.check(ID, causes))
+    }),
 ];
 const POD_POLICIES: &[Rule] = &[
-    Rule::By(|at, causes| choice(&at.get("fsGroupChangePolicy"), &["Always", "OnRootMismatch"], causes)),
+    Rule::By(|at, causes| {
+        choice(
+            &at.get("fsGroupChangePolicy"),
+            &["Always", "OnRootMismatch"],
+            causes,
+        )
+    }),
     Rule::By(|at, causes| seccomp(&at.get("seccompProfile"), causes)),
     Rule::By(|at, causes| windows::options(&at.get("windowsOptions"), causes)),
     Rule::By(|at, causes| app_armor(&at.get("appArmorProfile"), causes)),
-    Rule::By(|at, causes| choice(&at.get("supplementalGroupsPolicy"), &["Merge", "Strict"], causes)),
+    Rule::By(|at, causes| {
+        choice(
+            &at.get("supplementalGroupsPolicy"),
+            &["Merge", "Strict"],
+            causes,
+        )
+    }),
     Rule::By(|at, causes| choice(&at.get("seLinuxChangePolicy"), &["Recursive"], causes)),
 ];
 
@@ -48,14 +65,17 @@ pub fn pod(spec: &At<'_>, causes: &mut Vec<Cause>) {
 
 fn sysctls(spec: &At<'_>, all: &At<'_>, causes: &mut Vec<Cause>) {
     const FORM: &str = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
-    static NAME: LazyLock<Regex> = LazyLock::new(|| Regex::new(FORM).expect("the form is a regular expression"));
+    static NAME: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(FORM).expect("the form is a regular expression"));
     let mut seen = HashSet::new();
     for item in all.items() {
         let name = item.get("name");
         if name.is_empty() {
             causes.push(name.required(""));
         } else if name.len() > 253 || !NAME.is_match(name.text()) {
-            causes.push(name.invalid(&format!("must have at most 253 characters and match regex {FORM}")));
+            causes.push(name.invalid(&format!(
+                "must have at most 253 characters and match regex {FORM}"
+            )));
         } else if seen.contains(name.text()) {
             causes.push(name.duplicate());
         }
@@ -93,7 +113,10 @@ fn of_network(name: &str) -> bool {
 
 fn of_ipc(name: &str) -> bool {
     let name = dotted(name);
-    name == "kernel.sem" || ["kernel.shm", "kernel.msg", "fs.mqueue."].iter().any(|start| name.starts_with(start))
+    name == "kernel.sem"
+        || ["kernel.shm", "kernel.msg", "fs.mqueue."]
+            .iter()
+            .any(|start| name.starts_with(start))
 }
 
 fn seccomp(at: &At<'_>, causes: &mut Vec<Cause>) {
@@ -101,13 +124,24 @@ fn seccomp(at: &At<'_>, causes: &mut Vec<Cause>) {
         return;
     }
     let (kind, profile) = (at.get("type"), at.get("localhostProfile"));
-    kind.check(&[Check::Required("type is required when seccompProfile is set"), Check::OneOf(&PROFILES)], causes);
+    kind.check(
+        &[
+            Check::Required("type is required when seccompProfile is set"),
+            Check::OneOf(&PROFILES),
+        ],
+        causes,
+    );
     match (kind.text(), profile.is_null()) {
-        ("Localhost", true) => causes.push(profile.required("must be set when seccomp type is Localhost")),
+        ("Localhost", true) => {
+            causes.push(profile.required("must be set when seccomp type is Localhost"))
+        }
         ("Localhost", false) => relative(&profile, causes),
         (_, false) => {
             let at = At::new(at.value, profile.path);
-            causes.push(at.invalid_struct("core/v1.SeccompProfile", "can only be set when seccomp type is Localhost"));
+            causes.push(at.invalid_struct(
+                "core/v1.SeccompProfile",
+                "can only be set when seccomp type is Localhost",
+            ));
         }
         (_, true) => {}
     }
@@ -131,7 +165,10 @@ pub fn app_armor(at: &At<'_>, causes: &mut Vec<Cause>) {
             profile.check(&[Check::MaxBytes(4095)], causes);
         }
         "RuntimeDefault" | "Unconfined" => {
-            causes.extend((!profile.is_null()).then(|| profile.invalid("can only be set when AppArmor type is Localhost")));
+            causes.extend(
+                (!profile.is_null())
+                    .then(|| profile.invalid("can only be set when AppArmor type is Localhost")),
+            );
         }
         "" => causes.push(kind.required("type is required when appArmorProfile is set")),
         _ => causes.push(kind.not_supported(&PROFILES)),
@@ -154,10 +191,21 @@ pub fn container(at: &At<'_>, host_users: bool, causes: &mut Vec<Cause>) {
     if at.get("allowPrivilegeEscalation").value == false {
         const NOT: &str = "cannot set `allowPrivilegeEscalation` to false and ";
         if at.get("privileged").is_true() {
-            causes.push(at.invalid_struct("core/v1.SecurityContext", &format!("{NOT}`privileged` to true")));
+            causes.push(at.invalid_struct(
+                "core/v1.SecurityContext",
+                &format!("{NOT}`privileged` to true"),
+            ));
         }
-        for capability in at.get("capabilities.add").items().iter().filter(|c| c.text() == "CAP_SYS_ADMIN") {
-            causes.push(at.invalid_struct("core/v1.SecurityContext", &format!("{NOT}`capabilities.Add` {}", capability.text())));
+        for capability in at
+            .get("capabilities.add")
+            .items()
+            .iter()
+            .filter(|c| c.text() == "CAP_SYS_ADMIN")
+        {
+            causes.push(at.invalid_struct(
+                "core/v1.SecurityContext",
+                &format!("{NOT}`capabilities.Add` {}", capability.text()),
+            ));
         }
     }
     windows::options(&at.get("windowsOptions"), causes);

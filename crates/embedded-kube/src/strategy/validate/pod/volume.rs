@@ -28,24 +28,75 @@ const fn source(field: &'static str, rules: &'static [Rule]) -> Source {
 const SOURCES: &[Source] = &[
     source("emptyDir", &[Rule::By(size_limit)]),
     source("hostPath", &[Rule::By(host_path)]),
-    source("gitRepo", &[Rule::Field("repository", TEXT), Rule::By(|v, causes| relative(&v.get("directory"), causes))]),
-    Source("gcePersistentDisk", "gcePersistentDisk", "persistentDisk", &[Rule::Field("pdName", TEXT), Rule::By(partition)]),
-    source("awsElasticBlockStore", &[Rule::Field("volumeID", TEXT), Rule::By(partition)]),
-    source("secret", &[Rule::Field("secretName", TEXT), Rule::By(keys_and_mode)]),
+    source(
+        "gitRepo",
+        &[
+            Rule::Field("repository", TEXT),
+            Rule::By(|v, causes| relative(&v.get("directory"), causes)),
+        ],
+    ),
+    Source(
+        "gcePersistentDisk",
+        "gcePersistentDisk",
+        "persistentDisk",
+        &[Rule::Field("pdName", TEXT), Rule::By(partition)],
+    ),
+    source(
+        "awsElasticBlockStore",
+        &[Rule::Field("volumeID", TEXT), Rule::By(partition)],
+    ),
+    source(
+        "secret",
+        &[Rule::Field("secretName", TEXT), Rule::By(keys_and_mode)],
+    ),
     source("nfs", &[Rule::Field("server", TEXT), Rule::By(nfs_path)]),
     source("iscsi", &[Rule::By(iscsi)]),
-    source("glusterfs", &[Rule::Field("endpoints", TEXT), Rule::Field("path", TEXT)]),
+    source(
+        "glusterfs",
+        &[Rule::Field("endpoints", TEXT), Rule::Field("path", TEXT)],
+    ),
     source("flocker", &[Rule::By(flocker)]),
     source("persistentVolumeClaim", &[Rule::Field("claimName", TEXT)]),
-    source("rbd", &[Rule::Field("monitors", TEXT), Rule::Field("image", TEXT)]),
-    source("cinder", &[Rule::Field("volumeID", TEXT), Rule::In("secretRef", &[Rule::Field("name", TEXT)])]),
-    Source("cephfs", "cephFS", "cephfs", &[Rule::Field("monitors", TEXT)]),
+    source(
+        "rbd",
+        &[Rule::Field("monitors", TEXT), Rule::Field("image", TEXT)],
+    ),
+    source(
+        "cinder",
+        &[
+            Rule::Field("volumeID", TEXT),
+            Rule::In("secretRef", &[Rule::Field("name", TEXT)]),
+        ],
+    ),
+    Source(
+        "cephfs",
+        "cephFS",
+        "cephfs",
+        &[Rule::Field("monitors", TEXT)],
+    ),
     source("quobyte", &[Rule::By(quobyte), Rule::Field("volume", TEXT)]),
-    Source("downwardAPI", "downwarAPI", "downwardAPI", &[Rule::By(projected::downward)]),
+    Source(
+        "downwardAPI",
+        "downwarAPI",
+        "downwardAPI",
+        &[Rule::By(projected::downward)],
+    ),
     source("fc", &[Rule::By(fibre_channel)]),
-    source("flexVolume", &[Rule::Field("driver", TEXT), Rule::By(flex_options)]),
-    source("configMap", &[Rule::Field("name", TEXT), Rule::By(keys_and_mode)]),
-    source("azureFile", &[Rule::Field("secretName", TEXT), Rule::Field("shareName", TEXT)]),
+    source(
+        "flexVolume",
+        &[Rule::Field("driver", TEXT), Rule::By(flex_options)],
+    ),
+    source(
+        "configMap",
+        &[Rule::Field("name", TEXT), Rule::By(keys_and_mode)],
+    ),
+    source(
+        "azureFile",
+        &[
+            Rule::Field("secretName", TEXT),
+            Rule::Field("shareName", TEXT),
+        ],
+    ),
     source("vsphereVolume", &[Rule::Field("volumePath", TEXT)]),
     source("photonPersistentDisk", &[Rule::Field("pdID", TEXT)]),
     source("portworxVolume", &[Rule::Field("volumeID", TEXT)]),
@@ -65,16 +116,33 @@ const SOURCES: &[Source] = &[
     source("image", &[]),
 ];
 
-pub const SCALE_IO: &[Rule] = &[Rule::Field("gateway", TEXT), Rule::Field("system", TEXT), Rule::Field("volumeName", TEXT)];
+pub const SCALE_IO: &[Rule] = &[
+    Rule::Field("gateway", TEXT),
+    Rule::Field("system", TEXT),
+    Rule::Field("volumeName", TEXT),
+];
 
-pub const AZURE_DISK: &[Rule] = &[Rule::Field("diskName", TEXT), Rule::Field("diskURI", TEXT), Rule::By(azure_disk)];
+pub const AZURE_DISK: &[Rule] = &[
+    Rule::Field("diskName", TEXT),
+    Rule::Field("diskURI", TEXT),
+    Rule::By(azure_disk),
+];
 
 /// Checks all volumes; those that fit, by name. `pod` is the pod's name, empty in templates.
-pub fn volumes<'v>(all: &At<'v>, pod: &str, is_pod: bool, causes: &mut Vec<Cause>) -> BTreeMap<&'v str, &'v Value> {
+pub fn volumes<'v>(
+    all: &At<'v>,
+    pod: &str,
+    is_pod: bool,
+    causes: &mut Vec<Cause>,
+) -> BTreeMap<&'v str, &'v Value> {
     let mut known = BTreeMap::new();
     let is_ephemeral = |v: &&At<'_>| !pod.is_empty() && !v.get("ephemeral").is_null();
     let items = all.items();
-    let made: HashSet<String> = items.iter().filter(is_ephemeral).map(|v| format!("{pod}-{}", v.get("name").text())).collect();
+    let made: HashSet<String> = items
+        .iter()
+        .filter(is_ephemeral)
+        .map(|v| format!("{pod}-{}", v.get("name").text()))
+        .collect();
     for volume in &items {
         let before = causes.len();
         one(volume, pod, is_pod, causes);
@@ -88,7 +156,9 @@ pub fn volumes<'v>(all: &At<'v>, pod: &str, is_pod: bool, causes: &mut Vec<Cause
         }
         let claim = volume.get("persistentVolumeClaim.claimName");
         if made.contains(claim.text()) {
-            causes.push(claim.invalid("must not reference a PVC that gets created for an ephemeral volume"));
+            causes.push(
+                claim.invalid("must not reference a PVC that gets created for an ephemeral volume"),
+            );
         }
     }
     known
@@ -102,7 +172,9 @@ fn one(volume: &At<'_>, pod: &str, is_pod: bool, causes: &mut Vec<Cause>) {
             continue;
         }
         if found {
-            causes.push(At::new(part.value, format!("{}.{second}", volume.path)).forbidden(MORE_THAN_ONE));
+            causes.push(
+                At::new(part.value, format!("{}.{second}", volume.path)).forbidden(MORE_THAN_ONE),
+            );
         } else {
             let part = At::new(part.value, format!("{}.{path}", volume.path));
             part.walk(rules, causes);
@@ -135,18 +207,36 @@ fn by_name(field: &str, volume: &At<'_>, pod: &str, causes: &mut Vec<Cause>) {
     let name = volume.get("name");
     if field == "ephemeral" && !pod.is_empty() && !name.is_empty() {
         let claim = format!("{pod}-{}", name.text());
-        causes.extend(dns_subdomain(&claim).iter().map(|p| name.invalid(&format!("PVC name \"{claim}\": {p}"))));
+        causes.extend(
+            dns_subdomain(&claim)
+                .iter()
+                .map(|p| name.invalid(&format!("PVC name \"{claim}\": {p}"))),
+        );
     }
 }
 
 fn size_limit(v: &At<'_>, causes: &mut Vec<Cause>) {
     let limit = v.get("sizeLimit");
-    let negative = limit.text().parse::<Quantity>().is_ok_and(|q| q < Quantity::ZERO);
-    causes.extend(negative.then(|| limit.forbidden("SizeLimit field must be a valid resource quantity")));
+    let negative = limit
+        .text()
+        .parse::<Quantity>()
+        .is_ok_and(|q| q < Quantity::ZERO);
+    causes.extend(
+        negative.then(|| limit.forbidden("SizeLimit field must be a valid resource quantity")),
+    );
 }
 
 pub fn host_path(v: &At<'_>, causes: &mut Vec<Cause>) {
-    const TYPES: [&str; 8] = ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
+    const TYPES: [&str; 8] = [
+        "",
+        "BlockDevice",
+        "CharDevice",
+        "Directory",
+        "DirectoryOrCreate",
+        "File",
+        "FileOrCreate",
+        "Socket",
+    ];
     let path = v.get("path");
     if path.is_empty() {
         causes.push(path.required(""));
@@ -189,7 +279,10 @@ pub fn mode(mode: &At<'_>, causes: &mut Vec<Cause>) {
 
 fn keys_and_mode(v: &At<'_>, causes: &mut Vec<Cause>) {
     mode(&v.get("defaultMode"), causes);
-    v.get("items").items().iter().for_each(|item| key_to_path(item, causes));
+    v.get("items")
+        .items()
+        .iter()
+        .for_each(|item| key_to_path(item, causes));
 }
 
 /// Which key of a ConfigMap or Secret becomes which file.
@@ -218,10 +311,17 @@ pub fn nfs_path(v: &At<'_>, causes: &mut Vec<Cause>) {
 /// The forms of iSCSI names.
 pub fn iscsi_name(name: &str) -> Option<&'static str> {
     static FORMS: LazyLock<[Regex; 3]> = LazyLock::new(|| {
-        [r"iqn\.\d{4}-\d{2}\.([[:alnum:]\-.]+)(:[^,;*&$|\s]+)$", "^eui.[[:alnum:]]{16}$", "^naa.[[:alnum:]]{32}$"]
-            .map(|form| Regex::new(form).expect("the form is a regular expression"))
+        [
+            r"iqn\.\d{4}-\d{2}\.([[:alnum:]\-.]+)(:[^,;*&$|\s]+)$",
+            "^eui.[[:alnum:]]{16}$",
+            "^naa.[[:alnum:]]{32}$",
+        ]
+        .map(|form| Regex::new(form).expect("the form is a regular expression"))
     });
-    match ["iqn", "eui", "naa"].iter().position(|start| name.starts_with(start)) {
+    match ["iqn", "eui", "naa"]
+        .iter()
+        .position(|start| name.starts_with(start))
+    {
         None => Some("must be valid format starting with iqn, eui, or naa"),
         Some(i) if !FORMS[i].is_match(name) => Some("must be valid format"),
         Some(_) => None,
@@ -254,7 +354,10 @@ pub fn flocker(v: &At<'_>, causes: &mut Vec<Cause>) {
         causes.push(v.required("one of datasetName and datasetUUID is required"));
     }
     if !name.is_empty() && !id.is_empty() {
-        causes.push(v.invalid_as("resource", "datasetName and datasetUUID can not be specified simultaneously"));
+        causes.push(v.invalid_as(
+            "resource",
+            "datasetName and datasetUUID can not be specified simultaneously",
+        ));
     }
     if name.text().contains('/') {
         causes.push(name.invalid("must not contain '/'"));
@@ -267,9 +370,15 @@ pub fn quobyte(v: &At<'_>, causes: &mut Vec<Cause>) {
     if registry.is_empty() {
         causes.push(registry.required(PAIRS));
     } else if v.get("tenant").len() >= 65 {
-        causes.push(v.get("tenant").required("must be a UUID and may not exceed a length of 64 characters"));
+        causes.push(
+            v.get("tenant")
+                .required("must be a UUID and may not exceed a length of 64 characters"),
+        );
     } else {
-        let bad = registry.text().split(',').filter(|pair| pair.matches(':').count() != 1 && !pair.contains("]:"));
+        let bad = registry
+            .text()
+            .split(',')
+            .filter(|pair| pair.matches(':').count() != 1 && !pair.contains("]:"));
         causes.extend(bad.map(|_| registry.invalid(PAIRS)));
     }
 }
@@ -292,7 +401,14 @@ pub fn fibre_channel(v: &At<'_>, causes: &mut Vec<Cause>) {
 
 pub fn flex_options(v: &At<'_>, causes: &mut Vec<Cause>) {
     for (key, option) in v.get("options").entries() {
-        let namespace = format!(".{}", key.split('/').next().filter(|_| key.contains('/')).unwrap_or(key).to_lowercase());
+        let namespace = format!(
+            ".{}",
+            key.split('/')
+                .next()
+                .filter(|_| key.contains('/'))
+                .unwrap_or(key)
+                .to_lowercase()
+        );
         if namespace.ends_with(".kubernetes.io") || namespace.ends_with(".k8s.io") {
             causes.push(option.invalid_as(key, "kubernetes.io and k8s.io namespaces are reserved"));
         }
@@ -301,9 +417,14 @@ pub fn flex_options(v: &At<'_>, causes: &mut Vec<Cause>) {
 
 fn azure_disk(v: &At<'_>, causes: &mut Vec<Cause>) {
     const MANAGED: &str = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}";
-    const BLOB: &str = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
+    const BLOB: &str =
+        "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
     let (kind, uri) = (v.get("kind"), v.get("diskURI"));
-    one_of(&v.get("cachingMode"), &["None", "ReadOnly", "ReadWrite"], causes);
+    one_of(
+        &v.get("cachingMode"),
+        &["None", "ReadOnly", "ReadWrite"],
+        causes,
+    );
     one_of(&kind, &["Dedicated", "Managed", "Shared"], causes);
     if kind.text() == "Managed" && !uri.text().starts_with("/subscriptions/") {
         causes.push(uri.not_supported(&[MANAGED]));
@@ -319,7 +440,11 @@ fn csi(v: &At<'_>, causes: &mut Vec<Cause>) {
         causes.push(driver.required(""));
     } else {
         driver.check(&[Check::MaxBytes(63)], causes);
-        causes.extend(dns_subdomain(&driver.text().to_lowercase()).iter().map(|p| driver.invalid(p)));
+        causes.extend(
+            dns_subdomain(&driver.text().to_lowercase())
+                .iter()
+                .map(|p| driver.invalid(p)),
+        );
     }
     let secret = v.get("nodePublishSecretRef");
     if secret.is_null() {

@@ -23,12 +23,17 @@ const COUNTS: &[Rule] = &[
 pub fn create(at: &At<'_>, template: &At<'_>, causes: &mut Vec<Cause>) {
     generated_selector(at, template, causes);
     selected_spec(&at.get("spec"), causes);
-    let (mode, completions) = (at.get("spec.completionMode"), at.get("spec.completions").int().unwrap_or(0));
+    let (mode, completions) = (
+        at.get("spec.completionMode"),
+        at.get("spec.completions").int().unwrap_or(0),
+    );
     if mode.text() == "Indexed" && completions > 0 {
         let name = at.get("metadata.name");
         let last = format!("{}-{}", name.text(), completions - 1);
         if !dns_label(&last).is_empty() {
-            causes.push(name.invalid(&format!("will not able to create pod with invalid DNS label: {last}")));
+            causes.push(name.invalid(&format!(
+                "will not able to create pod with invalid DNS label: {last}"
+            )));
         }
     }
 }
@@ -48,8 +53,14 @@ fn generated_selector(at: &At<'_>, template: &At<'_>, causes: &mut Vec<Cause>) {
         (batch("controller-uid"), uid.text()),
         (batch("job-name"), name.text()),
     ];
-    let was = at.old.map(|old| At::new(old, "").get("spec.template.metadata.labels").value.clone());
-    let prefixed = was.is_none_or(|was| was.get(&expected[2].0).is_some() && was.get(&expected[3].0).is_some());
+    let was = at.old.map(|old| {
+        At::new(old, "")
+            .get("spec.template.metadata.labels")
+            .value
+            .clone()
+    });
+    let prefixed = was
+        .is_none_or(|was| was.get(&expected[2].0).is_some() && was.get(&expected[3].0).is_some());
     let expected = &expected[..if prefixed { 4 } else { 2 }];
     for (key, value) in expected {
         let label = labels.key(key);
@@ -61,7 +72,8 @@ fn generated_selector(at: &At<'_>, template: &At<'_>, causes: &mut Vec<Cause>) {
     }
     let made = json!({"metadata": {"labels": expected.iter().cloned().map(|(k, v)| (k, v.into())).collect::<serde_json::Map<_, Value>>()}});
     if selector(&wanted).is_some_and(|s| !selects(&s, &At::new(&made, ""))) {
-        causes.push(wanted.invalid_struct("meta/v1.LabelSelector", "`selector` not auto-generated"));
+        causes
+            .push(wanted.invalid_struct("meta/v1.LabelSelector", "`selector` not auto-generated"));
     }
 }
 
@@ -95,11 +107,18 @@ pub fn spec(spec: &At<'_>, causes: &mut Vec<Cause>) {
         if spec.get("completionMode").text() == "Indexed" {
             job_policy::success(spec, &success, causes);
         } else {
-            causes.push(success.invalid_struct("batch/v1.SuccessPolicy", "requires indexed completion mode"));
+            causes.push(
+                success
+                    .invalid_struct("batch/v1.SuccessPolicy", "requires indexed completion mode"),
+            );
         }
     }
     let replacement = spec.get("podReplacementPolicy");
-    let allowed: &[&str] = if failure.is_null() { &["Failed", "TerminatingOrFailed"] } else { &["Failed"] };
+    let allowed: &[&str] = if failure.is_null() {
+        &["Failed", "TerminatingOrFailed"]
+    } else {
+        &["Failed"]
+    };
     if !replacement.is_null() && !allowed.contains(&replacement.text()) {
         causes.push(replacement.not_supported(allowed));
     }
@@ -109,14 +128,17 @@ pub fn spec(spec: &At<'_>, causes: &mut Vec<Cause>) {
         "Always" | "" => causes.push(policy.required("valid values: \"OnFailure\", \"Never\"")),
         "Never" => {}
         "OnFailure" if failure.is_null() => {}
-        "OnFailure" => causes.push(policy.invalid("only \"Never\" is supported when podFailurePolicy is specified")),
+        "OnFailure" => causes
+            .push(policy.invalid("only \"Never\" is supported when podFailurePolicy is specified")),
         _ => causes.push(policy.not_supported(&["OnFailure", "Never"])),
     }
 }
 
 fn managed_by(at: &At<'_>, causes: &mut Vec<Cause>) {
     const PATH: &str = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+";
-    static FORM: LazyLock<Regex> = LazyLock::new(|| Regex::new(&format!(r"\A{PATH}\z")).expect("the form is a regular expression"));
+    static FORM: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(&format!(r"\A{PATH}\z")).expect("the form is a regular expression")
+    });
     if at.is_null() {
         return;
     }
@@ -125,7 +147,10 @@ fn managed_by(at: &At<'_>, causes: &mut Vec<Cause>) {
         Some((host, path)) if !host.is_empty() && !path.is_empty() => {
             causes.extend(dns_subdomain(host).iter().map(|p| at.invalid_as(host, p)));
             if !FORM.is_match(path) {
-                causes.push(at.invalid_as(path, &format!("Invalid path (regex used for validation is '{PATH}')")));
+                causes.push(at.invalid_as(
+                    path,
+                    &format!("Invalid path (regex used for validation is '{PATH}')"),
+                ));
             }
         }
         _ => causes.push(at.invalid("must be a domain-prefixed path (such as \"acme.io/foo\")")),
@@ -135,8 +160,14 @@ fn managed_by(at: &At<'_>, causes: &mut Vec<Cause>) {
 
 fn completion_mode(spec: &At<'_>, causes: &mut Vec<Cause>) {
     const HIGH: &str = "when completions are above 100000 and used with backoff limit per index";
-    let [mode, completions, parallelism, failed, per_index] =
-        ["completionMode", "completions", "parallelism", "maxFailedIndexes", "backoffLimitPerIndex"].map(|field| spec.get(field));
+    let [mode, completions, parallelism, failed, per_index] = [
+        "completionMode",
+        "completions",
+        "parallelism",
+        "maxFailedIndexes",
+        "backoffLimitPerIndex",
+    ]
+    .map(|field| spec.get(field));
     if !mode.is_null() && !["NonIndexed", "Indexed"].contains(&mode.text()) {
         causes.push(mode.not_supported(&["NonIndexed", "Indexed"]));
     }
@@ -156,7 +187,11 @@ fn completion_mode(spec: &At<'_>, causes: &mut Vec<Cause>) {
     if completions.is_null() {
         causes.push(completions.required("when completion mode is Indexed"));
     }
-    causes.extend(at_most(&parallelism, SOFT_LIMIT, " when completion mode is Indexed"));
+    causes.extend(at_most(
+        &parallelism,
+        SOFT_LIMIT,
+        " when completion mode is Indexed",
+    ));
     if let (Some(failed_limit), Some(total)) = (failed.int(), completions.int())
         && failed_limit > total
     {
@@ -179,7 +214,10 @@ pub fn update(at: &At<'_>, causes: &mut Vec<Cause>) {
     let completions = spec.get("completions");
     if spec.get("completionMode").text() != "Indexed" {
         immutable(&completions, "", causes);
-    } else if completions.is_changed() && !completions.is_null() && completions.value != spec.get("parallelism").value {
+    } else if completions.is_changed()
+        && !completions.is_null()
+        && completions.value != spec.get("parallelism").value
+    {
         causes.push(completions.invalid("can only be modified in tandem with spec.parallelism"));
     }
     immutable(&spec.get("selector"), "meta/v1.LabelSelector", causes);
@@ -191,7 +229,9 @@ pub fn update(at: &At<'_>, causes: &mut Vec<Cause>) {
         ("managedBy", ""),
         ("successPolicy", "batch/v1.SuccessPolicy"),
     ];
-    fixed.iter().for_each(|(field, of)| immutable(&spec.get(field), of, causes));
+    fixed
+        .iter()
+        .for_each(|(field, of)| immutable(&spec.get(field), of, causes));
 }
 
 /// While a Job is suspended and none of its pods is there, where they run and what they need can be changed.
@@ -199,8 +239,11 @@ fn template_update(at: &At<'_>, spec: &At<'_>, causes: &mut Vec<Cause>) {
     let Some(old) = at.old else { return };
     let old_at = At::new(old, "");
     let suspended = old_at.get("spec.suspend").is_true();
-    let marked =
-        old_at.get("status.conditions").items().iter().any(|c| c.get("type").text() == "Suspended" && c.get("status").text() == "True");
+    let marked = old_at
+        .get("status.conditions")
+        .items()
+        .iter()
+        .any(|c| c.get("type").text() == "Suspended" && c.get("status").text() == "True");
     let idle = old_at.get("status.active").int().unwrap_or(0) == 0;
     let free = suspended && idle && (old_at.get("status.startTime").is_null() || marked);
     let template = spec.get("template");
@@ -224,7 +267,10 @@ fn template_update(at: &At<'_>, spec: &At<'_>, causes: &mut Vec<Cause>) {
 
 /// Copies what may be changed, so that only the rest can differ.
 fn take_over(before: &mut Value, now: &Value) {
-    let (Some(old), Some(new)) = (before.get_mut("spec").and_then(Value::as_object_mut), now.get("spec").and_then(Value::as_object)) else {
+    let (Some(old), Some(new)) = (
+        before.get_mut("spec").and_then(Value::as_object_mut),
+        now.get("spec").and_then(Value::as_object),
+    ) else {
         return;
     };
     for field in ["nodeSelector", "tolerations", "schedulingGates"] {
@@ -233,8 +279,15 @@ fn take_over(before: &mut Value, now: &Value) {
             None => old.remove(field),
         };
     }
-    let affinity = new.get("affinity").and_then(|a| a.get("nodeAffinity")).cloned();
-    let mut kept = old.get("affinity").and_then(Value::as_object).cloned().unwrap_or_default();
+    let affinity = new
+        .get("affinity")
+        .and_then(|a| a.get("nodeAffinity"))
+        .cloned();
+    let mut kept = old
+        .get("affinity")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
     kept.remove("nodeAffinity");
     kept.extend(affinity.map(|a| ("nodeAffinity".to_owned(), a)));
     if kept.is_empty() && !new.contains_key("affinity") {
@@ -243,13 +296,20 @@ fn take_over(before: &mut Value, now: &Value) {
         old.insert("affinity".into(), kept.into());
     }
     for list in ["containers", "initContainers"] {
-        let (Some(old), Some(new)) = (old.get_mut(list).and_then(Value::as_array_mut), new.get(list).and_then(Value::as_array)) else {
+        let (Some(old), Some(new)) = (
+            old.get_mut(list).and_then(Value::as_array_mut),
+            new.get(list).and_then(Value::as_array),
+        ) else {
             continue;
         };
         if old.len() != new.len() {
             continue;
         }
-        for (old, new) in old.iter_mut().zip(new).filter(|(old, new)| old.get("name") == new.get("name")) {
+        for (old, new) in old
+            .iter_mut()
+            .zip(new)
+            .filter(|(old, new)| old.get("name") == new.get("name"))
+        {
             old["resources"] = new.get("resources").cloned().unwrap_or_else(|| json!({}));
         }
     }

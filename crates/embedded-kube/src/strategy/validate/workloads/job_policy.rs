@@ -14,16 +14,26 @@ fn listed(words: &[&str]) -> String {
 
 /// The value is not shown.
 pub fn invalid_without_value(at: &At<'_>, detail: &str) -> Cause {
-    Cause { reason: "FieldValueInvalid", message: format!("Invalid value: {detail}"), field: at.path.clone() }
+    Cause {
+        reason: "FieldValueInvalid",
+        message: format!("Invalid value: {detail}"),
+        field: at.path.clone(),
+    }
 }
 
 /// `podFailurePolicy`.
 pub fn failure(spec: &At<'_>, policy: &At<'_>, causes: &mut Vec<Cause>) {
-    let containers = ["containers", "initContainers"].map(|list| spec.get("template.spec").get(list).items());
-    let names: HashSet<&str> = containers.iter().flatten().map(|c| c.get("name").text()).collect();
+    let containers =
+        ["containers", "initContainers"].map(|list| spec.get("template.spec").get(list).items());
+    let names: HashSet<&str> = containers
+        .iter()
+        .flatten()
+        .map(|c| c.get("name").text())
+        .collect();
     policy.get("rules").check(&[Check::MaxItems(20)], causes);
     for rule in policy.get("rules").items() {
-        let [action, codes, conditions] = ["action", "onExitCodes", "onPodConditions"].map(|field| rule.get(field));
+        let [action, codes, conditions] =
+            ["action", "onExitCodes", "onPodConditions"].map(|field| rule.get(field));
         match action.text() {
             "" => causes.push(action.required(&listed(&ACTIONS))),
             "FailIndex" if spec.get("backoffLimitPerIndex").is_null() => {
@@ -38,10 +48,16 @@ pub fn failure(spec: &At<'_>, policy: &At<'_>, causes: &mut Vec<Cause>) {
         pod_conditions(&conditions, causes);
         match (codes.is_null(), conditions.is_empty()) {
             (false, false) => {
-                causes.push(invalid_without_value(&rule, "specifying both OnExitCodes and OnPodConditions is not supported"));
+                causes.push(invalid_without_value(
+                    &rule,
+                    "specifying both OnExitCodes and OnPodConditions is not supported",
+                ));
             }
             (true, true) => {
-                causes.push(invalid_without_value(&rule, "specifying one of OnExitCodes and OnPodConditions is required"));
+                causes.push(invalid_without_value(
+                    &rule,
+                    "specifying one of OnExitCodes and OnPodConditions is required",
+                ));
             }
             _ => {}
         }
@@ -57,12 +73,22 @@ fn needed(at: &At<'_>, allowed: &[&str], causes: &mut Vec<Cause>) {
 }
 
 fn exit_codes(at: &At<'_>, names: &HashSet<&str>, causes: &mut Vec<Cause>) {
-    let [operator, container, values] = ["operator", "containerName", "values"].map(|field| at.get(field));
+    let [operator, container, values] =
+        ["operator", "containerName", "values"].map(|field| at.get(field));
     needed(&operator, &["In", "NotIn"], causes);
     if !container.is_null() && !names.contains(container.text()) {
-        causes.push(container.invalid("must be one of the container or initContainer names in the pod template"));
+        causes
+            .push(container.invalid(
+                "must be one of the container or initContainer names in the pod template",
+            ));
     }
-    let shown = || if values.is_null() { Value::Null } else { values.value.clone() };
+    let shown = || {
+        if values.is_null() {
+            Value::Null
+        } else {
+            values.value.clone()
+        }
+    };
     if values.is_empty() {
         causes.push(values.invalid_as(shown(), "at least one value is required"));
     }
@@ -86,37 +112,61 @@ fn pod_conditions(all: &At<'_>, causes: &mut Vec<Cause>) {
     all.check(&[Check::MaxItems(20)], causes);
     for pattern in all.items() {
         pattern.get("type").form(qualified_name, causes);
-        needed(&pattern.get("status"), &["False", "True", "Unknown"], causes);
+        needed(
+            &pattern.get("status"),
+            &["False", "True", "Unknown"],
+            causes,
+        );
     }
 }
 
 /// `successPolicy` of an indexed Job.
 pub fn success(spec: &At<'_>, policy: &At<'_>, causes: &mut Vec<Cause>) {
     let rules = policy.get("rules");
-    rules
-        .check(&[Check::Required("at least one rules must be specified when the successPolicy is specified"), Check::MaxItems(20)], causes);
+    rules.check(
+        &[
+            Check::Required(
+                "at least one rules must be specified when the successPolicy is specified",
+            ),
+            Check::MaxItems(20),
+        ],
+        causes,
+    );
     let completions = spec.get("completions").int().unwrap_or(0);
     for rule in rules.items() {
         let (count, indexes) = (rule.get("succeededCount"), rule.get("succeededIndexes"));
         if count.is_null() && indexes.is_null() {
-            causes.push(rule.required("at least one of succeededCount or succeededIndexes must be specified"));
+            causes.push(
+                rule.required(
+                    "at least one of succeededCount or succeededIndexes must be specified",
+                ),
+            );
         }
         let mut total = 0;
         if !indexes.is_null() {
             indexes.check(&[Check::MaxBytes(64 * 1024)], causes);
             match count_indexes(indexes.text(), completions) {
                 Ok(n) => total = n,
-                Err(why) => causes.push(indexes.invalid(&format!("error parsing succeededIndexes: {why}"))),
+                Err(why) => {
+                    causes.push(indexes.invalid(&format!("error parsing succeededIndexes: {why}")))
+                }
             }
         }
         let Some(n) = count.int() else { continue };
         count.check(AT_LEAST_0, causes);
-        let at_most = |limit: i64, of: &str| count.invalid(&format!("must be less than or equal to {limit} (the number of {of})"));
+        let at_most = |limit: i64, of: &str| {
+            count.invalid(&format!(
+                "must be less than or equal to {limit} (the number of {of})"
+            ))
+        };
         if n > completions {
             causes.push(at_most(completions, "specified completions"));
         }
         if !indexes.is_null() && n > total {
-            causes.push(at_most(total, "indexes in the specified succeededIndexes field"));
+            causes.push(at_most(
+                total,
+                "indexes in the specified succeededIndexes field",
+            ));
         }
     }
 }
@@ -128,7 +178,9 @@ pub fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {
     for part in text.split(',').filter(|_| !text.is_empty()) {
         let (from, to) = interval(part, completions)?;
         if let Some(last) = last.filter(|last| *last >= from) {
-            return Err(format!("non-increasing order, previous: {last}, current: {from}"));
+            return Err(format!(
+                "non-increasing order, previous: {last}, current: {from}"
+            ));
         }
         total += to - from + 1;
         last = Some(to);
@@ -139,7 +191,9 @@ pub fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {
 /// The first and the last index of `0-2`, or of `5`.
 pub fn interval(text: &str, completions: i64) -> Result<(i64, i64), String> {
     let index = |word: &str| match word.parse::<i64>() {
-        Err(_) => Err(format!("cannot convert string to integer for index: \"{word}\"")),
+        Err(_) => Err(format!(
+            "cannot convert string to integer for index: \"{word}\""
+        )),
         Ok(n) if n >= completions => Err(format!("too large index: \"{word}\"")),
         Ok(n) => Ok(n),
     };
@@ -148,7 +202,9 @@ pub fn interval(text: &str, completions: i64) -> Result<(i64, i64), String> {
         [from, to] => {
             let (from, to) = (index(from)?, index(to)?);
             if from >= to {
-                return Err(format!("non-increasing order, previous: {from}, current: {to}"));
+                return Err(format!(
+                    "non-increasing order, previous: {from}, current: {to}"
+                ));
             }
             Ok((from, to))
         }

@@ -24,9 +24,19 @@ use tiphys_apimachinery::selector::LabelSelector;
 const AT_LEAST_0: &[Check] = &[Check::AtLeast(0)];
 
 /// Everything that is wrong with an object of these kinds; `None` for other kinds.
-pub fn check(resource: &Resource, object: &Object, old: Option<&Object>, part: Part) -> Option<Vec<Cause>> {
+pub fn check(
+    resource: &Resource,
+    object: &Object,
+    old: Option<&Object>,
+    part: Part,
+) -> Option<Vec<Cause>> {
     let is_core = resource.group.is_empty();
-    if is_core && !matches!(resource.resource.as_str(), "pods" | "podtemplates" | "replicationcontrollers") {
+    if is_core
+        && !matches!(
+            resource.resource.as_str(),
+            "pods" | "podtemplates" | "replicationcontrollers"
+        )
+    {
         return None;
     }
     let own = object.without_managers().into_value();
@@ -111,13 +121,23 @@ fn selector(at: &At<'_>) -> Option<LabelSelector> {
 
 fn selects(selector: &LabelSelector, template: &At<'_>) -> bool {
     let labels = template.get("metadata.labels");
-    selector.matches(&labels.entries().iter().map(|(key, value)| ((*key).to_owned(), value.text().to_owned())).collect())
+    selector.matches(
+        &labels
+            .entries()
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), value.text().to_owned()))
+            .collect(),
+    )
 }
 
 /// The cause of a template that is not selected.
 fn mismatch(template: &At<'_>) -> Cause {
     let labels = template.get("metadata.labels");
-    let shown = if labels.is_null() { Value::Null } else { labels.value.clone() };
+    let shown = if labels.is_null() {
+        Value::Null
+    } else {
+        labels.value.clone()
+    };
     labels.invalid_as(shown, "`selector` does not match template `labels`")
 }
 
@@ -142,12 +162,16 @@ fn immutable(at: &At<'_>, of: &str, causes: &mut Vec<Cause>) {
 
 /// What controllers that run pods for ever say of their templates.
 fn runs_for_ever(template: &At<'_>, kind: &str, causes: &mut Vec<Cause>) {
-    let (policy, deadline) = (template.get("spec.restartPolicy"), template.get("spec.activeDeadlineSeconds"));
+    let (policy, deadline) = (
+        template.get("spec.restartPolicy"),
+        template.get("spec.activeDeadlineSeconds"),
+    );
     if policy.text() != "Always" {
         causes.push(policy.not_supported(&["Always"]));
     }
     if !deadline.is_null() {
-        causes.push(deadline.forbidden(&format!("activeDeadlineSeconds in {kind} is not Supported")));
+        causes
+            .push(deadline.forbidden(&format!("activeDeadlineSeconds in {kind} is not Supported")));
     }
 }
 
@@ -161,7 +185,9 @@ fn int_or_percent(at: &At<'_>, causes: &mut Vec<Cause>) {
 
 /// The number in front of the percent sign, or the number.
 fn amount(at: &At<'_>) -> i64 {
-    percentage(at.text()).or(at.int()).unwrap_or_else(|| at.text().parse().unwrap_or(0))
+    percentage(at.text())
+        .or(at.int())
+        .unwrap_or_else(|| at.text().parse().unwrap_or(0))
 }
 
 fn at_most_100_percent(at: &At<'_>, causes: &mut Vec<Cause>) {

@@ -32,7 +32,10 @@ pub fn check(at: &At<'_>, causes: &mut Vec<Cause>) {
     if let Some(old) = spec.old {
         let frozen = |spec: &Value| {
             let fields = spec.as_object().into_iter().flatten();
-            fields.filter(|(k, _)| !FREE.contains(&k.as_str())).map(|(k, v)| (k.clone(), v.clone())).collect::<Vec<_>>()
+            fields
+                .filter(|(k, _)| !FREE.contains(&k.as_str()))
+                .map(|(k, v)| (k.clone(), v.clone()))
+                .collect::<Vec<_>>()
         };
         if frozen(old) != frozen(spec.value) {
             causes.push(spec.forbidden(FROZEN));
@@ -52,17 +55,23 @@ fn whole(spec: &At<'_>, is_update: bool, skip_template: bool, causes: &mut Vec<C
     if !retention.is_null() {
         for field in ["whenDeleted", "whenScaled"] {
             let policy = retention.get(field);
-            causes.extend((!RETENTION.contains(&policy.text())).then(|| policy.not_supported(RETENTION)));
+            causes.extend(
+                (!RETENTION.contains(&policy.text())).then(|| policy.not_supported(RETENTION)),
+            );
         }
     }
     if !is_update {
-        spec.get("volumeClaimTemplates").items().iter().for_each(|claim| pod::claim::spec(&claim.get("spec"), causes));
+        spec.get("volumeClaimTemplates")
+            .items()
+            .iter()
+            .for_each(|claim| pod::claim::spec(&claim.get("spec"), causes));
     }
     spec.get("replicas").check(AT_LEAST_0, causes);
     spec.get("minReadySeconds").check(AT_LEAST_0, causes);
     spec.get("ordinals.start").check(AT_LEAST_0, causes);
     if !is_update {
-        spec.get("serviceName").check(&[Check::Form(dns_label)], causes);
+        spec.get("serviceName")
+            .check(&[Check::Form(dns_label)], causes);
     }
     let wanted = spec.get("selector");
     needed_selector(&wanted, "empty selector is invalid for statefulset", causes);
@@ -74,7 +83,10 @@ fn whole(spec: &At<'_>, is_update: bool, skip_template: bool, causes: &mut Vec<C
         }
         Some(selector) => template(spec, &selector, skip_template, causes),
     }
-    let (policy, deadline) = (spec.get("template.spec.restartPolicy"), spec.get("template.spec.activeDeadlineSeconds"));
+    let (policy, deadline) = (
+        spec.get("template.spec.restartPolicy"),
+        spec.get("template.spec.activeDeadlineSeconds"),
+    );
     if policy.text() != "Always" {
         causes.push(policy.not_supported(&["Always"]));
     }
@@ -89,7 +101,9 @@ fn strategy(at: &At<'_>, causes: &mut Vec<Cause>) {
         "" => causes.push(at.required("")),
         "OnDelete" if !rolling.is_null() => {
             let of = "apps/v1.RollingUpdateStatefulSetStrategy";
-            causes.push(rolling.invalid_struct(of, "only allowed for updateStrategy 'RollingUpdate'"));
+            causes.push(
+                rolling.invalid_struct(of, "only allowed for updateStrategy 'RollingUpdate'"),
+            );
         }
         "OnDelete" => {}
         "RollingUpdate" => {
@@ -97,7 +111,9 @@ fn strategy(at: &At<'_>, causes: &mut Vec<Cause>) {
             let unavailable = rolling.get("maxUnavailable");
             if !unavailable.is_null() {
                 int_or_percent(&unavailable, causes);
-                causes.extend((amount(&unavailable) == 0).then(|| unavailable.invalid("cannot be 0")));
+                causes.extend(
+                    (amount(&unavailable) == 0).then(|| unavailable.invalid("cannot be 0")),
+                );
                 at_most_100_percent(&unavailable, causes);
             }
         }
@@ -117,10 +133,21 @@ fn template(spec: &At<'_>, selector: &LabelSelector, skip: bool, causes: &mut Ve
         pod.remove("subdomain");
         let claims = spec.get("volumeClaimTemplates").items();
         if !claims.is_empty() {
-            let names: std::collections::BTreeSet<&str> = claims.iter().map(|c| c.get("metadata.name").text()).collect();
-            let made = names.iter().map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
-            let own = pod.get("volumes").and_then(Value::as_array).cloned().unwrap_or_default();
-            let kept = own.into_iter().filter(|v| !names.contains(v["name"].as_str().unwrap_or("")));
+            let names: std::collections::BTreeSet<&str> = claims
+                .iter()
+                .map(|c| c.get("metadata.name").text())
+                .collect();
+            let made = names
+                .iter()
+                .map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
+            let own = pod
+                .get("volumes")
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default();
+            let kept = own
+                .into_iter()
+                .filter(|v| !names.contains(v["name"].as_str().unwrap_or("")));
             let volumes: Vec<Value> = made.chain(kept).collect();
             pod.insert("volumes".into(), volumes.into());
         }

@@ -34,7 +34,14 @@ const KINDS: &[Counts] = &[
     },
     Counts {
         table: "apps/replicasets",
-        fields: &["replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration", "terminatingReplicas"],
+        fields: &[
+            "replicas",
+            "fullyLabeledReplicas",
+            "readyReplicas",
+            "availableReplicas",
+            "observedGeneration",
+            "terminatingReplicas",
+        ],
         below: &[
             ("fullyLabeledReplicas", "replicas", TOTAL),
             ("readyReplicas", "replicas", TOTAL),
@@ -44,7 +51,13 @@ const KINDS: &[Counts] = &[
     },
     Counts {
         table: "/replicationcontrollers",
-        fields: &["replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration"],
+        fields: &[
+            "replicas",
+            "fullyLabeledReplicas",
+            "readyReplicas",
+            "availableReplicas",
+            "observedGeneration",
+        ],
         below: &[
             ("fullyLabeledReplicas", "replicas", TOTAL),
             ("readyReplicas", "replicas", TOTAL),
@@ -68,7 +81,11 @@ const KINDS: &[Counts] = &[
             ("currentReplicas", "replicas", TOTAL),
             ("updatedReplicas", "replicas", TOTAL),
             ("availableReplicas", "replicas", TOTAL),
-            ("availableReplicas", "readyReplicas", "cannot be greater than status.readyReplicas"),
+            (
+                "availableReplicas",
+                "readyReplicas",
+                "cannot be greater than status.readyReplicas",
+            ),
         ],
     },
     Counts {
@@ -89,7 +106,11 @@ const KINDS: &[Counts] = &[
 ];
 
 /// A changed status; `None` for kinds whose status is not checked here.
-pub fn check(resource: &Resource, at: &At<'_>, metadata: impl Fn(&mut Vec<Cause>)) -> Option<Vec<Cause>> {
+pub fn check(
+    resource: &Resource,
+    at: &At<'_>,
+    metadata: impl Fn(&mut Vec<Cause>),
+) -> Option<Vec<Cause>> {
     let mut causes = Vec::new();
     match resource.table.as_str() {
         "batch/jobs" => {
@@ -114,14 +135,18 @@ pub fn check(resource: &Resource, at: &At<'_>, metadata: impl Fn(&mut Vec<Cause>
     }
     let collisions = status.get("collisionCount");
     let (now, before) = (collisions.int(), collisions.old.and_then(Value::as_i64));
-    if kind.fields.contains(&"collisionCount") && before.is_some_and(|before| now.is_none_or(|now| now < before)) {
+    if kind.fields.contains(&"collisionCount")
+        && before.is_some_and(|before| now.is_none_or(|now| now < before))
+    {
         causes.push(collisions.invalid_as(now.unwrap_or(0), "cannot be decremented"));
     }
     Some(causes)
 }
 
 fn counts(status: &At<'_>, kind: &Counts, causes: &mut Vec<Cause>) {
-    kind.fields.iter().for_each(|field| status.get(field).check(AT_LEAST_0, causes));
+    kind.fields
+        .iter()
+        .for_each(|field| status.get(field).check(AT_LEAST_0, causes));
     for (field, limit, says) in kind.below {
         let (at, limit) = (status.get(field), status.get(limit).int().unwrap_or(0));
         if at.int().unwrap_or(0) > limit {
