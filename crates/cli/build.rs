@@ -1,4 +1,5 @@
-//! Carries the page (`ui/dist`) in the program. Without it the program builds too, and says so where the page would be.
+//! Carries the page (`ui/dist`) in the program. Without it the program builds too, and says so
+//! where the page would be.
 
 use std::{
     env, fs,

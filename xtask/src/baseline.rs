@@ -1,7 +1,7 @@
 //! `cargo xtask baseline`: asks the real tools again for the committed baselines.
 //!
-//! Main function: [`run`]. Every Go module below a `tests/baseline/generate` folder is a generator that writes the files beside it; the
-//! versions of what it asks are in its go.mod.
+//! Main function: [`run`]. Every Go module below a `tests/baseline/generate` folder is a generator
+//! that writes the files beside it; the versions of what it asks are in its go.mod.
 
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};

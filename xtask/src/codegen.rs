@@ -1,10 +1,13 @@
-//! `cargo xtask codegen --from DIR [--structs FILE]`: writes the schema data of crates/apimachinery from the documents of a real API server.
+//! `cargo xtask codegen --from DIR [--structs FILE]`: writes the schema data of crates/apimachinery
+//! from the documents of a real API server.
 //!
-//! DIR has `openapi-v2-<version>.json`, `discovery-api.json` and `discovery-apis.json` (aggregated discovery, v2). Only facts are
-//! taken: names, types, merge keys; no descriptions. The formats are told in schema/builtin.rs and schema/discovery.rs.
+//! DIR has `openapi-v2-<version>.json`, `discovery-api.json` and `discovery-apis.json` (aggregated
+//! discovery, v2). Only facts are taken: names, types, merge keys; no descriptions. The formats are
+//! told in schema/builtin.rs and schema/discovery.rs.
 //!
-//! FILE is client-go's applyconfigurations/internal/internal.go of the same version, which alone tells the fields that are plain
-//! structs (`default: {}`). Without it they are carried over from the file that is there.
+//! FILE is client-go's applyconfigurations/internal/internal.go of the same version, which alone
+//! tells the fields that are plain structs (`default: {}`). Without it they are carried over from
+//! the file that is there.
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
@@ -15,15 +18,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Defaults of list-map keys, which OpenAPI v2 does not carry: structured merge fills them in when it looks for an element.
+/// Defaults of list-map keys, which OpenAPI v2 does not carry: structured merge fills them in when
+/// it looks for an element.
 const KEY_DEFAULTS: &[(&str, &str, &str)] = &[
     ("io.k8s.api.core.v1.ContainerPort", "protocol", "\"TCP\""),
     ("io.k8s.api.core.v1.LocalObjectReference", "name", "\"\""),
     ("io.k8s.api.core.v1.ServicePort", "protocol", "\"TCP\""),
 ];
 
-/// Required lists and maps that the API server's Go structs leave out all the same when they are empty (`omitempty`), which no
-/// document says.
+/// Required lists and maps that the API server's Go structs leave out all the same when they are
+/// empty (`omitempty`), which no document says.
 const LEFT_OUT: &[(&str, &str)] = &[
     (
         "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec",
@@ -101,7 +105,8 @@ fn find_openapi(dir: &Path) -> Result<(String, PathBuf)> {
 /// Definition and field of every plain struct.
 type Structs = BTreeSet<(String, String)>;
 
-/// Reads the YAML in the Go file line by line; its indentation is that of a generator and does not vary.
+/// Reads the YAML in the Go file line by line; its indentation is that of a generator and does not
+/// vary.
 fn structs_in_client_go(text: &str) -> Structs {
     let (mut definition, mut field) = (String::new(), String::new());
     let mut structs = Structs::new();
@@ -261,7 +266,8 @@ fn type_code(name: &str, map: &Map<String, Value>) -> Result<String> {
     })
 }
 
-/// Format and enum may stand on the elements of a list or map; there is one place for them in the line.
+/// Format and enum may stand on the elements of a list or map; there is one place for them in the
+/// line.
 fn innermost(map: &Map<String, Value>) -> &Map<String, Value> {
     let inner = map
         .get("items")

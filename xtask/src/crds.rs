@@ -1,4 +1,5 @@
-//! `cargo xtask crds`: the CustomResourceDefinitions of Application and AppProject, made from the Rust types.
+//! `cargo xtask crds`: the CustomResourceDefinitions of Application and AppProject, made from the
+//! Rust types.
 
 use anyhow::Context;
 use schemars::{JsonSchema, generate::SchemaSettings};
@@ -110,7 +111,8 @@ fn definition<T: JsonSchema>(kind: &Kind) -> anyhow::Result<String> {
     ))
 }
 
-/// Makes a JSON schema a structural one: no titles, no `null` among the types, no format that Kubernetes does not know.
+/// Makes a JSON schema a structural one: no titles, no `null` among the types, no format that
+/// Kubernetes does not know.
 fn structural(schema: &mut Value) {
     let Value::Object(map) = schema else { return };
     for word in [

@@ -1,5 +1,5 @@
-//! Some seconds of fuzzing for every target, side by side, and inputs that are nested far beyond every limit;
-//! `cargo xtask fuzz --seconds 600` takes longer.
+//! Some seconds of fuzzing for every target, side by side, and inputs that are nested far beyond
+//! every limit; `cargo xtask fuzz --seconds 600` takes longer.
 
 use std::process::Command;
 

@@ -1,20 +1,21 @@
 //! How repositories are told apart, and how one without credentials inherits those of a template.
 //!
-//! Main functions: [`same_repository`], [`best_template`], [`shown_url`], [`Repository::inherit`]. Knows no Secret and no settings:
-//! callers find what fits.
+//! Main functions: [`same_repository`], [`best_template`], [`shown_url`], [`Repository::inherit`].
+//! Knows no Secret and no settings: callers find what fits.
 
 use crate::{
     repo_url::{Form, RepoUrl},
     repository::{RepoCreds, Repository},
 };
 
-/// One spelling for URLs that name the same repository, for lists and labels. What decides about access uses [`RepoUrl`], which also
-/// refuses.
+/// One spelling for URLs that name the same repository, for lists and labels. What decides about
+/// access uses [`RepoUrl`], which also refuses.
 pub fn normalize_url(url: &str) -> String {
     RepoUrl::parse(url).map_or_else(|_| url.trim().to_lowercase(), |url| url.canonical())
 }
 
-/// Whether what is stored for one URL is for the other as well. An address that is refused is only the same as itself.
+/// Whether what is stored for one URL is for the other as well. An address that is refused is only
+/// the same as itself.
 pub fn same_repository(a: &str, b: &str) -> bool {
     match (RepoUrl::parse(a), RepoUrl::parse(b)) {
         (Ok(a), Ok(b)) => a.is_same(&b),
@@ -23,8 +24,8 @@ pub fn same_repository(a: &str, b: &str) -> bool {
     }
 }
 
-/// The template for `url` with the longest path: scheme, host, port and user are those of `url`, and its path is the beginning of
-/// that of `url` in whole segments.
+/// The template for `url` with the longest path: scheme, host, port and user are those of `url`,
+/// and its path is the beginning of that of `url` in whole segments.
 pub fn best_template<'a, T>(
     url: &str,
     templates: impl IntoIterator<Item = T>,
@@ -103,7 +104,8 @@ pub fn hide_password(url: &str) -> Option<String> {
     (!password.is_empty()).then(|| format!("{prefix}{user}:{HIDDEN}{}", &rest[login.len()..]))
 }
 
-/// Puts the password back into an address that was shown without it, if it is that of one of the `known` ones.
+/// Puts the password back into an address that was shown without it, if it is that of one of the
+/// `known` ones.
 pub fn restore_password<'a>(url: &mut String, known: impl IntoIterator<Item = &'a str>) {
     if url.contains(HIDDEN)
         && let Some(original) = known
@@ -173,7 +175,8 @@ impl Repository {
         self.use_azure_workload_identity || texts.iter().any(|t| !t.is_empty())
     }
 
-    /// Takes the credentials of a template over, unless it has its own: those of two accounts are never mixed.
+    /// Takes the credentials of a template over, unless it has its own: those of two accounts are
+    /// never mixed.
     pub fn inherit(&mut self, from: &RepoCreds) {
         if self.has_credentials() {
             return;

@@ -1,4 +1,5 @@
-//! The Application resource and its specification. Field names and numbers are Argo CD's; no behaviour here.
+//! The Application resource and its specification. Field names and numbers are Argo CD's; no
+//! behaviour here.
 
 use crate::Shared;
 use schemars::JsonSchema;

@@ -21,7 +21,8 @@ pub const HOOK_DELETE_POLICY: &str = "argocd.argoproj.io/hook-delete-policy";
 pub const HOOK_FINALIZER: &str = "argocd.argoproj.io/hook-finalizer";
 pub const DELETION_APPROVED: &str = "argocd.argoproj.io/deletion-approved";
 pub const IGNORE_HEALTHCHECK: &str = "argocd.argoproj.io/ignore-healthcheck";
-/// Of an Application: the field manager whose fields a server-side apply takes over, instead of kubectl's.
+/// Of an Application: the field manager whose fields a server-side apply takes over, instead of
+/// kubectl's.
 pub const MIGRATION_MANAGER: &str = "argocd.argoproj.io/client-side-apply-migration-manager";
 pub const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
 pub const MANIFEST_GENERATE_PATHS: &str = "argocd.argoproj.io/manifest-generate-paths";
@@ -37,10 +38,12 @@ pub const SECRET_TYPE_LABEL: &str = "argocd.argoproj.io/secret-type";
 pub const MANAGED_BY: &str = "managed-by";
 pub const MANAGED_BY_VALUE: &str = "argocd.argoproj.io";
 
-/// Ours: what Argo CD's fields cannot hold of a running operation, and which operation created a hook.
+/// Ours: what Argo CD's fields cannot hold of a running operation, and which operation created a
+/// hook.
 pub const OPERATION_PROGRESS: &str = "tiphys.dev/operation-progress";
 pub const OPERATION_ID: &str = "tiphys.dev/operation-id";
-/// On leases: what they are for, how what they stand for is divided, and which replica asks for one.
+/// On leases: what they are for, how what they stand for is divided, and which replica asks for
+/// one.
 pub const LEASE_GROUP: &str = "tiphys.dev/lease-group";
 pub const LEASE_PARTITION: &str = "tiphys.dev/lease-partition";
 pub const LEASE_LOAD: &str = "tiphys.dev/lease-load";

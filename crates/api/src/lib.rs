@@ -1,7 +1,9 @@
-//! The wire types: Application, AppProject and their parts, and the messages of the API. No behaviour.
+//! The wire types: Application, AppProject and their parts, and the messages of the API. No
+//! behaviour.
 //!
-//! One Rust type serves both encodings: serde with the JSON names that Argo CD's Go types have, prost with their
-//! field numbers. Where Go has a pointer, we have an `Option`; where Go leaves an empty field out, so do we.
+//! One Rust type serves both encodings: serde with the JSON names that Argo CD's Go types have,
+//! prost with their field numbers. Where Go has a pointer, we have an `Option`; where Go leaves an
+//! empty field out, so do we.
 
 pub mod access;
 pub mod application;

@@ -1,4 +1,5 @@
-//! The parts of Kubernetes' meta/v1 and core/v1 that appear in our messages, in JSON and in protobuf.
+//! The parts of Kubernetes' meta/v1 and core/v1 that appear in our messages, in JSON and in
+//! protobuf.
 
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

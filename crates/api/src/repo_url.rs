@@ -1,7 +1,9 @@
-//! The address of a repository in its parts. What projects compare, what Secrets are found by, and what is fetched are made from the
-//! same parts, so a spelling that one of them reads differently does not exist.
+//! The address of a repository in its parts. What projects compare, what Secrets are found by, and
+//! what is fetched are made from the same parts, so a spelling that one of them reads differently
+//! does not exist.
 //!
-//! Main type: [`RepoUrl`]. It knows no Secret, no project, and nothing of how repositories are reached.
+//! Main type: [`RepoUrl`]. It knows no Secret, no project, and nothing of how repositories are
+//! reached.
 
 use std::fmt;
 
@@ -75,7 +77,8 @@ pub struct RepoUrl {
     pub host: String,
     /// `None` for the port that the scheme implies.
     pub port: Option<u16>,
-    /// Begins with `/` unless it is of [`Form::Scp`] or empty; percent-encodings are resolved for URLs. No `//`, no final `/`.
+    /// Begins with `/` unless it is of [`Form::Scp`] or empty; percent-encodings are resolved for
+    /// URLs. No `//`, no final `/`.
     pub path: String,
     /// The scheme in lower case, of [`Form::Other`].
     scheme: String,
@@ -214,7 +217,8 @@ impl RepoUrl {
         matches!(self.form, Form::Ssh | Form::Scp)
     }
 
-    /// The one spelling by which projects compare: in lower case, without `.git`, without who asks over http.
+    /// The one spelling by which projects compare: in lower case, without `.git`, without who asks
+    /// over http.
     pub fn canonical(&self) -> String {
         let path = self.path.trim_start_matches('/').to_lowercase();
         let path = path.strip_suffix(".git").unwrap_or(&path);
@@ -268,8 +272,9 @@ impl RepoUrl {
         self.user.eq_ignore_ascii_case(&other.user) && self.canonical() == other.canonical()
     }
 
-    /// How many segments of the path a credential template for `template` covers; `None`: it is for something else. Scheme, host,
-    /// port and user are equal, and the template's path is made of the first whole segments of this one.
+    /// How many segments of the path a credential template for `template` covers; `None`: it is for
+    /// something else. Scheme, host, port and user are equal, and the template's path is made of
+    /// the first whole segments of this one.
     pub fn under(&self, template: &Self) -> Option<usize> {
         let place = |url: &Self| {
             (
@@ -283,7 +288,8 @@ impl RepoUrl {
         if place(self) != place(template) {
             return None;
         }
-        // A registry without a scheme has its host in the path: a template without any names nothing.
+        // A registry without a scheme has its host in the path: a template without any names
+        // nothing.
         let named = template.form != Form::Bare || !template.path.is_empty();
         let segments = |url: &Self| -> Vec<String> {
             let path = url.path.to_lowercase();
@@ -404,8 +410,8 @@ fn clean(path: &str) -> Result<String, UrlFault> {
     })
 }
 
-/// The text with its percent-encodings resolved once. A second layer is refused, as are slashes: who reads the path after us would
-/// see other segments.
+/// The text with its percent-encodings resolved once. A second layer is refused, as are slashes:
+/// who reads the path after us would see other segments.
 fn decode(path: &str) -> Result<String, UrlFault> {
     let mut out = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
@@ -476,7 +482,8 @@ fn encode(path: &str) -> String {
     out
 }
 
-/// The pattern of a list of repositories in the spelling of [`RepoUrl::canonical`], as far as a pattern has one.
+/// The pattern of a list of repositories in the spelling of [`RepoUrl::canonical`], as far as a
+/// pattern has one.
 pub fn canonical_pattern(pattern: &str) -> String {
     let text = pattern.trim().to_lowercase();
     let text = match text.split_once(':') {

@@ -1,4 +1,5 @@
-//! Repositories, their credentials, and facts about revisions. Field names and numbers are Argo CD's; no behaviour here.
+//! Repositories, their credentials, and facts about revisions. Field names and numbers are Argo
+//! CD's; no behaviour here.
 
 use serde::{Deserialize, Serialize};
 

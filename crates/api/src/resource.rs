@@ -1,4 +1,5 @@
-//! Resources of an Application as a reader sees them: tree, differences, actions. Field names and numbers are Argo CD's; no behaviour here.
+//! Resources of an Application as a reader sees them: tree, differences, actions. Field names and
+//! numbers are Argo CD's; no behaviour here.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Parts of a record that its states have in common.
 //!
-//! Main type: [`Shared`]. Most states of an Application differ from the one before in a revision, a time or an annotation; what they do not
-//! differ in is kept, copied and compared once.
+//! Main type: [`Shared`]. Most states of an Application differ from the one before in a revision, a
+//! time or an annotation; what they do not differ in is kept, copied and compared once.
 
 use prost::{
     DecodeError, Message,
@@ -17,7 +17,8 @@ use std::{
     sync::Arc,
 };
 
-/// A value that is copied when it is changed while somebody else has it, too. Encoded it is the value.
+/// A value that is copied when it is changed while somebody else has it, too. Encoded it is the
+/// value.
 #[derive(Default)]
 pub struct Shared<T>(Arc<T>);
 

@@ -1,4 +1,5 @@
-//! What the controller writes into an Application. Field names and numbers are Argo CD's; no behaviour here.
+//! What the controller writes into an Application. Field names and numbers are Argo CD's; no
+//! behaviour here.
 
 use crate::Shared;
 use schemars::JsonSchema;

@@ -26,7 +26,8 @@ fn application() -> Value {
     })
 }
 
-/// Every leaf of `before` must be in `after`; what `after` has beyond it must be an empty value that Go would print too.
+/// Every leaf of `before` must be in `after`; what `after` has beyond it must be an empty value
+/// that Go would print too.
 fn assert_kept(before: &Value, after: &Value, path: &str) {
     match (before, after) {
         (Value::Object(b), Value::Object(a)) => {

@@ -8,7 +8,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-/// An object: a tree while it is worked with, compressed JSON from [`Kept::rest`] on. Its names are always at hand.
+/// An object: a tree while it is worked with, compressed JSON from [`Kept::rest`] on. Its names are
+/// always at hand.
 pub struct Kept {
     head: Head,
     state: Mutex<State>,

@@ -1,8 +1,9 @@
 //! Untyped Kubernetes: what any API server and any client agree on.
 //!
-//! Main type: [`object::Object`], a JSON object with Kubernetes accessors. Beside it the names of things
-//! ([`gvk`], [`key`]), label and field selectors, resource quantities, the schema of the built-in kinds and the patches.
-//! Pure: no clock, no network, no file. It knows nothing of Applications, Git or Argo CD.
+//! Main type: [`object::Object`], a JSON object with Kubernetes accessors. Beside it the names of
+//! things ([`gvk`], [`key`]), label and field selectors, resource quantities, the schema of the
+//! built-in kinds and the patches. Pure: no clock, no network, no file. It knows nothing of
+//! Applications, Git or Argo CD.
 
 pub mod gvk;
 pub mod kept;

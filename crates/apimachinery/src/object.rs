@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// A JSON object with accessors for what every Kubernetes object has. Keys are sorted, as Go prints maps.
+/// A JSON object with accessors for what every Kubernetes object has. Keys are sorted, as Go prints
+/// maps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Object(pub Map<String, Value>);
@@ -78,8 +79,8 @@ impl Object {
         o
     }
 
-    /// apiVersion and kind must be non-empty strings; name and generateName strings where they are there. Whether an object needs one of them
-    /// depends on what is done with it.
+    /// apiVersion and kind must be non-empty strings; name and generateName strings where they are
+    /// there. Whether an object needs one of them depends on what is done with it.
     pub fn check_identity(&self) -> Result<(), ObjectError> {
         for field in ["apiVersion", "kind"] {
             match self.0.get(field) {
@@ -300,7 +301,8 @@ pub fn holds_null(value: &Value) -> bool {
     }
 }
 
-/// Whether maps and lists are nested in more than this many levels; one without content is one level.
+/// Whether maps and lists are nested in more than this many levels; one without content is one
+/// level.
 pub fn is_deeper_than(value: &Value, levels: usize) -> bool {
     let below = |inner: &Value| levels == 0 || is_deeper_than(inner, levels - 1);
     match value {

@@ -1,4 +1,5 @@
-//! Resource quantities (`100m`, `1.5Gi`, `12e6`): parsing, the canonical form the API server writes back, and order.
+//! Resource quantities (`100m`, `1.5Gi`, `12e6`): parsing, the canonical form the API server writes
+//! back, and order.
 //!
 //! Main type: [`Quantity`]. It knows nothing of the resources that are measured.
 
@@ -314,7 +315,8 @@ pub fn canonical(value: &serde_json::Value) -> Option<String> {
     }
 }
 
-/// How the API server keeps a quantity: as it was written if that looks canonical to it, which leading zeros and signs do, too.
+/// How the API server keeps a quantity: as it was written if that looks canonical to it, which
+/// leading zeros and signs do, too.
 pub fn kept(text: &str) -> Result<String, QuantityError> {
     let quantity: Quantity = text.parse()?;
     Ok(if looks_canonical(text) {

@@ -1,6 +1,7 @@
 //! Laws of patches and of field ownership, on random objects of built-in kinds.
 //!
-//! An object is made by walking its type; the number of a case is its seed, and a failure prints it.
+//! An object is made by walking its type; the number of a case is its seed, and a failure prints
+//! it.
 
 use serde_json::{Map, Value, json};
 use tiphys_apimachinery::{
@@ -58,7 +59,8 @@ fn scalar(kind: ScalarKind, rng: &mut Rng) -> Value {
     }
 }
 
-/// A value of the type. Lists that merge get elements with different keys; what merges by key has the keys.
+/// A value of the type. Lists that merge get elements with different keys; what merges by key has
+/// the keys.
 fn value_of(ty: TypeRef<'_>, rng: &mut Rng, depth: u32) -> Value {
     match ty.kind() {
         TypeKind::Scalar(kind) => scalar(kind, rng),
@@ -321,7 +323,8 @@ fn applying_with_one_manager_replaces() {
             "case {}",
             case.seed
         );
-        // What lost its parts in the second step may only now become the empty map that was asked for.
+        // What lost its parts in the second step may only now become the empty map that was asked
+        // for.
         let again = apply::apply(Some(&made), &object(&second), &options, Some(case.ty))
             .expect("no conflict with itself");
         assert_eq!(

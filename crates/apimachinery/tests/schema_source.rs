@@ -1,4 +1,5 @@
-//! The committed schema table says the same as the document it was made from, when `../shared/kubernetes` lies beside the workspace.
+//! The committed schema table says the same as the document it was made from, when
+//! `../shared/kubernetes` lies beside the workspace.
 #![allow(clippy::disallowed_methods, reason = "a test reads its cases")]
 
 use serde_json::{Value, json};

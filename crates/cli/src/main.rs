@@ -34,7 +34,8 @@ struct Cli<C: Subcommand = Command> {
     command: C,
     #[command(flatten)]
     connect: client::ConnectArgs,
-    /// Log level: error, warn, info, debug or trace [default: warn; of control-plane: controller.log.level of argocd-cmd-params-cm, or info]
+    /// Log level: error, warn, info, debug or trace [default: warn; of control-plane:
+    /// controller.log.level of argocd-cmd-params-cm, or info]
     #[arg(long, global = true, env = "TIPHYS_LOG")]
     loglevel: Option<String>,
 }
@@ -99,7 +100,8 @@ fn main() -> ExitCode {
     if let Some(called) = argocd::called(&words, env::var("ARGOCD_BINARY_NAME").ok().as_deref()) {
         return start_called(&called);
     }
-    // Scripts render charts by the hundred: the whole command line, threads and logging would take longer than a small chart does.
+    // Scripts render charts by the hundred: the whole command line, threads and logging would take
+    // longer than a small chart does.
     if env::args_os().nth(1).is_some_and(|word| {
         word.to_str()
             .is_some_and(commands::LocalCommand::has_subcommand)
@@ -123,18 +125,21 @@ fn log_plainly(level: Option<&str>) {
         .init();
 }
 
-/// Half of the processors: each further worker has to be woken for what one does in passing, and what computes for long (manifests, Git,
-/// writes of the embedded server) has threads of its own.
+/// Half of the processors: each further worker has to be woken for what one does in passing, and
+/// what computes for long (manifests, Git, writes of the embedded server) has threads of its own.
 fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get().div_ceil(2))
 }
 
-/// The threads of a role or a command. `streams`: it follows clusters whose API servers are other processes.
+/// The threads of a role or a command. `streams`: it follows clusters whose API servers are other
+/// processes.
 fn runtime(streams: bool) -> Result<tokio::runtime::Runtime, ExitCode> {
-    // One provider for every TLS connection of the process; it fails only when one is installed already.
+    // One provider for every TLS connection of the process; it fails only when one is installed
+    // already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     tiphys_listen::raise_file_limit();
-    // Builds without optimisation keep every step of a future on the stack; what is not used is not taken.
+    // Builds without optimisation keep every step of a future on the stack; what is not used is not
+    // taken.
     let mut threads = tokio::runtime::Builder::new_multi_thread();
     if streams {
         pace::keep_pace(&mut threads);
@@ -228,7 +233,8 @@ fn role_ended(result: anyhow::Result<()>) -> ExitCode {
     }
 }
 
-/// How this program is called, as a shell takes it: by its name where the shell finds it, else by the path that was used.
+/// How this program is called, as a shell takes it: by its name where the shell finds it, else by
+/// the path that was used.
 fn program_name() -> String {
     let called = env::args_os()
         .next()

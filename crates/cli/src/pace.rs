@@ -1,8 +1,9 @@
 //! How often a worker looks for news while news come in a stream.
 //!
-//! Main function: [`keep_pace`]. What a worker does for one event of a cluster is little, but it does it on caches that the API server, or
-//! whoever else is on the machine, has filled meanwhile: waking up costs more than the work. From some dozens of looks a second on it looks
-//! every few milliseconds, and takes all that came. What comes alone is taken at once.
+//! Main function: [`keep_pace`]. What a worker does for one event of a cluster is little, but it
+//! does it on caches that the API server, or whoever else is on the machine, has filled meanwhile:
+//! waking up costs more than the work. From some dozens of looks a second on it looks every few
+//! milliseconds, and takes all that came. What comes alone is taken at once.
 
 use std::{
     cell::Cell,
@@ -13,7 +14,8 @@ use tokio::runtime::Builder;
 
 /// From one look to the next, in a stream.
 const SPACING: Duration = Duration::from_millis(10);
-/// So many looks are a stream; what one counts fades over this time. A sync of one Application takes fewer.
+/// So many looks are a stream; what one counts fades over this time. A sync of one Application
+/// takes fewer.
 const STREAM: f64 = 40.0;
 const FADES: Duration = Duration::from_millis(500);
 
@@ -51,8 +53,9 @@ impl Pace {
     }
 }
 
-/// Has the workers of this runtime look together at what comes in a stream. Not for a runtime whose own tasks wait for each other by threads,
-/// as those of an API server in the process: each of its answers would take that long.
+/// Has the workers of this runtime look together at what comes in a stream. Not for a runtime whose
+/// own tasks wait for each other by threads, as those of an API server in the process: each of its
+/// answers would take that long.
 pub fn keep_pace(threads: &mut Builder) {
     threads.on_thread_unpark(|| {
         let mut pace = PACE.get();
@@ -71,7 +74,8 @@ pub fn keep_pace(threads: &mut Builder) {
 mod tests {
     use super::*;
 
-    /// Events that come this far apart, each a millisecond of work: how long it rests after the last of them.
+    /// Events that come this far apart, each a millisecond of work: how long it rests after the
+    /// last of them.
     fn after(events: u32, apart: Duration) -> Duration {
         let (mut pace, mut now) = (Pace::NEW, Instant::now());
         let mut rest = Duration::ZERO;

@@ -1,6 +1,8 @@
-//! Files and folders that nobody else may read: what holds passwords, tokens, keys or a cluster's objects.
+//! Files and folders that nobody else may read: what holds passwords, tokens, keys or a cluster's
+//! objects.
 //!
-//! Main functions: [`folder`] and [`write`]. Neither trusts what is already at a path: another user may have put it there.
+//! Main functions: [`folder`] and [`write`]. Neither trusts what is already at a path: another user
+//! may have put it there.
 
 use std::{
     fs,
@@ -9,7 +11,8 @@ use std::{
     path::Path,
 };
 
-/// Makes a folder with its parents, for its owner only. One that is there must belong to us, and not everybody may write to it.
+/// Makes a folder with its parents, for its owner only. One that is there must belong to us, and
+/// not everybody may write to it.
 pub fn folder(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new()
         .recursive(true)
@@ -36,14 +39,15 @@ pub fn folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// As [`folder`], and nobody else may look into it, even if it is there already: what is made in it follows other rules.
+/// As [`folder`], and nobody else may look into it, even if it is there already: what is made in it
+/// follows other rules.
 pub fn closed_folder(path: &Path) -> io::Result<()> {
     folder(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o700))
 }
 
-/// Writes a file for its owner only, all of it or nothing. A file that is there is replaced, with its mode; what a link points to is left
-/// alone. A pipe or a device is written to.
+/// Writes a file for its owner only, all of it or nothing. A file that is there is replaced, with
+/// its mode; what a link points to is left alone. A pipe or a device is written to.
 pub fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return fs::write(path, text);

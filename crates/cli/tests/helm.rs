@@ -1,8 +1,10 @@
-//! `tiphys helm` against the genuine `helm`: what both print, how they end, and the files that they write.
+//! `tiphys helm` against the genuine `helm`: what both print, how they end, and the files that they
+//! write.
 //!
-//! `helm/transcript.txt` holds commands and what Helm 4.2.4 said to them, on the charts of `helm/charts`. `HELM=<path of helm>` checks that
-//! program against it, and with `UPDATE_TRANSCRIPT=1` records it anew; our own program is always held against the transcript. Below an
-//! error ours also shows the line that it is about, which is left out here.
+//! `helm/transcript.txt` holds commands and what Helm 4.2.4 said to them, on the charts of
+//! `helm/charts`. `HELM=<path of helm>` checks that program against it, and with
+//! `UPDATE_TRANSCRIPT=1` records it anew; our own program is always held against the transcript.
+//! Below an error ours also shows the line that it is about, which is left out here.
 
 use std::{
     fs,

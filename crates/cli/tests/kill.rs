@@ -1,7 +1,8 @@
-//! `kill -9` in mid-sync, at moments that a seed repeats: whatever was under way is taken up again and ends as if nothing had happened.
+//! `kill -9` in mid-sync, at moments that a seed repeats: whatever was under way is taken up again
+//! and ends as if nothing had happened.
 //!
-//! `TIPHYS_KILLS` says how many seeds (8 unless set; the full run takes 200), `TIPHYS_SEED` the first of them (made of the commit unless set),
-//! `TIPHYS_BIN` another binary.
+//! `TIPHYS_KILLS` says how many seeds (8 unless set; the full run takes 200), `TIPHYS_SEED` the
+//! first of them (made of the commit unless set), `TIPHYS_BIN` another binary.
 
 use serde_json::{Value, json};
 use std::{
@@ -50,7 +51,8 @@ fn config_map(name: &str, wave: i64, value: &str) -> String {
     )
 }
 
-/// A Job that runs as a hook. One kept for ever shows by its number how often it ran, one of a fixed name by its uids.
+/// A Job that runs as a hook. One kept for ever shows by its number how often it ran, one of a
+/// fixed name by its uids.
 fn hook(name: &str, phase: &str, policy: &str) -> String {
     format!(
         "apiVersion: batch/v1\nkind: Job\nmetadata:\n  {name}\n  annotations:\n    argocd.argoproj.io/hook: {phase}\n    argocd.argoproj.io/hook-delete-policy: {policy}\nspec:\n  template:\n    spec:\n      restartPolicy: Never\n      containers:\n      - {{name: c, image: registry.example.org/hook:v1, command: [\"true\"]}}\n"
@@ -91,7 +93,8 @@ fn embedded() {
     run(LANES, None);
 }
 
-/// Only the controller dies here: the API server is another process, and there is one cluster for one lane.
+/// Only the controller dies here: the API server is another process, and there is one cluster for
+/// one lane.
 #[test]
 fn real() {
     if std::env::var("TIPHYS_TEST_REAL").as_deref() != Ok("1") {
@@ -223,7 +226,8 @@ fn application(repo: &str) -> Value {
     })
 }
 
-/// Writes down every hook it sees until told to stop. A process that was killed is asked again under its next address.
+/// Writes down every hook it sees until told to stop. A process that was killed is asked again
+/// under its next address.
 fn record_hooks(
     kubeconfig: PathBuf,
     seen: &Mutex<BTreeMap<(String, String), BTreeSet<String>>>,
@@ -255,7 +259,8 @@ fn write_down(jobs: &Value, seen: &Mutex<BTreeMap<(String, String), BTreeSet<Str
 }
 
 impl Lane<'_> {
-    /// One seed: a commit, a refresh, a kill (sometimes one more in the recovery), and what is left of it.
+    /// One seed: a commit, a refresh, a kill (sometimes one more in the recovery), and what is left
+    /// of it.
     fn fire(&mut self, seed: u64, mut tiphys: Tiphys) -> Tiphys {
         let mut rng = Rng::new(seed);
         let kube = tiphys.wait_ready();
@@ -317,7 +322,8 @@ impl Lane<'_> {
         );
     }
 
-    /// Creates objects one after the other while the process is killed, and remembers those that were acknowledged.
+    /// Creates objects one after the other while the process is killed, and remembers those that
+    /// were acknowledged.
     fn write_until_killed(&mut self, kube: &Api, seed: u64, tiphys: Tiphys, moment: Duration) {
         let path = namespaced("v1", LEDGER, "configmaps");
         let killed = thread::spawn(move || {

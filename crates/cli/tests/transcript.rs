@@ -1,7 +1,9 @@
-//! The same commands, typed to Argo CD's own CLI and to ours, against our API: exit codes and normalised output are committed.
+//! The same commands, typed to Argo CD's own CLI and to ours, against our API: exit codes and
+//! normalised output are committed.
 //!
-//! `ARGOCD_CLI=<path of the genuine argocd 3.6>` checks that program against the transcript, and with `UPDATE_TRANSCRIPT=1` records it
-//! anew. Without it that half is skipped (`testkit::skip`); our own CLI is always held against the transcript.
+//! `ARGOCD_CLI=<path of the genuine argocd 3.6>` checks that program against the transcript, and
+//! with `UPDATE_TRANSCRIPT=1` records it anew. Without it that half is skipped (`testkit::skip`);
+//! our own CLI is always held against the transcript.
 
 use regex::Regex;
 use std::{
@@ -14,10 +16,12 @@ use std::{
 };
 
 const TRANSCRIPT: &str = "tests/transcripts/argocd-3.6.txt";
-/// Made by our own program as Argo CD's sources have it: the genuine one, which needs `helm` on its path for these, has not been asked yet.
+/// Made by our own program as Argo CD's sources have it: the genuine one, which needs `helm` on its
+/// path for these, has not been asked yet.
 const LOCAL_TRANSCRIPT: &str = "tests/transcripts/local.txt";
 
-/// One line is one command; `$REPO` is the example repository, `$LOCAL` a copy of it, and `$LOCAL/edited` one with another chart.
+/// One line is one command; `$REPO` is the example repository, `$LOCAL` a copy of it, and
+/// `$LOCAL/edited` one with another chart.
 const STEPS: &[&str] = &[
     "app create web --repo $REPO --path guestbook --dest-server https://kubernetes.default.svc --dest-namespace web --sync-option CreateNamespace=true",
     "app get web --refresh",
@@ -265,8 +269,9 @@ impl Up {
     }
 }
 
-/// Tables of live progress depend on timing: of a sync only the last state and the result are compared. What the genuine program says of its own
-/// `--local` is left out: that it does not work with plugins, and which processes it starts; ours starts none.
+/// Tables of live progress depend on timing: of a sync only the last state and the result are
+/// compared. What the genuine program says of its own `--local` is left out: that it does not work
+/// with plugins, and which processes it starts; ours starts none.
 fn settled(transcript: &str) -> String {
     let live = Regex::new(
         r#"(?m)^((TIMESTAMP|TIME) |(Warning: local diff without --server-side-generate [^{]*)?\{.*"level":"info").*\n"#,

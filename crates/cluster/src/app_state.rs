@@ -1,7 +1,9 @@
-//! What the controller knows of each Application and readers in the same process want: managed resources with differences, and the tree.
+//! What the controller knows of each Application and readers in the same process want: managed
+//! resources with differences, and the tree.
 //!
-//! Main type: [`AppStates`]. The controller publishes, the server and the page read; neither knows the other. Large texts are kept
-//! compressed, so that memory is bounded by what is shown, not by what was compared.
+//! Main type: [`AppStates`]. The controller publishes, the server and the page read; neither knows
+//! the other. Large texts are kept compressed, so that memory is bounded by what is shown, not by
+//! what was compared.
 
 use crate::FEED_LENGTH;
 use hashbrown::{HashMap, HashSet};
@@ -28,7 +30,8 @@ impl AppKey {
         }
     }
 
-    /// How it marks its objects: its name, or `<namespace>_<name>` outside the control plane's namespace.
+    /// How it marks its objects: its name, or `<namespace>_<name>` outside the control plane's
+    /// namespace.
     pub fn instance(&self, control_plane: &str) -> String {
         if self.namespace == control_plane {
             self.name.clone()
@@ -56,7 +59,8 @@ impl fmt::Display for AppKey {
 /// One publication. Immutable.
 #[derive(Clone, Debug, Default)]
 pub struct AppState {
-    /// Counts up with every publication for the same Application; 0 means nothing was published yet.
+    /// Counts up with every publication for the same Application; 0 means nothing was published
+    /// yet.
     pub generation: u64,
     /// A list as JSON; empty before the first publication.
     managed: PackedText,
@@ -178,12 +182,14 @@ impl AppStates {
             .collect()
     }
 
-    /// Follows one Application; the first value is there at once (generation 0: nothing yet). Ends when the Application is removed.
+    /// Follows one Application; the first value is there at once (generation 0: nothing yet). Ends
+    /// when the Application is removed.
     pub fn subscribe(&self, app: &AppKey) -> watch::Receiver<Arc<AppState>> {
         self.sender(app).subscribe()
     }
 
-    /// Notes whether what keeps an Application from having manifests stays until somebody changes something.
+    /// Notes whether what keeps an Application from having manifests stays until somebody changes
+    /// something.
     pub fn set_lasting(&self, app: &AppKey, lasting: bool) {
         let mut known = self
             .shared
@@ -220,12 +226,14 @@ impl AppStates {
         }
     }
 
-    /// Names of Applications as something is published or removed. A reader that falls behind is told (`Lagged`).
+    /// Names of Applications as something is published or removed. A reader that falls behind is
+    /// told (`Lagged`).
     pub fn changes(&self) -> broadcast::Receiver<AppKey> {
         self.shared.feed.subscribe()
     }
 
-    /// Forgets Applications that were asked about and never published, when nobody waits for them any more.
+    /// Forgets Applications that were asked about and never published, when nobody waits for them
+    /// any more.
     pub fn tidy(&self) {
         let mut apps = self
             .shared

@@ -1,8 +1,9 @@
 //! The destination clusters, opened when an Application first needs them.
 //!
-//! Main types: [`Clusters`] and [`LiveCluster`], a cluster with its live cache and the hand that writes to it. A cluster that cannot be
-//! reached is an error for those who ask for it, and for nobody else. When its Secret or what caches go by changes, it is closed, and opened
-//! again for whoever asks next.
+//! Main types: [`Clusters`] and [`LiveCluster`], a cluster with its live cache and the hand that
+//! writes to it. A cluster that cannot be reached is an error for those who ask for it, and for
+//! nobody else. When its Secret or what caches go by changes, it is closed, and opened again for
+//! whoever asks next.
 
 use crate::{
     cache::{CacheOptions, Known, LiveCache},
@@ -52,7 +53,8 @@ impl LiveCluster {
         let listed = SignedDuration::try_from(self.ready.elapsed())
             .ok()
             .and_then(|age| now.checked_sub(age).ok());
-        // What an Application has of such a kind is an error of its own; what its resources made is only missing from its tree.
+        // What an Application has of such a kind is an error of its own; what its resources made is
+        // only missing from its tree.
         let message = self.cache.readable(&Known::Nothing).map_or_else(
             |e| format!("Resource trees are incomplete: {}", e.brief()),
             |()| String::new(),
@@ -74,7 +76,8 @@ impl LiveCluster {
         }
     }
 
-    /// Ends when this connection is not the one to use any more. Whoever follows the cache then lets it go.
+    /// Ends when this connection is not the one to use any more. Whoever follows the cache then
+    /// lets it go.
     pub async fn closed(&self) {
         self.closed.cancelled().await;
     }
@@ -168,7 +171,8 @@ impl Clusters {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Closes the clusters that the settings speak of otherwise than when they were opened. A failure is forgotten: it may be mended now.
+    /// Closes the clusters that the settings speak of otherwise than when they were opened. A
+    /// failure is forgotten: it may be mended now.
     fn compare_with_settings(&self) {
         let settings = self.shared.records.settings();
         {
@@ -197,8 +201,9 @@ impl Clusters {
         });
     }
 
-    /// Whether the cluster is only being opened now, which begins with the first who asks and is told by [`Clusters::opened`]. A cluster that
-    /// does not answer, or has much to tell, then holds up nobody who has other things to do.
+    /// Whether the cluster is only being opened now, which begins with the first who asks and is
+    /// told by [`Clusters::opened`]. A cluster that does not answer, or has much to tell, then
+    /// holds up nobody who has other things to do.
     pub fn is_opening(&self, destination: &Destination) -> bool {
         self.compare_with_settings();
         {
@@ -228,7 +233,8 @@ impl Clusters {
     /// The cluster, with its cache ready.
     ///
     /// # Errors
-    /// The reason in words; the same one for a while, so that a cluster that is away is not asked again and again.
+    /// The reason in words; the same one for a while, so that a cluster that is away is not asked
+    /// again and again.
     pub async fn get(&self, destination: &Destination) -> Result<Arc<LiveCluster>, String> {
         self.compare_with_settings();
         let cell = {

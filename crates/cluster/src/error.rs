@@ -1,6 +1,7 @@
 //! What can go wrong with a cluster, shaped by what the caller does about it.
 //!
-//! Main type: [`Error`]. A message names the file, context or field and the fix; what the API server says is passed on in its own words.
+//! Main type: [`Error`]. A message names the file, context or field and the fix; what the API
+//! server says is passed on in its own words.
 
 use std::time::Duration;
 
@@ -195,7 +196,8 @@ impl Error {
 }
 
 impl ApiError {
-    /// Reads the `Status` in an answer's body; a body that is none (a proxy's page) is quoted in part.
+    /// Reads the `Status` in an answer's body; a body that is none (a proxy's page) is quoted in
+    /// part.
     pub(crate) fn from_body(code: u16, body: &[u8]) -> Self {
         if let Ok(value) = serde_json::from_slice::<serde_json::Value>(body)
             && value.get("kind").and_then(|k| k.as_str()) == Some("Status")

@@ -1,6 +1,7 @@
 //! Raw requests to one API server: bytes in, bytes out, throttled by the server's own answers.
 //!
-//! Main type: [`Http`]. It knows paths, methods and `Status` answers, and nothing of what the objects mean.
+//! Main type: [`Http`]. It knows paths, methods and `Status` answers, and nothing of what the
+//! objects mean.
 
 use crate::{
     connect::{AnswerBody, Client, Lane, root_cause},
@@ -35,7 +36,8 @@ pub const JSON_PATCH: &str = "application/json-patch+json";
 pub const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
 pub const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
-/// One request. `path` starts with `/` and is already percent-encoded; `query` likewise, without `?`.
+/// One request. `path` starts with `/` and is already percent-encoded; `query` likewise, without
+/// `?`.
 #[derive(Clone, Debug)]
 pub struct Call {
     pub method: Method,
@@ -157,7 +159,8 @@ pub fn push_query(query: &mut String, name: &str, value: &str) {
     query.push_str(&encode(value));
 }
 
-/// Percent-encodes everything but the characters that are plain in a path segment and in a query value.
+/// Percent-encodes everything but the characters that are plain in a path segment and in a query
+/// value.
 pub fn encode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for b in text.bytes() {
@@ -173,7 +176,8 @@ pub fn encode(text: &str) -> String {
     out
 }
 
-/// Requests to one API server over one connection (HTTP/2 where the server speaks it). Cheap to clone.
+/// Requests to one API server over one connection (HTTP/2 where the server speaks it). Cheap to
+/// clone.
 #[derive(Clone)]
 pub struct Http {
     client: Client,
@@ -185,7 +189,8 @@ pub struct Http {
 /// Is told what the server warns of (the text of its `Warning` headers).
 pub type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What all requests of a cluster share: how many may be under way, and until when the server asked for quiet.
+/// What all requests of a cluster share: how many may be under way, and until when the server asked
+/// for quiet.
 struct Gate {
     permits: Semaphore,
     quiet_until: Mutex<Option<Instant>>,
@@ -237,8 +242,8 @@ impl Http {
         &self.traffic
     }
 
-    /// Sends and reads the whole answer. A refusal becomes [`Error::Api`]; 429 is waited out as the server asks. What is done under a
-    /// [`Fence`] writes nothing once that is closed.
+    /// Sends and reads the whole answer. A refusal becomes [`Error::Api`]; 429 is waited out as the
+    /// server asks. What is done under a [`Fence`] writes nothing once that is closed.
     pub async fn send(&self, call: &Call) -> Result<Bytes, Error> {
         let span = tracing::trace_span!(
             "request",
@@ -371,7 +376,8 @@ impl Http {
     }
 }
 
-/// Opens a stream (a watch, a log); the caller reads the body. Does not count as a request under way.
+/// Opens a stream (a watch, a log); the caller reads the body. Does not count as a request under
+/// way.
 pub(crate) async fn open(lane: &Lane, call: &Call) -> Result<AnswerBody, Error> {
     let begun = Instant::now();
     let sent = tokio::time::timeout(call.timeout, lane.client.send(call.request()?)).await;

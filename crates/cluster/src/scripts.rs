@@ -1,7 +1,8 @@
-//! Work whose length depends on what comes from outside, and the threads that serve many tasks: it may take its time, and must not take it
-//! from the others.
+//! Work whose length depends on what comes from outside, and the threads that serve many tasks: it
+//! may take its time, and must not take it from the others.
 //!
-//! Main functions: [`heavy`], for what a project may ask for, and [`aside`], for users' health scripts.
+//! Main functions: [`heavy`], for what a project may ask for, and [`aside`], for users' health
+//! scripts.
 
 use std::{
     collections::HashMap,
@@ -23,7 +24,8 @@ static PLACES: Semaphore = Semaphore::const_new(HEAVY);
 static OF_PROJECTS: LazyLock<Mutex<HashMap<String, Weak<Semaphore>>>> =
     LazyLock::new(Mutex::default);
 
-/// Does work in which users' health scripts may run. When there are any, the other tasks of this thread are handed to another one first.
+/// Does work in which users' health scripts may run. When there are any, the other tasks of this
+/// thread are handed to another one first.
 pub fn aside<T>(customizations: &Customizations, work: impl FnOnce() -> T) -> T {
     if customizations.has_health_scripts() {
         beside(work)
@@ -43,8 +45,8 @@ pub fn beside<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Does work that may take long on behalf of a project, beside the other tasks. There is never much of it at a time, and never all of it is
-/// of one project.
+/// Does work that may take long on behalf of a project, beside the other tasks. There is never much
+/// of it at a time, and never all of it is of one project.
 pub async fn heavy<T>(project: &str, work: impl FnOnce() -> T) -> T {
     let of_project = places_of(project);
     // These semaphores are never closed: without a permit the work is done nevertheless.
@@ -114,7 +116,8 @@ mod tests {
                 })
             })
             .collect();
-        // There is one worker, and more work of this project than there may be. That of another is done while all of it waits.
+        // There is one worker, and more work of this project than there may be. That of another is
+        // done while all of it waits.
         assert_eq!(
             tokio::spawn(async { heavy("modest", || 7).await })
                 .await

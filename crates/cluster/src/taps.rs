@@ -1,5 +1,5 @@
-//! What one watch hears, for others in this process that follow the same collection: our own records are objects of a cluster, too, and the
-//! server need not tell us of them twice.
+//! What one watch hears, for others in this process that follow the same collection: our own
+//! records are objects of a cluster, too, and the server need not tell us of them twice.
 //!
 //! Main types: [`Taps`] of a connection, and [`Tap`], which the watch holds that others listen to.
 
@@ -47,7 +47,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// What may have been told without being heard is in lists of this resourceVersion or a later one.
+    /// What may have been told without being heard is in lists of this resourceVersion or a later
+    /// one.
     pub fn position(&self) -> u64 {
         self.position.load(Ordering::Acquire)
     }
@@ -89,7 +90,8 @@ impl Taps {
             .collect()
     }
 
-    /// What is heard from now on, if there is such a watch. Who listens has to list the collection first, and whenever it is told so.
+    /// What is heard from now on, if there is such a watch. Who listens has to list the collection
+    /// first, and whenever it is told so.
     pub fn listen(&self, collection: &str, namespace: &str) -> Option<Listener> {
         let listener = |wire: &Wire| Listener {
             heard: wire.sender.subscribe(),

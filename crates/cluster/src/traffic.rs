@@ -1,6 +1,7 @@
 //! What is counted of the requests to one API server, and what takes time there.
 //!
-//! Main types: [`Traffic`], which all connections of a cluster share, and [`Histogram`]. They know no names of metrics.
+//! Main types: [`Traffic`], which all connections of a cluster share, and [`Histogram`]. They know
+//! no names of metrics.
 
 use crate::request::Call;
 use http::Method;
@@ -50,7 +51,8 @@ impl Histogram {
         self.counts.iter().sum()
     }
 
-    /// Upper bounds, the last one the highest number there is, with the values between each and the one before.
+    /// Upper bounds, the last one the highest number there is, with the values between each and the
+    /// one before.
     pub fn buckets(&self) -> Vec<(f64, u64)> {
         self.bounds
             .iter()
@@ -68,7 +70,8 @@ pub struct Command {
     pub running: u64,
 }
 
-/// Everything counted so far. Verbs are Kubernetes' (`List`), methods HTTP's, codes those of answers or `<error>` for none.
+/// Everything counted so far. Verbs are Kubernetes' (`List`), methods HTTP's, codes those of
+/// answers or `<error>` for none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counts {
     pub answers: BTreeMap<(&'static str, String), u64>,

@@ -1,7 +1,7 @@
 //! List and watch one kind for ever: pages, bookmarks, resuming, relisting, backing off.
 //!
-//! Main types: [`Target`] (what to follow) and [`Sink`] (who takes the raw objects). Objects are handed on as bytes; what they mean is
-//! the sink's business.
+//! Main types: [`Target`] (what to follow) and [`Sink`] (who takes the raw objects). Objects are
+//! handed on as bytes; what they mean is the sink's business.
 
 use crate::{
     connect::Cluster,
@@ -31,7 +31,8 @@ const MAX_EVENT: usize = 16 << 20;
 const FIRST_BACKOFF: Duration = Duration::from_millis(250);
 /// A watch that ends sooner, and without news, was of no use.
 const FRUITLESS: Duration = Duration::from_secs(30);
-/// So often the pause until the next list doubles: what was listed counts as known for longer than the longest one.
+/// So often the pause until the next list doubles: what was listed counts as known for longer than
+/// the longest one.
 const MAX_FRUITLESS: u32 = 6;
 
 /// What to follow.
@@ -255,7 +256,8 @@ struct Event<'a> {
     object: &'a RawValue,
 }
 
-/// Looks for the text at a path. Once it is found the rest is not read, which is what the error of the visitor is for.
+/// Looks for the text at a path. Once it is found the rest is not read, which is what the error of
+/// the visitor is for.
 struct Find<'a, 'f> {
     path: &'static [&'static str],
     found: &'f mut Option<Cow<'a, str>>,

@@ -1,4 +1,5 @@
-//! Clusters that Secrets describe, on an embedded API server that is its own destination: when a connection is kept, and when it is made anew.
+//! Clusters that Secrets describe, on an embedded API server that is its own destination: when a
+//! connection is kept, and when it is made anew.
 
 mod common;
 
@@ -155,7 +156,8 @@ async fn fact_102_what_a_secret_says_of_the_connection_makes_it_anew() {
         "one connection serves all"
     );
 
-    // What the connection does not depend on; the settings are known to have come when something else has.
+    // What the connection does not depend on; the settings are known to have come when something
+    // else has.
     ground.secret(&json!({"metadata": {"labels": {"team": "a"}}, "stringData": {"project": "default", "name": "renamed"}})).await;
     sleep(Duration::from_millis(500)).await;
     assert!(

@@ -1,4 +1,5 @@
-//! Connections that Secrets describe, on an embedded API server with TLS: proxies of each kind, names of servers, programs that log in.
+//! Connections that Secrets describe, on an embedded API server with TLS: proxies of each kind,
+//! names of servers, programs that log in.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};

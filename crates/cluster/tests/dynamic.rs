@@ -1,4 +1,5 @@
-//! Replicas of a Deployment that share its shards through Argo CD's ConfigMap, on the embedded API server in paused time.
+//! Replicas of a Deployment that share its shards through Argo CD's ConfigMap, on the embedded API
+//! server in paused time.
 
 use http::Method;
 use jiff::{SignedDuration, Timestamp};
@@ -155,7 +156,8 @@ async fn fact_99_replicas_share_what_the_deployment_has_and_what_it_comes_to_hav
         ((vec![0], 3), (vec![1], 3), (vec![2], 3))
     );
 
-    // One that is gone is followed when it has said nothing for three heartbeats, and its lease is over.
+    // One that is gone is followed when it has said nothing for three heartbeats, and its lease is
+    // over.
     two.0.borrow().clone().release().await;
     drop(two);
     let next = ground.replica("next").await;

@@ -405,7 +405,8 @@ async fn a_kind_that_fails_does_not_hold_up_the_others() {
         cache.failures(),
         [(GroupKind::new("", "Secret"), "the store is away".to_owned())]
     );
-    // Not listed is not the same as not there, whether it is wanted, was there before, or may be there.
+    // Not listed is not the same as not there, whether it is wanted, was there before, or may be
+    // there.
     let secret = ResourceKey::new("", "Secret", "ns", "s");
     let (others, had) = (
         Known::Resources(vec![key("a")]),

@@ -1,4 +1,5 @@
-//! kube-rs's own client, over TLS with a token, against the embedded API server: what other people's controllers are made of.
+//! kube-rs's own client, over TLS with a token, against the embedded API server: what other
+//! people's controllers are made of.
 
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -492,7 +493,8 @@ async fn its_controller_creates_heals_and_finalizes() {
             .await
             .expect("deleted");
     }
-    // The finalizer holds each until the controller has said goodbye; then the garbage collector takes the Secret.
+    // The finalizer holds each until the controller has said goodbye; then the garbage collector
+    // takes the Secret.
     let emptied = async {
         while !maps.list(&only()).await.expect("listed").items.is_empty() {
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,4 +1,5 @@
-//! Leases on the embedded API server, in paused time: replicas that die, are cut off, wake up late, come back and divide differently.
+//! Leases on the embedded API server, in paused time: replicas that die, are cut off, wake up late,
+//! come back and divide differently.
 
 use http::{Method, Request};
 use jiff::{SignedDuration, Timestamp};
@@ -25,7 +26,8 @@ use tower::ServiceExt;
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 
-/// A replica with a wire of its own, that can be cut: then its requests wait, and go on when it is mended.
+/// A replica with a wire of its own, that can be cut: then its requests wait, and go on when it is
+/// mended.
 struct Replica {
     name: String,
     cluster: Cluster,
@@ -128,7 +130,8 @@ impl Replica {
     }
 }
 
-/// Watches all the time that no shard is held twice; unless they may share the shards, that only one replica has any.
+/// Watches all the time that no shard is held twice; unless they may share the shards, that only
+/// one replica has any.
 fn watch(replicas: &[&Replica], share: bool) -> JoinHandle<()> {
     let replicas: Vec<(String, Weak<Leases>)> = replicas
         .iter()

@@ -1,4 +1,5 @@
-//! The crate on the embedded API server and, with `TIPHYS_TEST_KUBECONFIG=<file>`, the same on a real one.
+//! The crate on the embedded API server and, with `TIPHYS_TEST_KUBECONFIG=<file>`, the same on a
+//! real one.
 //!
 //! Without that variable the tests of `real` have nothing to test against; each says so and passes.
 
@@ -748,7 +749,8 @@ async fn records_and_settings_are_followed(ground: &Ground) {
         .get("cluster-records", "web")
         .expect("there");
     assert_eq!(app.object().expect("readable").annotations().len(), 8);
-    // Each state is told once, by the answer or by the watch; and what somebody else writes is told, too.
+    // Each state is told once, by the answer or by the watch; and what somebody else writes is
+    // told, too.
     let by_another = Call::new(
         Method::PATCH,
         "/apis/argoproj.io/v1alpha1/namespaces/cluster-records/applications/web",

@@ -1,4 +1,5 @@
-//! Objects that one watch in this process hears of are not watched a second time, on an embedded API server.
+//! Objects that one watch in this process hears of are not watched a second time, on an embedded
+//! API server.
 
 mod common;
 

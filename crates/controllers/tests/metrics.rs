@@ -1,4 +1,5 @@
-//! Every metric by name, kind and labels, after an Application was synced to an embedded API server.
+//! Every metric by name, kind and labels, after an Application was synced to an embedded API
+//! server.
 
 use http::Method;
 use serde_json::{Value, json};

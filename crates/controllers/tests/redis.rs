@@ -1,5 +1,5 @@
-//! The cache for others, against a small server that speaks Redis' protocol: what is at which key, who is told, and what happens while it is
-//! away.
+//! The cache for others, against a small server that speaks Redis' protocol: what is at which key,
+//! who is told, and what happens while it is away.
 
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};

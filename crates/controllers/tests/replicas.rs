@@ -1,6 +1,8 @@
-//! Several replicas of the controller on the embedded API server: who works on what, one that dies, one that wakes up late.
+//! Several replicas of the controller on the embedded API server: who works on what, one that dies,
+//! one that wakes up late.
 //!
-//! Time is real, because clusters are reached through sockets and a process that is paused knows nothing of tokio's time.
+//! Time is real, because clusters are reached through sockets and a process that is paused knows
+//! nothing of tokio's time.
 
 use http::{Method, Request};
 use kube::client::Body;
@@ -46,7 +48,8 @@ const CRDS: [&str; 2] = [
 /// Requests other than for leases that may change something: method and path.
 type Writes = Arc<Mutex<Vec<String>>>;
 
-/// An API server that is known as three clusters, and a repository with a folder for each Application.
+/// An API server that is known as three clusters, and a repository with a folder for each
+/// Application.
 struct Ground {
     kube: EmbeddedKube,
     cluster: Cluster,
@@ -505,7 +508,8 @@ async fn the_applications_of_one_cluster_are_work_for_several() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_wakes_up_late_writes_nothing() {
     let ground = Ground::new().await;
-    // A process of its own, as far as time goes: one thread, which can be put to sleep with all that it does.
+    // A process of its own, as far as time goes: one thread, which can be put to sleep with all
+    // that it does.
     let (give, take) = std::sync::mpsc::channel();
     let process = std::thread::spawn(move || {
         let runtime = Builder::new_current_thread()

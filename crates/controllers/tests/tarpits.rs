@@ -1,4 +1,5 @@
-//! Git servers that accept connections and never answer: Applications of others do not wait for them.
+//! Git servers that accept connections and never answer: Applications of others do not wait for
+//! them.
 
 use http::Method;
 use serde_json::{Value, json};

@@ -1,8 +1,9 @@
 //! Makes `src/gotypes/table.txt`: what Go's struct tags say about the fields of the built-in kinds.
 //!
-//! `cargo run --example go_types -- MODULES VERSION > src/gotypes/table.txt`, where MODULES holds `api@VERSION`,
-//! `apimachinery@VERSION`, `apiextensions-apiserver@VERSION` and `kube-aggregator@VERSION` as the Go module cache does
-//! (`$(go env GOMODCACHE)/k8s.io`). Only facts are taken: names, numbers, types.
+//! `cargo run --example go_types -- MODULES VERSION > src/gotypes/table.txt`, where MODULES holds
+//! `api@VERSION`, `apimachinery@VERSION`, `apiextensions-apiserver@VERSION` and
+//! `kube-aggregator@VERSION` as the Go module cache does (`$(go env GOMODCACHE)/k8s.io`). Only
+//! facts are taken: names, numbers, types.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -163,7 +164,8 @@ impl Sources {
         })
     }
 
-    /// A type as Go's error messages name it; `None` where it reads itself, so that no message names it.
+    /// A type as Go's error messages name it; `None` where it reads itself, so that no message
+    /// names it.
     fn shown(&self, go_type: &str, package: &str) -> Option<String> {
         if let Some(item) = go_type.strip_prefix("[]") {
             return Some(format!("[]{}", self.shown_item(item, package)?));

@@ -1,7 +1,8 @@
-//! What happens to a client's request between the socket and the router: who asks, a place among those being answered, a time limit,
-//! and compression of what is large.
+//! What happens to a client's request between the socket and the router: who asks, a place among
+//! those being answered, a time limit, and compression of what is large.
 //!
-//! Main function: [`guarded`]. It reads URL and headers only; what cannot be admitted is refused before its body is read.
+//! Main function: [`guarded`]. It reads URL and headers only; what cannot be admitted is refused
+//! before its body is read.
 
 use crate::auth::{Attributes, Auth, Caller};
 use crate::status::Status;

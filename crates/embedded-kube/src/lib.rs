@@ -1,6 +1,8 @@
-//! A Kubernetes-compatible API server as a library: objects in memory or in a folder, served to kubectl and client libraries.
+//! A Kubernetes-compatible API server as a library: objects in memory or in a folder, served to
+//! kubectl and client libraries.
 //!
-//! Main type: [`EmbeddedKube`]. There are no containers: [`sim`] plays the controllers and kubelets. It knows nothing of Argo CD.
+//! Main type: [`EmbeddedKube`]. There are no containers: [`sim`] plays the controllers and
+//! kubelets. It knows nothing of Argo CD.
 
 pub mod auth;
 pub mod catalog;
@@ -46,13 +48,15 @@ pub enum Data {
 pub struct Options {
     pub data: Data,
     pub sim: sim::SimOptions,
-    /// The bearer token of [`EmbeddedKube::serve`]; one is made (and kept in the folder) when it is not given.
+    /// The bearer token of [`EmbeddedKube::serve`]; one is made (and kept in the folder) when it is
+    /// not given.
     pub admin_token: Option<String>,
     /// Further users of [`EmbeddedKube::serve`], by token. What they may do is said by roles.
     pub users: Vec<auth::TokenUser>,
     /// What one client may ask of [`EmbeddedKube::serve`].
     pub limits: Limits,
-    /// Off: an API server alone, as a real one without a controller manager: nothing is collected, nothing becomes ready.
+    /// Off: an API server alone, as a real one without a controller manager: nothing is collected,
+    /// nothing becomes ready.
     pub controllers: bool,
     /// The time that objects and the simulated cluster see.
     pub clock: Arc<dyn sim::Clock>,
@@ -199,7 +203,8 @@ impl EmbeddedKube {
         self.router.clone()
     }
 
-    /// The API as it is served to clients: with a token, impersonation, and only what the roles allow.
+    /// The API as it is served to clients: with a token, impersonation, and only what the roles
+    /// allow.
     pub fn client_router(&self) -> axum::Router {
         edge::guarded(self.router(), self.auth.clone(), self.limits)
     }
@@ -209,7 +214,8 @@ impl EmbeddedKube {
         &self.registry
     }
 
-    /// Waits until the controllers have nothing left to do at the present time, and gives when they will have if nobody writes.
+    /// Waits until the controllers have nothing left to do at the present time, and gives when they
+    /// will have if nobody writes.
     pub async fn settle(&self) -> Option<jiff::Timestamp> {
         loop {
             let before = self.registry.revision();
@@ -224,7 +230,8 @@ impl EmbeddedKube {
         }
     }
 
-    /// Serves TLS on a socket, to users with a token who may do what the roles say, until [`EmbeddedKube::shutdown`].
+    /// Serves TLS on a socket, to users with a token who may do what the roles say, until
+    /// [`EmbeddedKube::shutdown`].
     pub fn serve(&self, listener: TcpListener) -> JoinHandle<()> {
         self.tasks.spawn(serve::serve(
             listener,

@@ -1,6 +1,8 @@
-//! Requests of this server to somebody else's, over HTTPS: webhooks. Main types: [`Post`], [`Endpoint`]; main function: [`post_all`].
+//! Requests of this server to somebody else's, over HTTPS: webhooks. Main types: [`Post`],
+//! [`Endpoint`]; main function: [`post_all`].
 //!
-//! A write is carried out by one thread from beginning to end, so the caller waits. What goes wrong is said in Go's words.
+//! A write is carried out by one thread from beginning to end, so the caller waits. What goes wrong
+//! is said in Go's words.
 
 use crate::registry::Registry;
 use bytes::Bytes;
@@ -47,7 +49,8 @@ pub struct Post {
 pub type Answer = (u16, String, Bytes);
 
 impl Endpoint {
-    /// Reads `clientConfig`. A service is looked up; what is wrong with it is said when it is called.
+    /// Reads `clientConfig`. A service is looked up; what is wrong with it is said when it is
+    /// called.
     pub fn read(registry: &Registry, config: &Value) -> Result<Self, String> {
         let trust = Arc::new(trusted(config["caBundle"].as_str().unwrap_or(""))?);
         let service = &config["service"];

@@ -1,6 +1,8 @@
-//! Asking the controllers whether they have anything left to do now, for tests that decide what time it is.
+//! Asking the controllers whether they have anything left to do now, for tests that decide what
+//! time it is.
 //!
-//! Main types: [`Asker`] and [`Asked`]. A question is answered when its task has handled every change made before it.
+//! Main types: [`Asker`] and [`Asked`]. A question is answered when its task has handled every
+//! change made before it.
 
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
@@ -38,7 +40,8 @@ impl Asker {
 }
 
 impl Asked {
-    /// Waits for a question; never ends when nobody can ask any more. May be dropped before it is ready.
+    /// Waits for a question; never ends when nobody can ask any more. May be dropped before it is
+    /// ready.
     pub async fn next(&mut self) {
         match self.questions.recv().await {
             Some(answer) => self.waiting.push(answer),

@@ -1,6 +1,8 @@
-//! What the API answers when it refuses: the `Status` object, with Kubernetes' reasons, codes and wording.
+//! What the API answers when it refuses: the `Status` object, with Kubernetes' reasons, codes and
+//! wording.
 //!
-//! Main type: [`Status`]. It knows nothing of HTTP beyond the code, nor of where the refusal came from.
+//! Main type: [`Status`]. It knows nothing of HTTP beyond the code, nor of where the refusal came
+//! from.
 
 use crate::structural::gofmt;
 use serde_json::{Map, Value, json};

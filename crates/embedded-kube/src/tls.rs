@@ -30,7 +30,8 @@ const FILES: [&str; 4] = ["ca.crt", "server.crt", "server.key", "admin.token"];
 const ACCOUNT_KEY: &str = "sa.key";
 
 impl Identity {
-    /// Reads the folder, or makes a new identity and writes it there. A given token replaces the kept one.
+    /// Reads the folder, or makes a new identity and writes it there. A given token replaces the
+    /// kept one.
     pub fn load(folder: Option<&Path>, token: Option<String>) -> Result<Self, Error> {
         let Some(folder) = folder else {
             return Self::make(token);

@@ -1,4 +1,5 @@
-//! Scripts on which this server once differed from a real one, replayed against the real one's answers.
+//! Scripts on which this server once differed from a real one, replayed against the real one's
+//! answers.
 //!
 //! A new case: `cargo xtask differential --kubeconfig FILE --save`, then mend what differs.
 

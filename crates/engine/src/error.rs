@@ -1,4 +1,5 @@
-//! Why the engine has no answer. Broken input that still leaves an answer is a [`crate::types::Condition`] instead.
+//! Why the engine has no answer. Broken input that still leaves an answer is a
+//! [`crate::types::Condition`] instead.
 
 use tiphys_apimachinery::Gvk;
 

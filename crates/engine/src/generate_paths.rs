@@ -1,10 +1,12 @@
-//! The paths that an Application's manifests are made from: the annotation `argocd.argoproj.io/manifest-generate-paths`.
+//! The paths that an Application's manifests are made from: the annotation
+//! `argocd.argoproj.io/manifest-generate-paths`.
 //!
 //! Main functions: [`whole`] and [`touched`].
 
 use tiphys_gocompat::path_match;
 
-/// The paths of the annotation from the repository's root; those that do not begin with `/` are below the source's.
+/// The paths of the annotation from the repository's root; those that do not begin with `/` are
+/// below the source's.
 pub fn whole(annotation: &str, path: &str) -> Vec<String> {
     let whole = |item: &str| match item.strip_prefix('/') {
         Some(absolute) => absolute.to_owned(),
@@ -18,8 +20,8 @@ pub fn whole(annotation: &str, path: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether one of the changed files is below one of the paths or matches it. Without paths, or when it is not known which files
-/// changed, it may be.
+/// Whether one of the changed files is below one of the paths or matches it. Without paths, or when
+/// it is not known which files changed, it may be.
 pub fn touched(paths: &[String], changed: &[String]) -> bool {
     if paths.is_empty() || changed.is_empty() {
         return true;

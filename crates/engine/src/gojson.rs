@@ -1,4 +1,5 @@
-//! The words in which Go's JSON decoder complains, for the few messages that users see and scripts match.
+//! The words in which Go's JSON decoder complains, for the few messages that users see and scripts
+//! match.
 
 /// Go's text for a document that `serde_json` refused.
 pub fn error_text(document: &str, error: &serde_json::Error) -> String {

@@ -1,6 +1,7 @@
 //! The annotations by which objects steer Tiphys: hooks, waves, options.
 //!
-//! It reads marks and explains nothing: what a hook means is decided in `sync`, what an option does where it is used.
+//! It reads marks and explains nothing: what a hook means is decided in `sync`, what an option does
+//! where it is used.
 
 use tiphys_apimachinery::Object;
 
@@ -41,7 +42,8 @@ pub fn option_value<'a>(object: &'a Object, key: &str, name: &str) -> Option<&'a
         .find_map(|item| item.strip_prefix(name)?.strip_prefix('='))
 }
 
-/// What a sync option says of an object: its own annotation counts before the options of its Application.
+/// What a sync option says of an object: its own annotation counts before the options of its
+/// Application.
 pub fn sync_option<'a>(object: &'a Object, of_app: &'a [String], name: &str) -> Option<&'a str> {
     let of_app = || {
         of_app
@@ -58,8 +60,8 @@ pub fn needs_confirmation(object: &Object, of_app: &[String]) -> bool {
         .any(|name| sync_option(object, of_app, name) == Some("confirm"))
 }
 
-/// The phases in which a hook runs (`PreSync`, `Sync`, `PostSync`, `SyncFail`) and `Skip`. Helm's names are translated, and count only
-/// when there are none of Argo CD's.
+/// The phases in which a hook runs (`PreSync`, `Sync`, `PostSync`, `SyncFail`) and `Skip`. Helm's
+/// names are translated, and count only when there are none of Argo CD's.
 pub fn hook_types(object: &Object) -> Vec<&str> {
     let known = |t: &&str| matches!(*t, "PreSync" | "Sync" | "PostSync" | "SyncFail" | "Skip");
     let types: Vec<&str> = csv(object, HOOK).into_iter().filter(known).collect();
@@ -82,7 +84,8 @@ pub fn is_skipped(object: &Object) -> bool {
     hook_types(object) == ["Skip"]
 }
 
-/// A hook of a sync, or of a kind nobody knows; not the hooks of a deletion by their Argo CD name alone.
+/// A hook of a sync, or of a kind nobody knows; not the hooks of a deletion by their Argo CD name
+/// alone.
 pub fn is_sync_hook(object: &Object) -> bool {
     if object.annotation(HOOK).is_some() {
         return !is_skipped(object);

@@ -1,7 +1,7 @@
 //! Wildcards in kinds, namespaces and servers.
 
-/// Go's `path.Match` for texts without slashes: `*`, `?`, `[a-z]`, `[^a]` and `\` before a character meant literally.
-/// A malformed pattern matches nothing.
+/// Go's `path.Match` for texts without slashes: `*`, `?`, `[a-z]`, `[^a]` and `\` before a
+/// character meant literally. A malformed pattern matches nothing.
 pub fn path_match(pattern: &str, text: &str) -> bool {
     matches(
         &pattern.chars().collect::<Vec<_>>(),

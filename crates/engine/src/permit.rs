@@ -25,7 +25,8 @@ pub fn kind(project: &ProjectRules, gk: &GroupKind, name: &str, namespaced: bool
     }
 }
 
-/// Whether the project permits to look after this live object: its kind, and the namespace it is in.
+/// Whether the project permits to look after this live object: its kind, and the namespace it is
+/// in.
 pub fn live(rules: &CompareRules, object: &Kept) -> bool {
     resource(
         rules,
@@ -58,8 +59,9 @@ pub fn resource(
         ))
 }
 
-/// Whether the project permits a destination: a rule without `!` permits it, and no rule with `!` rejects it. `server` and `name` are
-/// those of the one cluster that the destination resolves to, whichever of them it is written with.
+/// Whether the project permits a destination: a rule without `!` permits it, and no rule with `!`
+/// rejects it. `server` and `name` are those of the one cluster that the destination resolves to,
+/// whichever of them it is written with.
 pub fn destination(project: &ProjectRules, server: &str, name: &str, namespace: &str) -> bool {
     let place = Place {
         server,
@@ -91,8 +93,8 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// A rule with a `!` anywhere only rejects. What such a rule leaves out is not narrowed: no namespace means every namespace, and
-    /// no cluster means every cluster.
+    /// A rule with a `!` anywhere only rejects. What such a rule leaves out is not narrowed: no
+    /// namespace means every namespace, and no cluster means every cluster.
     fn verdict(&self, rule: &DestinationRule) -> Verdict {
         let denied =
             |pattern: &str, text: &str| pattern.strip_prefix('!').is_some_and(|p| rejects(p, text));
@@ -134,7 +136,8 @@ fn permits(pattern: &str, text: &str) -> bool {
     pattern == "*" || glob(pattern, text)
 }
 
-/// As [`permits`], in a rule that rejects: a pattern that cannot be read may have meant anything, so it rejects everything.
+/// As [`permits`], in a rule that rejects: a pattern that cannot be read may have meant anything,
+/// so it rejects everything.
 fn rejects(pattern: &str, text: &str) -> bool {
     pattern == "*" || Glob::new(pattern, &[]).map_or(true, |pattern| pattern.matches(text))
 }
@@ -143,8 +146,8 @@ fn rejects_given(pattern: &str, text: &str) -> bool {
     !pattern.is_empty() && rejects(pattern, text)
 }
 
-/// Whether a list permits a text: a pattern without `!` fits it, and no pattern with `!` does. `fits` says `None` of a pattern that
-/// cannot be read: it permits nothing, and denies everything.
+/// Whether a list permits a text: a pattern without `!` fits it, and no pattern with `!` does.
+/// `fits` says `None` of a pattern that cannot be read: it permits nothing, and denies everything.
 pub fn listed<'a>(
     patterns: impl IntoIterator<Item = &'a String>,
     fits: impl Fn(&str) -> Option<bool>,
@@ -160,8 +163,8 @@ pub fn listed<'a>(
     permitted
 }
 
-/// Whether the settings say to leave a kind alone on a cluster. Exclusions win over inclusions; once there are inclusions for the
-/// cluster, what they do not name is excluded.
+/// Whether the settings say to leave a kind alone on a cluster. Exclusions win over inclusions;
+/// once there are inclusions for the cluster, what they do not name is excluded.
 pub fn is_excluded(rules: &CompareRules, gk: &GroupKind) -> bool {
     excluded(&rules.exclusions, &rules.inclusions, gk, &rules.dest_server)
 }

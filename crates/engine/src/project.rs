@@ -1,7 +1,8 @@
-//! What a project comes to for its Applications: its own rules, those of global projects that its labels make it take, and what is scoped
-//! to it; and in whose name their clusters are written to.
+//! What a project comes to for its Applications: its own rules, those of global projects that its
+//! labels make it take, and what is scoped to it; and in whose name their clusters are written to.
 //!
-//! Main functions: [`effective`] and [`service_account`]. It must not know where settings and projects are kept.
+//! Main functions: [`effective`] and [`service_account`]. It must not know where settings and
+//! projects are kept.
 
 use serde_json::Value;
 use std::sync::Arc;
@@ -20,7 +21,8 @@ pub struct GlobalProject {
 }
 
 impl GlobalProject {
-    /// Reads `globalProjects` of argocd-cm. The first rule that cannot be read ends the list, as in Argo CD; the reason is beside it.
+    /// Reads `globalProjects` of argocd-cm. The first rule that cannot be read ends the list, as in
+    /// Argo CD; the reason is beside it.
     pub fn parse(text: &str) -> (Vec<Self>, Option<String>) {
         let problem = |e: String| format!("argocd-cm: globalProjects: {e}");
         let value = match yaml::parse_document(
@@ -62,7 +64,8 @@ impl GlobalProject {
     }
 }
 
-/// The global projects of a project, in the order of the rules; `find` knows projects by name. One that is not there ends them.
+/// The global projects of a project, in the order of the rules; `find` knows projects by name. One
+/// that is not there ends them.
 pub fn globals(
     project: &AppProject,
     rules: &[GlobalProject],
@@ -83,7 +86,8 @@ pub struct Scoped {
     pub clusters: Vec<(String, Vec<String>)>,
 }
 
-/// The project with what is added to it: what it forbids counts for what others permit, and the other way round.
+/// The project with what is added to it: what it forbids counts for what others permit, and the
+/// other way round.
 pub fn effective(
     project: &Arc<AppProject>,
     globals: &[Arc<AppProject>],
@@ -126,7 +130,8 @@ pub fn effective(
     Arc::new(all)
 }
 
-/// The user in whose name a cluster is written to for an Application, by the first of the project's rules that fits its destination.
+/// The user in whose name a cluster is written to for an Application, by the first of the project's
+/// rules that fits its destination.
 ///
 /// # Errors
 /// What is wrong with a rule, in Argo CD's words.

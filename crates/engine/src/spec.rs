@@ -1,7 +1,7 @@
 //! Whether an Application's specification is complete and its project permits it.
 //!
-//! Main functions: [`validate`] and [`project_rules`]. They know no repository and no cluster: who the destination is comes as an argument.
-//! The texts are Argo CD's.
+//! Main functions: [`validate`] and [`project_rules`]. They know no repository and no cluster: who
+//! the destination is comes as an argument. The texts are Argo CD's.
 
 mod normal;
 
@@ -49,7 +49,8 @@ pub fn destination(
         let found = clusters
             .iter()
             .find(|c| c.server.trim_end_matches('/') == wanted);
-        // The cluster of the control plane itself is known unless `cluster.inClusterEnabled` says otherwise.
+        // The cluster of the control plane itself is known unless `cluster.inClusterEnabled` says
+        // otherwise.
         let what = if wanted == IN_CLUSTER {
             "is disabled"
         } else {
@@ -81,8 +82,8 @@ pub fn destination(
     }
 }
 
-/// Whether no cluster is known by anything that a destination says. Then there is nothing that it could mean; any other error of
-/// [`destination`] is one of the specification.
+/// Whether no cluster is known by anything that a destination says. Then there is nothing that it
+/// could mean; any other error of [`destination`] is one of the specification.
 pub fn names_no_cluster(destination: &ApplicationDestination, clusters: &[Destination]) -> bool {
     let server = destination.server.trim_end_matches('/');
     let is_named = |c: &Destination| {
@@ -161,8 +162,8 @@ pub fn validate(
     conditions
 }
 
-/// Why a project does not take sources, wherever they were named: in a specification, an operation, or an entry of a history. Who may write an
-/// Application may write any of them.
+/// Why a project does not take sources, wherever they were named: in a specification, an operation,
+/// or an entry of a history. Who may write an Application may write any of them.
 pub fn refused_sources(sources: &[ApplicationSource], project: &AppProject) -> Option<String> {
     sources.iter().enumerate().find_map(|(n, source)| {
         badly_addressed(source, &format!("sources[{n}]")).or_else(|| {
@@ -172,7 +173,8 @@ pub fn refused_sources(sources: &[ApplicationSource], project: &AppProject) -> O
     })
 }
 
-/// The condition of an Application whose project does not exist, or does not take Applications from its namespace.
+/// The condition of an Application whose project does not exist, or does not take Applications from
+/// its namespace.
 pub fn project_condition(
     app: &Application,
     project: Option<&AppProject>,
@@ -231,8 +233,8 @@ fn incomplete(source: &ApplicationSource, several: bool) -> Option<String> {
     })
 }
 
-/// Whether a project permits a repository: a pattern without `!` fits it, and no `!pattern` does. An address that could be read in two
-/// ways is not permitted.
+/// Whether a project permits a repository: a pattern without `!` fits it, and no `!pattern` does.
+/// An address that could be read in two ways is not permitted.
 pub fn source_permitted(project: &AppProject, url: &str) -> bool {
     let Ok(url) = RepoUrl::parse(url) else {
         return false;
@@ -246,7 +248,8 @@ pub fn source_permitted(project: &AppProject, url: &str) -> bool {
     })
 }
 
-/// Why nothing of the project may be rendered or synced: it demands what cannot be checked here, and an unchecked commit is no checked one.
+/// Why nothing of the project may be rendered or synced: it demands what cannot be checked here,
+/// and an unchecked commit is no checked one.
 pub fn unverifiable(project: &AppProject) -> Option<String> {
     let integrity = project.spec.source_integrity.is_some();
     let field = match (project.spec.signature_keys.is_empty(), integrity) {
@@ -260,7 +263,8 @@ pub fn unverifiable(project: &AppProject) -> Option<String> {
     ))
 }
 
-/// What is wrong with the addresses of a source, by the name of the field: `at` is `spec.source` or `spec.sources[1]`.
+/// What is wrong with the addresses of a source, by the name of the field: `at` is `spec.source` or
+/// `spec.sources[1]`.
 fn badly_addressed(source: &ApplicationSource, at: &str) -> Option<String> {
     if let Err(fault) = RepoUrl::parse(&source.repo_url) {
         return Some(format!(

@@ -1,6 +1,8 @@
-//! What users' programs may take of one whole comparison: each has its own limits, but there may be many objects, and many programs.
+//! What users' programs may take of one whole comparison: each has its own limits, but there may be
+//! many objects, and many programs.
 //!
-//! Main type: [`Spending`]. Whoever may write an Application may write jq expressions for any number of objects.
+//! Main type: [`Spending`]. Whoever may write an Application may write jq expressions for any
+//! number of objects.
 
 use std::cell::{Cell, RefCell};
 
@@ -39,7 +41,8 @@ impl Spending {
         self.left.set(self.left.get().saturating_sub(steps));
     }
 
-    /// Notes that a program could not be run to its end; what else there is of this comparison will not be run either.
+    /// Notes that a program could not be run to its end; what else there is of this comparison will
+    /// not be run either.
     pub fn refuse(&self, program: impl FnOnce() -> String) -> String {
         self.left.set(0);
         let text = format!(

@@ -1,6 +1,7 @@
 //! Which Application an object belongs to: writing the mark and reading it.
 //!
-//! Main functions: [`set`] and [`owner`]. The mark is byte for byte Argo CD's, so that either system recognises what the other applied.
+//! Main functions: [`set`] and [`owner`]. The mark is byte for byte Argo CD's, so that either
+//! system recognises what the other applied.
 
 use crate::{
     marks,
@@ -52,8 +53,8 @@ impl<'a> TrackingId<'a> {
         })
     }
 
-    /// Whether the id was made for this object and not copied from another. An id keeps the destination's namespace also for
-    /// cluster-scoped objects, which have none to compare.
+    /// Whether the id was made for this object and not copied from another. An id keeps the
+    /// destination's namespace also for cluster-scoped objects, which have none to compare.
     pub fn is_of(&self, object: &Object) -> bool {
         (object.namespace() == self.namespace || object.namespace().is_empty())
             && object.name() == self.name
@@ -77,7 +78,8 @@ pub fn id(object: &Object, app_name: &str, default_namespace: &str) -> String {
     )
 }
 
-/// Marks an object as part of the Application. CRDs are left alone, as they are often shared, and what has an [`obstacle`].
+/// Marks an object as part of the Application. CRDs are left alone, as they are often shared, and
+/// what has an [`obstacle`].
 pub fn set(object: &mut Object, tracking: &Tracking, dest_namespace: &str) {
     if is_crd(object) || obstacle(object, tracking).is_some() {
         return;
@@ -96,12 +98,14 @@ pub fn set(object: &mut Object, tracking: &Tracking, dest_namespace: &str) {
         TrackingMethod::AnnotationAndLabel => {
             object.set_label(&tracking.label_key, truncate_label(&tracking.app_name))
         }
-        // The label is the name here, and a shortened name is another Application's: the API server's refusal is clearer.
+        // The label is the name here, and a shortened name is another Application's: the API
+        // server's refusal is clearer.
         TrackingMethod::Label => object.set_label(&tracking.label_key, &tracking.app_name),
     }
 }
 
-/// Why an object cannot be marked: the map that the mark goes into holds what no API server takes there, and to overwrite it would hide that.
+/// Why an object cannot be marked: the map that the mark goes into holds what no API server takes
+/// there, and to overwrite it would hide that.
 pub fn obstacle(object: &Object, tracking: &Tracking) -> Option<String> {
     let annotated = (tracking.method != TrackingMethod::Label).then_some("annotations");
     let labelled = (tracking.method != TrackingMethod::Annotation).then_some("labels");
@@ -171,14 +175,15 @@ pub fn mark<'a>(object: &'a Object, tracking: &Tracking) -> Option<TrackingId<'a
     TrackingId::parse(object.annotation(TRACKING_ID)?)
 }
 
-/// Whether the mark on a live object was made for it. A controller that copies annotations from an object to those it creates
-/// copies the mark as well; such copies are neither judged nor pruned.
+/// Whether the mark on a live object was made for it. A controller that copies annotations from an
+/// object to those it creates copies the mark as well; such copies are neither judged nor pruned.
 pub fn is_marked_for_itself(live: &Object, desired: Option<&Object>, tracking: &Tracking) -> bool {
     if tracking.method == TrackingMethod::Label {
         return true;
     }
     match desired {
-        // The desired object decides: its group may be newer than that in the live mark (extensions and networking.k8s.io).
+        // The desired object decides: its group may be newer than that in the live mark (extensions
+        // and networking.k8s.io).
         Some(desired) => {
             let (group, kind) = (desired.group(), desired.kind());
             TrackingId {
@@ -194,13 +199,15 @@ pub fn is_marked_for_itself(live: &Object, desired: Option<&Object>, tracking: &
     }
 }
 
-/// Whether a live object may be deleted with its Application: by its mark it is the object that was applied, and not one that something
-/// copied the mark to. Where the mark is the label, it says nothing of the object.
+/// Whether a live object may be deleted with its Application: by its mark it is the object that was
+/// applied, and not one that something copied the mark to. Where the mark is the label, it says
+/// nothing of the object.
 pub fn names(live: &Object, tracking: &Tracking) -> bool {
     if tracking.method == TrackingMethod::Label {
         return true;
     }
-    // What was applied when its kind was in the group `extensions` is the same object in the group that it has now.
+    // What was applied when its kind was in the group `extensions` is the same object in the group
+    // that it has now.
     let moved =
         |id: &TrackingId| id.group == "extensions" && MOVED.contains(&(live.group(), live.kind()));
     // A hook that has only `generateName` was marked before it got its name.
@@ -221,7 +228,8 @@ pub fn names(live: &Object, tracking: &Tracking) -> bool {
     })
 }
 
-/// Whether [`forgive_method_change`] could have something to do; it needs a copy of the live object.
+/// Whether [`forgive_method_change`] could have something to do; it needs a copy of the live
+/// object.
 pub fn needs_forgiveness(live: &Object, tracking: &Tracking) -> bool {
     let labelled = live
         .label(&tracking.label_key)
@@ -229,8 +237,9 @@ pub fn needs_forgiveness(live: &Object, tracking: &Tracking) -> bool {
     tracking.method != TrackingMethod::Label && labelled && !is_crd(live)
 }
 
-/// Takes away differences that come from a change of the tracking method alone: a live object that was applied when the label was the
-/// mark has no annotation yet, and has a label that is no longer wanted.
+/// Takes away differences that come from a change of the tracking method alone: a live object that
+/// was applied when the label was the mark has no annotation yet, and has a label that is no longer
+/// wanted.
 pub fn forgive_method_change(desired: &Object, live: &mut Object, tracking: &Tracking) {
     if !needs_forgiveness(live, tracking) {
         return;

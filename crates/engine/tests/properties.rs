@@ -249,7 +249,8 @@ proptest! {
     #[test]
     fn a_plan_never_deletes_what_is_wanted(desired in resources(), there in resources()) {
         let c = compared(desired.clone(), &cluster(&there), None);
-        // What has become a hook is wanted as a hook only: the resource of that name makes room for it.
+        // What has become a hook is wanted as a hook only: the resource of that name makes room for
+        // it.
         let resources = desired.iter().filter(|o| o.annotation("argocd.argoproj.io/hook").is_none());
         let wanted: BTreeSet<ResourceKey> = resources.map(|o| live(o, 0).key()).collect();
         let plan = sync::plan(&c, &request(), &Kinds);
@@ -275,7 +276,8 @@ proptest! {
         before in resources(), desired in resources(), there in resources(), kept in vec(any::<bool>(), 12), known in any::<bool>(),
     ) {
         let live = cluster(&there);
-        // Before, some of it was not there, some was in another state, and the kinds may have been unknown.
+        // Before, some of it was not there, some was in another state, and the kinds may have been
+        // unknown.
         let was: Vec<Object> = there.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(o, _)| o.clone()).collect();
         let mut was = cluster(&was);
         was.values_mut().zip(kept.iter().rev()).filter(|(_, kept)| !**kept).for_each(|(o, _)| {

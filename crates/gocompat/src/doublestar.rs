@@ -1,5 +1,6 @@
-//! Patterns for paths as `github.com/bmatcuk/doublestar` expands them: those of [`path_match`](crate::path_match), `[!a]`, `**` for any number of folders,
-//! `{a,b}` for alternatives.
+//! Patterns for paths as `github.com/bmatcuk/doublestar` expands them: those of
+//! [`path_match`](crate::path_match), `[!a]`, `**` for any number of folders, `{a,b}` for
+//! alternatives.
 //!
 //! Main function: [`glob`]. It knows no file system: folders are listed by the caller.
 
@@ -74,7 +75,8 @@ fn expand<E>(pattern: &str, list: List<'_, E>) -> Result<Vec<String>, GlobError<
                 everything(&place, last, list, &mut next)?;
                 continue;
             }
-            // A folder with a plain name is not looked for: whether it is there shows when it is listed.
+            // A folder with a plain name is not looked for: whether it is there shows when it is
+            // listed.
             if !last && !segment.contains(['*', '?', '[', '\\']) {
                 next.push(join(&place, segment));
                 continue;
@@ -90,8 +92,8 @@ fn expand<E>(pattern: &str, list: List<'_, E>) -> Result<Vec<String>, GlobError<
     Ok(places)
 }
 
-/// The folder itself and the folders below it; with `files` the files, too. Without recursion: folders may be inside each other as deeply
-/// as somebody likes.
+/// The folder itself and the folders below it; with `files` the files, too. Without recursion:
+/// folders may be inside each other as deeply as somebody likes.
 fn everything<E>(
     place: &str,
     files: bool,

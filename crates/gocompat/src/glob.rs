@@ -1,8 +1,9 @@
 //! Globs as `github.com/gobwas/glob` matches them.
 //!
-//! Main type: [`Glob`]. `*` stands for any text without a separator, `**` for any text, `?` for one character that is no separator,
-//! `[abc]`, `[a-c]` and `[!a]` for one character, `{a,b}` for alternatives, `\` quotes. Without separators `*` crosses everything.
-//! Matching takes time proportional to text times pattern, whatever the pattern.
+//! Main type: [`Glob`]. `*` stands for any text without a separator, `**` for any text, `?` for one
+//! character that is no separator, `[abc]`, `[a-c]` and `[!a]` for one character, `{a,b}` for
+//! alternatives, `\` quotes. Without separators `*` crosses everything. Matching takes time
+//! proportional to text times pattern, whatever the pattern.
 
 /// A compiled pattern.
 #[derive(Clone, Debug)]

@@ -1,7 +1,8 @@
 //! JSON as Go's `encoding/json` prints it.
 //!
-//! Main functions: [`to_string`], [`to_string_pretty`] and [`kind`]. Characters that mean something in HTML are escaped, whole numbers have no
-//! fraction, and keys come in the map's order, which is sorted.
+//! Main functions: [`to_string`], [`to_string_pretty`] and [`kind`]. Characters that mean something
+//! in HTML are escaped, whole numbers have no fraction, and keys come in the map's order, which is
+//! sorted.
 
 use serde_json::Value;
 

@@ -1,4 +1,5 @@
-//! Patterns for file names as Go's `path.Match`: `*`, `?`, `[a-z]`, `\`; nothing but `/` matches `/`.
+//! Patterns for file names as Go's `path.Match`: `*`, `?`, `[a-z]`, `\`; nothing but `/` matches
+//! `/`.
 //!
 //! Main function: [`matches`].
 

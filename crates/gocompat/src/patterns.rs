@@ -1,7 +1,9 @@
-//! Lists of names as Argo CD's settings write them: a name, a glob, or a regular expression between slashes.
+//! Lists of names as Argo CD's settings write them: a name, a glob, or a regular expression between
+//! slashes.
 //!
-//! Main functions: [`any`], [`fits`]. Expressions are those of the .NET kind that dlclark/regexp2 reads, so they may look ahead
-//! (`/^((?!kube-).)*$/`); one that would go on for too long matches nothing.
+//! Main functions: [`any`], [`fits`]. Expressions are those of the .NET kind that dlclark/regexp2
+//! reads, so they may look ahead (`/^((?!kube-).)*$/`); one that would go on for too long matches
+//! nothing.
 
 use crate::glob::Glob;
 use fancy_regex::RegexBuilder;
@@ -16,8 +18,9 @@ pub fn any(patterns: &[String], text: &str) -> bool {
         .any(|pattern| fits(pattern, text).unwrap_or(false))
 }
 
-/// Whether the pattern is of this text; `None` for one that cannot be read. An expression may match anywhere in the text; a glob
-/// means all of it. What is between slashes may be meant as a glob, too.
+/// Whether the pattern is of this text; `None` for one that cannot be read. An expression may match
+/// anywhere in the text; a glob means all of it. What is between slashes may be meant as a glob,
+/// too.
 pub fn fits(pattern: &str, text: &str) -> Option<bool> {
     let expression = pattern.strip_prefix('/').and_then(|p| p.strip_suffix('/'));
     let found = expression.map(|expression| finds(expression, text));

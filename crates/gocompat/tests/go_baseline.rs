@@ -1,4 +1,5 @@
-//! Globs and durations against what the Go libraries answered (tests/baseline, made by tests/baseline/generate).
+//! Globs and durations against what the Go libraries answered (tests/baseline, made by
+//! tests/baseline/generate).
 
 use serde_json::Value;
 use tiphys_gocompat::{duration, glob::Glob};

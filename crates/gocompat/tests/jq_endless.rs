@@ -1,4 +1,5 @@
-//! Hostile jq programs end by their budget, within 64 MiB; the only test of its process, whose memory it measures.
+//! Hostile jq programs end by their budget, within 64 MiB; the only test of its process, whose
+//! memory it measures.
 
 use serde_json::json;
 use tiphys_gocompat::jq::{Limits, Program};

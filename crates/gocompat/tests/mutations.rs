@@ -1,4 +1,5 @@
-//! Damaged input never panics, never exceeds its limits, and what is read prints and reads back the same.
+//! Damaged input never panics, never exceeds its limits, and what is read prints and reads back the
+//! same.
 #![allow(clippy::disallowed_methods, reason = "a test reads its cases")]
 
 use serde_json::Value;

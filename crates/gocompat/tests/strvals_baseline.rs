@@ -1,4 +1,5 @@
-//! `--set` lines against what Helm's strvals made of them (tests/baseline, made by tests/baseline/generate/helm).
+//! `--set` lines against what Helm's strvals made of them (tests/baseline, made by
+//! tests/baseline/generate/helm).
 
 use serde_json::{Map, Value};
 use tiphys_gocompat::strvals::{Form, Limits, apply};

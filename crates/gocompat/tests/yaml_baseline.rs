@@ -1,4 +1,5 @@
-//! The YAML reader and printer against what sigs.k8s.io/yaml answered (tests/baseline, made by tests/baseline/generate).
+//! The YAML reader and printer against what sigs.k8s.io/yaml answered (tests/baseline, made by
+//! tests/baseline/generate).
 
 use serde_json::Value;
 use tiphys_gocompat::yaml::{self, Duplicates, Limits};

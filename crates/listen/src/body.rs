@@ -1,4 +1,5 @@
-//! Bodies that tell whose turn it is: [`Received`] of a request, which also ends when its client is too slow, and [`Sent`] of an answer.
+//! Bodies that tell whose turn it is: [`Received`] of a request, which also ends when its client is
+//! too slow, and [`Sent`] of an answer.
 
 use crate::{
     BoxError,

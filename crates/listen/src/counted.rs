@@ -9,7 +9,8 @@ use std::{
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What is not more than this may be a ping, or the answer to one: it says nothing of the client's use of the connection.
+/// What is not more than this may be a ping, or the answer to one: it says nothing of the client's
+/// use of the connection.
 const PING: usize = 64;
 
 pub struct Counted<S> {

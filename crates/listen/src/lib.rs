@@ -1,10 +1,12 @@
-//! Connections from outside, for every server of ours: accepted up to a number, in total and from each peer, and ended when a client
-//! keeps one without using it.
+//! Connections from outside, for every server of ours: accepted up to a number, in total and from
+//! each peer, and ended when a client keeps one without using it.
 //!
-//! Main function: [`serve`]; [`Limits`] has the numbers and [`Connections`] counts. A connection waits for its client while no request is
-//! open, while a request's body is incomplete, and while an answer is not taken. One that waits too long is ended; one that waits makes
-//! room when the number is reached, the longest waiting first, so that silent clients never keep out one that asks something. A
-//! connection for which we compute, or on which a watch has nothing to report, does not wait. It knows no route and no caller.
+//! Main function: [`serve`]; [`Limits`] has the numbers and [`Connections`] counts. A connection
+//! waits for its client while no request is open, while a request's body is incomplete, and while
+//! an answer is not taken. One that waits too long is ended; one that waits makes room when the
+//! number is reached, the longest waiting first, so that silent clients never keep out one that
+//! asks something. A connection for which we compute, or on which a watch has nothing to report,
+//! does not wait. It knows no route and no caller.
 
 mod body;
 mod connection;
@@ -75,15 +77,18 @@ impl Default for Limits {
 
 /// A silent peer is asked after this long whether it is still there, and again this often.
 const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(15));
-/// After an accept that failed. Without it, a process out of file descriptors would do nothing else.
+/// After an accept that failed. Without it, a process out of file descriptors would do nothing
+/// else.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Lets the process have as many file descriptors as it may, as programs in Go do. The answer is how many.
+/// Lets the process have as many file descriptors as it may, as programs in Go do. The answer is
+/// how many.
 pub fn raise_file_limit() -> u64 {
     rlimit::increase_nofile_limit(u64::MAX).unwrap_or(1024)
 }
 
-/// Serves until `stop`, then lets open requests end within [`Limits::drain`]. `answer` is called with each request and its peer.
+/// Serves until `stop`, then lets open requests end within [`Limits::drain`]. `answer` is called
+/// with each request and its peer.
 pub async fn serve<F, Fut, B>(
     listener: TcpListener,
     acceptor: Option<TlsAcceptor>,
@@ -167,7 +172,8 @@ pub async fn serve_router<S, B>(
     serve(listener, acceptor, builder, answer, connections, stop).await;
 }
 
-/// Small messages must not wait for more, and a peer that is gone must be noticed when neither side has anything to say.
+/// Small messages must not wait for more, and a peer that is gone must be noticed when neither side
+/// has anything to say.
 fn prepare(stream: &TcpStream) {
     let (time, interval) = KEEP_ALIVE;
     let keep_alive = socket2::TcpKeepalive::new()
@@ -181,7 +187,8 @@ fn prepare(stream: &TcpStream) {
     }
 }
 
-/// Out of file descriptors, or a client that has gone already. The next accept may work, if something is given back.
+/// Out of file descriptors, or a client that has gone already. The next accept may work, if
+/// something is given back.
 async fn after_failure(error: &io::Error, connections: &Connections) {
     if matches!(
         error.kind(),

@@ -1,4 +1,5 @@
-//! The connections of a server: how many, from whom, and which waits longest. Main type: [`Connections`].
+//! The connections of a server: how many, from whom, and which waits longest. Main type:
+//! [`Connections`].
 
 use crate::Limits;
 use std::{
@@ -98,7 +99,8 @@ impl Connections {
         self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place, for which another connection may have to end; none when all that could make room are in use.
+    /// A place, for which another connection may have to end; none when all that could make room
+    /// are in use.
     pub(crate) fn admit(&self, peer: IpAddr) -> Option<Seat> {
         let (mut table, limits) = (self.lock(), self.0.limits);
         if table
@@ -152,7 +154,8 @@ impl Connections {
 }
 
 impl Table {
-    /// The place counts as free at once; the file descriptor follows when its task has seen the end.
+    /// The place counts as free at once; the file descriptor follows when its task has seen the
+    /// end.
     fn end_one(&mut self, peer: Option<IpAddr>) -> bool {
         let of_peer = self
             .all
@@ -215,7 +218,8 @@ impl Place {
         }
     }
 
-    /// Part of an answer was handed over. It is not the same one as before, even if the client was slow with that, too.
+    /// Part of an answer was handed over. It is not the same one as before, even if the client was
+    /// slow with that, too.
     pub fn sending(&self, request: u64) {
         if let Some(known) = self.state().requests.get_mut(&request) {
             *known = (Turn::Sending, Instant::now());
@@ -248,7 +252,8 @@ impl Place {
         }
     }
 
-    /// When the client will have made the connection wait too long, if nothing changes. Bodies have a limit of their own.
+    /// When the client will have made the connection wait too long, if nothing changes. Bodies have
+    /// a limit of their own.
     pub fn deadline(&self, limits: &Limits) -> Option<Instant> {
         let state = self.state();
         if state.requests.is_empty() {

@@ -1,4 +1,5 @@
-//! A process that may not open more files. In a program of its own, since the limit holds for all of it.
+//! A process that may not open more files. In a program of its own, since the limit holds for all
+//! of it.
 
 mod common;
 

@@ -1,7 +1,9 @@
-//! Users' Lua in a box: Lua 5.1 as Argo CD's scripts expect it, that cannot see the machine and cannot outlast its limits.
+//! Users' Lua in a box: Lua 5.1 as Argo CD's scripts expect it, that cannot see the machine and
+//! cannot outlast its limits.
 //!
-//! Main function: [`run`]. It must not know any Kubernetes word, reads no clock of its own and does no IO: there is no `io`, no process,
-//! no file, no bytecode, and of `os` only the time. Each thread keeps one machine with its compiled scripts; each run gets globals of its own.
+//! Main function: [`run`]. It must not know any Kubernetes word, reads no clock of its own and does
+//! no IO: there is no `io`, no process, no file, no bytecode, and of `os` only the time. Each
+//! thread keeps one machine with its compiled scripts; each run gets globals of its own.
 
 mod convert;
 mod format;
@@ -24,7 +26,8 @@ pub type Clock = fn() -> Timestamp;
 /// What a run may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Instructions, plus what library functions count for the bytes they handle. The main bound: it does not depend on the machine.
+    /// Instructions, plus what library functions count for the bytes they handle. The main bound:
+    /// it does not depend on the machine.
     pub steps: u64,
     /// Bytes, of the whole machine.
     pub memory: usize,

@@ -1,6 +1,8 @@
-//! The functions that scripts can call, as far as they are written in Rust; the rest is prelude.lua.
+//! The functions that scripts can call, as far as they are written in Rust; the rest is
+//! prelude.lua.
 //!
-//! Main function: [`environment`]. Everything here ends by itself in time proportional to what it is charged for.
+//! Main function: [`environment`]. Everything here ends by itself in time proportional to what it
+//! is charged for.
 
 use crate::{Limit, convert::type_name, format, meter::Meter, os, strings, worker};
 use mlua::{Error, Function, Lua, MultiValue, Table, Value};
@@ -233,8 +235,9 @@ fn joined(lua: &Lua, meter: Rc<Meter>) -> mlua::Result<Function> {
     })
 }
 
-/// What `pcall` and its like make of an error: whether it is a limit, which nothing may catch, and the value for the script. No error of
-/// its own: mlua walks the whole stack for each, and there may be thousands of calls to leave.
+/// What `pcall` and its like make of an error: whether it is a limit, which nothing may catch, and
+/// the value for the script. No error of its own: mlua walks the whole stack for each, and there
+/// may be thousands of calls to leave.
 fn caught(lua: &Lua, meter: Rc<Meter>) -> mlua::Result<Function> {
     lua.create_function(move |lua, error: Value| {
         if meter.charge(ERROR).is_err() {

@@ -7,7 +7,8 @@ use std::cell::Cell;
 /// Steps between two looks at the clock.
 const LOOK: u64 = 1 << 14;
 
-/// Instructions for leaving what was called when a limit was reached, before the error is raised once more.
+/// Instructions for leaving what was called when a limit was reached, before the error is raised
+/// once more.
 const LEAVING: u32 = 1 << 16;
 
 /// Counts down; once something is used up, it stays so until the next run.
@@ -73,7 +74,8 @@ impl Meter {
         limit
     }
 
-    /// Whether the run is on its way out: then nothing but the prelude runs, and raising again would only cost time.
+    /// Whether the run is on its way out: then nothing but the prelude runs, and raising again
+    /// would only cost time.
     pub fn is_leaving(&self, instructions: u32) -> bool {
         if self.reached.get().is_none() {
             return false;
@@ -101,7 +103,8 @@ impl Meter {
         }
     }
 
-    /// The machine never gets more than its limit; near to it the run ends, before failing allocations can be caught and tried again.
+    /// The machine never gets more than its limit; near to it the run ends, before failing
+    /// allocations can be caught and tried again.
     pub fn check_memory(&self, used: usize) -> Result<(), Limit> {
         if used > self.memory.get() {
             Err(self.reach(Limit::Memory))

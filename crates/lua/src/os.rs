@@ -1,4 +1,5 @@
-//! `os.time` and `os.date`, in UTC, of the moment at which the run began. The directives are those of Argo CD, its oddities too.
+//! `os.time` and `os.date`, in UTC, of the moment at which the run began. The directives are those
+//! of Argo CD, its oddities too.
 
 use crate::library::{Answer, Args, Fault};
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};

@@ -1,6 +1,8 @@
-//! Lua's patterns, counted in steps: C's cannot be interrupted, and a short pattern can backtrack for hours.
+//! Lua's patterns, counted in steps: C's cannot be interrupted, and a short pattern can backtrack
+//! for hours.
 //!
-//! Main types: [`Pattern`] and what it [`Found`]. Bytes, not characters; `%f` besides what the manual of Lua 5.1 names.
+//! Main types: [`Pattern`] and what it [`Found`]. Bytes, not characters; `%f` besides what the
+//! manual of Lua 5.1 names.
 
 use std::ops::Range;
 
@@ -254,7 +256,8 @@ impl Pattern {
         self.anchored
     }
 
-    /// The first match that begins at `from` or later. `step` is asked before each comparison and stops the search with `false`.
+    /// The first match that begins at `from` or later. `step` is asked before each comparison and
+    /// stops the search with `false`.
     pub fn find(
         &self,
         text: &[u8],
@@ -308,7 +311,8 @@ impl Pattern {
 struct Search<'a> {
     items: &'a [Item],
     text: &'a [u8],
-    /// Start and end; whatever was found in an attempt that failed is overwritten by the one that does not.
+    /// Start and end; whatever was found in an attempt that failed is overwritten by the one that
+    /// does not.
     captures: Vec<(usize, usize)>,
     depth: usize,
     step: &'a mut dyn FnMut() -> bool,

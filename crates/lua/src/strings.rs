@@ -1,4 +1,5 @@
-//! The functions of `string` whose work is not proportional to their arguments alone: patterns, slices, repetition.
+//! The functions of `string` whose work is not proportional to their arguments alone: patterns,
+//! slices, repetition.
 
 use crate::{
     Limit,
@@ -119,7 +120,8 @@ pub fn first_match(args: &Args<'_>) -> Result<Answer, Fault> {
     }
 }
 
-/// For the prelude: start, end, and the captures or the whole match. An anchored pattern matches at the start of the text only.
+/// For the prelude: start, end, and the captures or the whole match. An anchored pattern matches at
+/// the start of the text only.
 pub fn match_at(args: &Args<'_>) -> Result<Answer, Fault> {
     let (text, pattern) = (args.bytes(1)?, args.bytes(2)?);
     let Some(from) = start(args, 3, text.len())? else {

@@ -1,6 +1,7 @@
 //! The machine of a thread: LuaJIT without its compiler, with a hook that counts.
 //!
-//! Main function: [`run`]. A machine on which a limit was reached is thrown away; any other is used again with fresh globals.
+//! Main function: [`run`]. A machine on which a limit was reached is thrown away; any other is used
+//! again with fresh globals.
 
 use crate::{Limit, Limits, LuaError, Returned, Run, convert, library, meter::Meter};
 use mlua::{
@@ -9,7 +10,8 @@ use mlua::{
 };
 use std::{cell::RefCell, collections::HashMap, rc::Rc};
 
-/// Instructions between two calls of the hook: an instruction can join two long strings, so there must not be many.
+/// Instructions between two calls of the hook: an instruction can join two long strings, so there
+/// must not be many.
 const HOOK_EVERY: u32 = 32;
 /// Compiled scripts kept; there are seldom more than a few.
 const SCRIPTS: usize = 256;

@@ -1,4 +1,5 @@
-//! Scripts that want to stay, to grow or to look around. Each test names the limit that must end it; none looks at a real clock.
+//! Scripts that want to stay, to grow or to look around. Each test names the limit that must end
+//! it; none looks at a real clock.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};

@@ -38,7 +38,8 @@ fn ours(text: &str, pattern: &str, from: usize) -> Option<Option<Vec<String>>> {
 fn compare(text: &str, pattern: &str, from: usize) -> Result<(), TestCaseError> {
     let lua = Lua::new_with(StdLib::STRING, LuaOptions::new()).expect("a machine");
     let _: LuaString = lua.create_string("").expect("a string");
-    // What only one of them calls malformed says nothing: the genuine one sees faults where it gets to them, ours at once.
+    // What only one of them calls malformed says nothing: the genuine one sees faults where it gets
+    // to them, ours at once.
     if let (Some(genuine), Some(ours)) = (
         genuine(&lua, text, pattern, from),
         ours(text, pattern, from),

@@ -62,7 +62,8 @@ impl ExplicitKind {
     }
 }
 
-/// The explicit type, or what the folder itself holds. A kustomization beats a chart only by name order, as in Argo CD.
+/// The explicit type, or what the folder itself holds. A kustomization beats a chart only by name
+/// order, as in Argo CD.
 pub fn detect(
     files: &dyn SourceFiles,
     path: &str,

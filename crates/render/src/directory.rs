@@ -54,7 +54,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// `full` is the path in the source, `relative` the path below the Application's folder. Names in byte order, as Go walks.
+    /// `full` is the path in the source, `relative` the path below the Application's folder. Names
+    /// in byte order, as Go walks.
     fn folder(&mut self, full: &str, relative: &str, depth: usize) -> Result<(), RenderError> {
         if depth > MAX_FOLDERS {
             return Err(RenderError::OverBudget {
@@ -91,7 +92,8 @@ impl Walk<'_> {
         {
             return Ok(());
         }
-        // Links are judged before the globs: one that leaves the source is refused even when it is excluded.
+        // Links are judged before the globs: one that leaves the source is refused even when it is
+        // excluded.
         match self.files.kind(full)? {
             Some(FileKind::File { .. }) => {}
             None => {

@@ -42,8 +42,9 @@ pub enum FileError {
     Unreadable { path: String, reason: String },
 }
 
-/// Read-only files of one revision. Paths use `/`, are relative to the root of the source and have no `.` or `..`; `""` is the root.
-/// Links inside the source are followed; one that leads out of it is an error, never missing.
+/// Read-only files of one revision. Paths use `/`, are relative to the root of the source and have
+/// no `.` or `..`; `""` is the root. Links inside the source are followed; one that leads out of it
+/// is an error, never missing.
 pub trait SourceFiles: Send + Sync {
     /// What the path is after links, or None when it (or the target of a link) does not exist.
     fn kind(&self, path: &str) -> Result<Option<FileKind>, FileError>;
@@ -51,7 +52,8 @@ pub trait SourceFiles: Send + Sync {
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, FileError>;
     /// The entries of a folder sorted by name, or None when there is no such folder.
     fn list(&self, path: &str) -> Result<Option<Vec<FileEntry>>, FileError>;
-    /// Where a path lies on this machine and where it leads to if it is a link, for messages about files of the user's own.
+    /// Where a path lies on this machine and where it leads to if it is a link, for messages about
+    /// files of the user's own.
     fn link(&self, _path: &str) -> Option<(String, String)> {
         None
     }
@@ -130,7 +132,8 @@ impl SourceFiles for MemoryFiles {
     }
 }
 
-/// The Application's path in the form [`SourceFiles`] wants. `..` may be used as long as the path stays inside.
+/// The Application's path in the form [`SourceFiles`] wants. `..` may be used as long as the path
+/// stays inside.
 pub fn clean_app_path(path: &str) -> Result<String, RenderError> {
     if path.starts_with('/') {
         return Err(RenderError::PathAbsolute(path.to_owned()));

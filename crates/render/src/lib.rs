@@ -1,8 +1,10 @@
 //! From files to Kubernetes objects, with nothing but what it is given.
 //!
-//! Main functions: [`prepare`] and [`render`]; files come through [`SourceFiles`]. Plain directories are rendered with Argo CD's rules and
-//! charts with Helm's; Kustomize, Jsonnet and plugins are recognised and refused by name, never rendered as nothing. Pure: no file
-//! system, network, clock or process. It must not know where the files come from or what the objects are used for.
+//! Main functions: [`prepare`] and [`render`]; files come through [`SourceFiles`]. Plain
+//! directories are rendered with Argo CD's rules and charts with Helm's; Kustomize, Jsonnet and
+//! plugins are recognised and refused by name, never rendered as nothing. Pure: no file system,
+//! network, clock or process. It must not know where the files come from or what the objects are
+//! used for.
 
 mod app;
 mod detect;
@@ -26,7 +28,8 @@ use tiphys_apimachinery::Object;
 /// What one render may read and make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Combined size of the manifest files of a directory; 0 means no limit. Argo CD's default is 10M.
+    /// Combined size of the manifest files of a directory; 0 means no limit. Argo CD's default is
+    /// 10M.
     pub combined_bytes: u64,
     /// Files and folders that may be looked at.
     pub files: usize,
@@ -64,7 +67,8 @@ pub struct DirectoryOptions {
     pub skip_jsonnet: bool,
 }
 
-/// The outcome of a render. Broken files are listed in `errors` and never hide the good ones; whoever prunes must look at them first.
+/// The outcome of a render. Broken files are listed in `errors` and never hide the good ones;
+/// whoever prunes must look at them first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rendered {
     pub objects: Vec<Object>,
@@ -101,7 +105,8 @@ pub enum RenderError {
     File(#[from] FileError),
 }
 
-/// Renders what was prepared. `charts` has charts that are ready, and chance and time for their templates.
+/// Renders what was prepared. `charts` has charts that are ready, and chance and time for their
+/// templates.
 pub fn render(
     sources: &SourceSet<'_>,
     prepared: &Prepared,

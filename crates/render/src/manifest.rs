@@ -26,7 +26,8 @@ fn shown_line(line: usize) -> String {
 
 /// The objects of one file and what was wrong in it. A broken document does not hide the others.
 ///
-/// A YAML file without any object that does not look like a manifest either (no `apiVersion:`, `kind:` and `metadata:`) is ignored.
+/// A YAML file without any object that does not look like a manifest either (no `apiVersion:`,
+/// `kind:` and `metadata:`) is ignored.
 pub fn objects_of_text(
     file: &str,
     content: &[u8],
@@ -128,7 +129,8 @@ impl Reader<'_> {
         self.error(e.line, message);
     }
 
-    /// A `.json` file holds exactly one object; an OCI image manifest beside the manifests is ignored.
+    /// A `.json` file holds exactly one object; an OCI image manifest beside the manifests is
+    /// ignored.
     fn json_file(&mut self, text: &str) {
         let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
         match values.next() {
@@ -179,7 +181,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A file that starts like JSON is read as a series of JSON objects. False when it is YAML after all.
+    /// A file that starts like JSON is read as a series of JSON objects. False when it is YAML
+    /// after all.
     fn json_stream(&mut self, text: &str) -> bool {
         let mut documents = Vec::new();
         for value in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
@@ -274,7 +277,8 @@ enum Listed {
     Empty,
 }
 
-/// Any object with a list in `items` is a list of objects, whatever its kind; `items: null` without spec and status is an empty one.
+/// Any object with a list in `items` is a list of objects, whatever its kind; `items: null` without
+/// spec and status is an empty one.
 fn list_items(mut map: Map<String, Value>) -> Listed {
     if map.get("items").is_some_and(Value::is_null)
         && !map.contains_key("spec")
@@ -294,7 +298,8 @@ fn is_image_manifest(value: &Value) -> bool {
         && value.get("layers").is_some_and(Value::is_array)
 }
 
-/// Numbers as Kubernetes keeps them: 64-bit integers where the number is whole and fits, else floats.
+/// Numbers as Kubernetes keeps them: 64-bit integers where the number is whole and fits, else
+/// floats.
 fn kubernetes_numbers(value: &mut Value) {
     match value {
         Value::Number(n) => {

@@ -321,7 +321,8 @@ fn size_and_number_are_limited() {
     );
 }
 
-/// Every hostile text must end (without its limit it takes minutes or all memory) with an error in `errors`, beside the good file.
+/// Every hostile text must end (without its limit it takes minutes or all memory) with an error in
+/// `errors`, beside the good file.
 #[test]
 fn hostile_yaml_is_contained() {
     let manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata:\n";
@@ -380,7 +381,8 @@ fn hostile_yaml_is_contained() {
     }
 }
 
-/// Links as a git tree has them: `out` leads outside, `gone` nowhere, `dir` to a folder, `in` to a file.
+/// Links as a git tree has them: `out` leads outside, `gone` nowhere, `dir` to a folder, `in` to a
+/// file.
 struct Linked;
 
 impl SourceFiles for Linked {

@@ -1,4 +1,5 @@
-//! Charts and values against what Helm's library made of them (tests/baseline, made by tests/baseline/generate/charts).
+//! Charts and values against what Helm's library made of them (tests/baseline, made by
+//! tests/baseline/generate/charts).
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};

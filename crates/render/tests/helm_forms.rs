@@ -113,7 +113,8 @@ fn a_separator_stands_alone_on_its_line() {
     );
 }
 
-/// Helm's linter puts the values together twice: a default that null took away is there again when schemas are checked.
+/// Helm's linter puts the values together twice: a default that null took away is there again when
+/// schemas are checked.
 #[test]
 fn the_linter_checks_defaults_that_null_takes_away() {
     let parent = format!(
@@ -202,7 +203,8 @@ fn nulls_that_helm_forgets_are_told_of() {
         told_of_nulls("sub: {deep: {m: null, k: null}}", &json!({})),
         ["sub.deep.k chart=a", "sub.deep.m chart=a"]
     );
-    // With anything of the user's for the subchart, Helm obeys; and what has no default is not missed.
+    // With anything of the user's for the subchart, Helm obeys; and what has no default is not
+    // missed.
     assert_eq!(
         told_of_nulls("sub: {m: null}", &json!({"sub": {"other": 1}})),
         Vec::<String>::new()

@@ -1,4 +1,5 @@
-//! Whole renders against the real helm (tests/baseline/renders.jsonl, made by tests/baseline/generate/renders).
+//! Whole renders against the real helm (tests/baseline/renders.jsonl, made by
+//! tests/baseline/generate/renders).
 
 use serde_json::Value;
 use std::sync::Arc;

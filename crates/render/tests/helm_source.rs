@@ -1,8 +1,10 @@
-//! Applications with charts: values in Argo CD's order, measured against `helm template`; what is refused, in Argo CD's words.
+//! Applications with charts: values in Argo CD's order, measured against `helm template`; what is
+//! refused, in Argo CD's words.
 //!
-//! `baseline/helm_source.json` has what the Helm that it names printed, or said, when it was called as Argo CD calls it for each case:
-//! `helm template . --name-template shop --namespace prod --kube-version 1.36.3 [--values FILE] [--set A=B] --api-versions … --include-crds`.
-//! `cargo xtask baseline source` makes it from `generate/source/cases.json`.
+//! `baseline/helm_source.json` has what the Helm that it names printed, or said, when it was called
+//! as Argo CD calls it for each case: `helm template . --name-template shop --namespace prod
+//! --kube-version 1.36.3 [--values FILE] [--set A=B] --api-versions … --include-crds`. `cargo xtask
+//! baseline source` makes it from `generate/source/cases.json`.
 
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
@@ -75,7 +77,8 @@ fn charts_are_rendered_as_helm_does_when_argo_cd_calls_it() {
         let name = case["name"].as_str().expect("a name");
         let mut params = params(&case["helm"]);
         if name == "the build environment" {
-            // What is filled in is the instance name; that of an Application elsewhere has its namespace.
+            // What is filled in is the instance name; that of an Application elsewhere has its
+            // namespace.
             params.app.name = "shop".into();
         }
         let made = render(&SourceSet::new(&files), &params);

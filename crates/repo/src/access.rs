@@ -7,14 +7,16 @@ use tiphys_api::repository::Repository;
 /// A repository and the credentials for it. Printing it shows no secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepoAccess {
-    /// https://, http://, ssh://, user@host:path, file:// or an absolute path. Userinfo in it counts as credentials.
+    /// https://, http://, ssh://, user@host:path, file:// or an absolute path. Userinfo in it
+    /// counts as credentials.
     pub url: String,
     pub username: String,
     pub password: Secret,
     pub bearer_token: Secret,
     /// PEM text of the key for ssh.
     pub ssh_private_key: Secret,
-    /// The known_hosts text that ssh host keys are checked against; empty means the files of the system.
+    /// The known_hosts text that ssh host keys are checked against; empty means the files of the
+    /// system.
     pub known_hosts: String,
     /// PEM text of a client certificate and its key for https.
     pub tls_client_cert: String,

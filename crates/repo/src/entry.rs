@@ -1,4 +1,5 @@
-//! One repository with one set of credentials: its refs, coalesced, and its commits, fetched once for everyone who waits.
+//! One repository with one set of credentials: its refs, coalesced, and its commits, fetched once
+//! for everyone who waits.
 
 use crate::{
     RepoAccess, RepoError, RepoOptions,
@@ -28,7 +29,8 @@ const REFUSED_TTL: Duration = Duration::from_secs(60);
 /// How long a failed look-up answers who asks [`Since::Recently`].
 const ERROR_TTL: Duration = Duration::from_secs(3);
 
-/// The opened object database of a location, shared by everyone who uses it, whatever their credentials.
+/// The opened object database of a location, shared by everyone who uses it, whatever their
+/// credentials.
 pub(crate) struct Copy {
     /// A local repository itself, or the folder of the generations of a copy.
     base: PathBuf,
@@ -37,7 +39,8 @@ pub(crate) struct Copy {
     store: Mutex<Option<Store>>,
     /// Held while fetching.
     fetching: tokio::sync::Mutex<()>,
-    /// What was refused last because of its size: to find that out again costs as much as it did the first time.
+    /// What was refused last because of its size: to find that out again costs as much as it did
+    /// the first time.
     refused: Mutex<Option<(String, Instant, RepoError)>>,
 }
 
@@ -78,7 +81,8 @@ impl Copies {
     }
 }
 
-/// Packs in a copy before a new generation is begun. Every fetch adds one, and nothing is ever repacked.
+/// Packs in a copy before a new generation is begun. Every fetch adds one, and nothing is ever
+/// repacked.
 const MAX_PACKS: usize = 48;
 
 impl Copy {
@@ -130,8 +134,8 @@ impl Copy {
         }
     }
 
-    /// Begins a new generation when the current one has many packs, or more than `bytes` in them. The one before the current is removed: whoever still reads the
-    /// current one finds its files.
+    /// Begins a new generation when the current one has many packs, or more than `bytes` in them.
+    /// The one before the current is removed: whoever still reads the current one finds its files.
     fn rotate(&self, bytes: u64) {
         let Some(generation) = &self.generation else {
             return;
@@ -183,7 +187,8 @@ pub(crate) struct Looked {
     outcome: Result<Arc<Vec<Reference>>, RepoError>,
 }
 
-/// The outcomes for all repositories, by their fingerprints. Together they may take only so much memory.
+/// The outcomes for all repositories, by their fingerprints. Together they may take only so much
+/// memory.
 pub(crate) type LookUps = moka::sync::Cache<[u8; 32], Arc<Looked>>;
 
 /// Bytes of refs to remember (estimated).
@@ -234,7 +239,8 @@ pub(crate) struct Entry {
     common: Arc<Common>,
     /// Among the look-ups.
     key: [u8; 32],
-    /// Contacts that run. A late one goes on in its thread until the other side gives up; there are never many of them.
+    /// Contacts that run. A late one goes on in its thread until the other side gives up; there are
+    /// never many of them.
     contacts: Arc<Semaphore>,
     /// Held while refs are looked up.
     looking: tokio::sync::Mutex<()>,
@@ -278,8 +284,8 @@ impl Entry {
         matches!(self.location, Location::Local(_))
     }
 
-    /// The refs of the repository. Whoever asks while a look-up runs gets the next one's answer at the latest: any number of requests
-    /// that come together cost two look-ups at most.
+    /// The refs of the repository. Whoever asks while a look-up runs gets the next one's answer at
+    /// the latest: any number of requests that come together cost two look-ups at most.
     pub async fn refs(self: &Arc<Self>, since: Since) -> Result<Arc<Vec<Reference>>, RepoError> {
         let now = Instant::now();
         let _one = self.looking.lock().await;
@@ -309,7 +315,8 @@ impl Entry {
         outcome
     }
 
-    /// The commit of a revision of a local repository, when it is the one that was found last: read at once, it is a line of a file.
+    /// The commit of a revision of a local repository, when it is the one that was found last: read
+    /// at once, it is a line of a file.
     pub fn last_of(&self, revision: &str, since: Since) -> Option<String> {
         let store = self.copy.opened().filter(|_| self.is_local())?;
         let mut named = self.named.lock().ok()?;
@@ -352,7 +359,8 @@ impl Entry {
         }
     }
 
-    /// Runs blocking work on the remote, at most as long as allowed. Work that is late is told to stop.
+    /// Runs blocking work on the remote, at most as long as allowed. Work that is late is told to
+    /// stop.
     async fn in_time<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Arc<AtomicBool>) -> Result<T, RepoError> + Send + 'static,
@@ -477,7 +485,8 @@ impl Entry {
     }
 
     async fn fetch(self: &Arc<Self>, sha: &str) -> Result<(), RepoError> {
-        // Names for servers that do not hand out commits by their SHA; a missing answer only costs that way.
+        // Names for servers that do not hand out commits by their SHA; a missing answer only costs
+        // that way.
         let refs = self.refs(Since::Recently).await.unwrap_or_default();
         let (entry, sha) = (Arc::clone(self), sha.to_owned());
         self.in_time(move |stop| {

@@ -1,7 +1,8 @@
 //! From a repository URL and a revision to manifests: git, caches and rendering put together.
 //!
-//! Main type: [`Repos`], a cheap handle that everything else uses. The only crate that opens repositories or starts a process (`ssh`).
-//! It must not know of clusters, Applications' status or the API server.
+//! Main type: [`Repos`], a cheap handle that everything else uses. The only crate that opens
+//! repositories or starts a process (`ssh`). It must not know of clusters, Applications' status or
+//! the API server.
 
 mod access;
 mod entry;

@@ -70,7 +70,8 @@ impl ManifestRequest {
         paths.any(|path| path.starts_with('$'))
     }
 
-    /// Whether the same folder gives the same for both, whatever the commit; `by_cluster`: what the cluster is matters.
+    /// Whether the same folder gives the same for both, whatever the commit; `by_cluster`: what the
+    /// cluster is matters.
     fn asks_the_same(&self, other: &Self, by_cluster: bool) -> bool {
         !other.no_cache
             && self.several == other.several
@@ -106,8 +107,9 @@ impl ManifestRequest {
     }
 }
 
-/// Rendered objects, as files hold them: no tracking, no namespace set. `errors` lists files that could not be used: while it is not
-/// empty the objects are incomplete and nothing may be pruned because of them.
+/// Rendered objects, as files hold them: no tracking, no namespace set. `errors` lists files that
+/// could not be used: while it is not empty the objects are incomplete and nothing may be pruned
+/// because of them.
 #[derive(Clone, Debug)]
 pub struct Manifests {
     /// The full SHA of the commit that was rendered.
@@ -127,7 +129,8 @@ pub struct Manifests {
 pub(crate) struct Basis {
     /// Without the commit.
     request: ManifestRequest,
-    /// A plain folder is the same whatever the cluster serves, so that a definition that comes or goes anywhere makes nobody read it again.
+    /// A plain folder is the same whatever the cluster serves, so that a definition that comes or
+    /// goes anywhere makes nobody read it again.
     by_cluster: bool,
     /// The Application's folder, and what was looked for elsewhere.
     seen: Vec<(String, Found)>,
@@ -352,7 +355,8 @@ fn chart_weight(chart: &Chart) -> u32 {
             .chain(&chart.files)
             .map(|f| 100 + f.data.len())
             .sum();
-        // Parsed templates take several times what their text does; the values of the last render are kept, too.
+        // Parsed templates take several times what their text does; the values of the last render
+        // are kept, too.
         1000 + 4 * own
             + 2 * weight(&chart.values)
             + chart.dependencies.iter().map(bytes).sum::<usize>()

@@ -44,7 +44,8 @@ pub async fn dial(server: &str, tls: Option<&Tls>, protocol: &str) -> io::Result
     }
 }
 
-/// Where gRPC goes to: TLS is done by what makes the connection, so the channel must not know of it.
+/// Where gRPC goes to: TLS is done by what makes the connection, so the channel must not know of
+/// it.
 pub fn endpoint(server: &str, plaintext: bool) -> Result<Endpoint, String> {
     let scheme = if plaintext { "http" } else { "https" };
     let origin: Uri = format!("{scheme}://{server}")

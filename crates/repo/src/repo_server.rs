@@ -1,6 +1,8 @@
-//! Manifests from a repo-server: a client of Argo CD's RepoServerService, for a genuine one or our own.
+//! Manifests from a repo-server: a client of Argo CD's RepoServerService, for a genuine one or our
+//! own.
 //!
-//! Main type: [`RepoServer`]. What it asks is put together by the caller, who knows Applications, projects and settings.
+//! Main type: [`RepoServer`]. What it asks is put together by the caller, who knows Applications,
+//! projects and settings.
 
 use crate::{
     Manifests, RepoError,
@@ -43,9 +45,11 @@ pub struct RepoServerOptions {
     /// Longest time for one call; 0 means no limit.
     pub timeout: Duration,
     pub plaintext: bool,
-    /// Files with certificates to trust. Without any, every certificate will do: Argo CD's repo-server makes its own.
+    /// Files with certificates to trust. Without any, every certificate will do: Argo CD's
+    /// repo-server makes its own.
     pub trusted: Vec<PathBuf>,
-    /// Our certificate and its key. They are read for each connection; files that are not there are left out.
+    /// Our certificate and its key. They are read for each connection; files that are not there are
+    /// left out.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
@@ -162,7 +166,8 @@ impl RepoServer {
     {
         let mut tries = 1;
         loop {
-            // On the heap: what moves through the layers of a call by value would otherwise lie on the stack many times.
+            // On the heap: what moves through the layers of a call by value would otherwise lie on
+            // the stack many times.
             let span = tracing::trace_span!(
                 "call",
                 "otel.kind" = "client",

@@ -54,9 +54,11 @@ pub struct Refs {
 /// Limits and rules of a [`Repos`].
 #[derive(Clone, Debug)]
 pub struct RepoOptions {
-    /// Accept file:// URLs and absolute paths. Whoever may name a repository can then read every repository of this machine.
+    /// Accept file:// URLs and absolute paths. Whoever may name a repository can then read every
+    /// repository of this machine.
     pub allow_local: bool,
-    /// How long a look-up of a remote repository's refs is good enough for who asks [`Since::Recently`].
+    /// How long a look-up of a remote repository's refs is good enough for who asks
+    /// [`Since::Recently`].
     pub refs_ttl: Duration,
     /// Longest time for one contact with a remote repository.
     pub timeout: Duration,
@@ -127,7 +129,8 @@ pub(crate) async fn blocking<T: Send + 'static>(
 }
 
 impl Repos {
-    /// `cache_dir` holds bare copies of remote repositories; it is made when needed and may be deleted while nothing runs.
+    /// `cache_dir` holds bare copies of remote repositories; it is made when needed and may be
+    /// deleted while nothing runs.
     pub fn new(cache_dir: impl Into<PathBuf>) -> Self {
         Self::with_options(cache_dir, RepoOptions::default())
     }
@@ -176,14 +179,16 @@ impl Repos {
             key,
         ));
         if entries.len() >= MAX_ENTRIES {
-            // Credentials that change often must not fill the memory. What is lost is looked up again.
+            // Credentials that change often must not fill the memory. What is lost is looked up
+            // again.
             entries.clear();
         }
         entries.insert(key, Arc::clone(&entry));
         Ok(entry)
     }
 
-    /// The commit a revision stands for. Concurrent and recent look-ups of a repository share one answer.
+    /// The commit a revision stands for. Concurrent and recent look-ups of a repository share one
+    /// answer.
     pub async fn resolve(
         &self,
         access: &RepoAccess,
@@ -223,8 +228,8 @@ impl Repos {
         Ok(sha)
     }
 
-    /// What `before` says for the commit that is asked for now, when nothing that was read for it differs there. Does not block: what is
-    /// not in memory is `None`.
+    /// What `before` says for the commit that is asked for now, when nothing that was read for it
+    /// differs there. Does not block: what is not in memory is `None`.
     pub fn unchanged(
         &self,
         request: &ManifestRequest,
@@ -365,7 +370,8 @@ impl Repos {
         entry.commit(sha).await
     }
 
-    /// A new bare repository with one commit on `main`: for `tiphys up` and tests. Blocks. Returns the commit.
+    /// A new bare repository with one commit on `main`: for `tiphys up` and tests. Blocks. Returns
+    /// the commit.
     pub fn init_example<'a>(
         dir: &Path,
         files: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -378,7 +384,8 @@ impl Repos {
         git::commit_files(&store, "main", &files, "Add the example", now())
     }
 
-    /// Adds a commit to a branch of a local repository; `None` removes a file. Blocks. Returns the commit.
+    /// Adds a commit to a branch of a local repository; `None` removes a file. Blocks. Returns the
+    /// commit.
     pub fn commit_files(
         repository: &Path,
         branch: &str,

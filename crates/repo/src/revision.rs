@@ -22,8 +22,9 @@ pub(crate) fn is_abbreviated_sha(revision: &str) -> bool {
     revision.len() >= 7 && revision.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// The full names that a revision may stand for, in git's own order (gitrevisions(7)). `HEAD` is what the repository says it is, and a
-/// full name only itself: a branch that is called so does not take its place.
+/// The full names that a revision may stand for, in git's own order (gitrevisions(7)). `HEAD` is
+/// what the repository says it is, and a full name only itself: a branch that is called so does not
+/// take its place.
 pub(crate) fn candidates(revision: &str) -> Vec<String> {
     if revision == "HEAD" || revision.starts_with("refs/") {
         return vec![revision.to_owned()];
@@ -36,7 +37,8 @@ pub(crate) fn candidates(revision: &str) -> Vec<String> {
         .collect()
 }
 
-/// The SHA of a revision: HEAD (or empty), a tag, a branch, a full ref name, else something that looks like a SHA as it is.
+/// The SHA of a revision: HEAD (or empty), a tag, a branch, a full ref name, else something that
+/// looks like a SHA as it is.
 pub(crate) fn resolve(refs: &[Reference], revision: &str) -> Result<String, RepoError> {
     let revision = if revision.is_empty() {
         "HEAD"

@@ -1,4 +1,5 @@
-//! Who may talk to remote repositories, and render, at the same time: a host or a project that is slow takes its own share and nobody else's.
+//! Who may talk to remote repositories, and render, at the same time: a host or a project that is
+//! slow takes its own share and nobody else's.
 //!
 //! Main type: [`Shares`].
 
@@ -9,7 +10,8 @@ use std::{
 };
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
-/// Contacts at a time with one host. What is slow does not count: many repositories of a host may be out of order while others are not.
+/// Contacts at a time with one host. What is slow does not count: many repositories of a host may
+/// be out of order while others are not.
 const OF_A_HOST: usize = 16;
 /// Slow contacts with one host; more of them count as those that are not slow.
 const SLOW_OF_A_HOST: usize = 48;
@@ -85,7 +87,8 @@ impl Shares {
         }
     }
 
-    /// Waits for the right to a contact with `host` on behalf of a project. What all share comes last, so that nobody holds it while waiting.
+    /// Waits for the right to a contact with `host` on behalf of a project. What all share comes
+    /// last, so that nobody holds it while waiting.
     pub async fn contact(&self, host: &str, project: &str) -> Result<Contact, AcquireError> {
         let slow = (
             self.slow_of_projects.of(project),

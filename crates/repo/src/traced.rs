@@ -1,7 +1,8 @@
 //! Results remembered by what was read to make them, and by what was looked for and not there.
 //!
-//! Main type: [`Traced`]. A folder's tree and the options lead to the places outside of the folder that were looked at the last time;
-//! what is at these places now leads to the result, if that was made before.
+//! Main type: [`Traced`]. A folder's tree and the options lead to the places outside of the folder
+//! that were looked at the last time; what is at these places now leads to the result, if that was
+//! made before.
 
 use crate::git::{Found, GitFiles};
 use sha2::{Digest, Sha256};
@@ -70,7 +71,8 @@ impl<T: Send + Sync + 'static> Traced<T> {
         Self { places, results }
     }
 
-    /// The result for a key, which stands for everything but the files outside of the folder. The key that comes back stands for these, too.
+    /// The result for a key, which stands for everything but the files outside of the folder. The
+    /// key that comes back stands for these, too.
     pub fn get<E>(
         &self,
         key: Key,

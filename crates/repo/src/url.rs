@@ -68,7 +68,8 @@ fn refuse(url: &str, reason: &str) -> RepoError {
     }
 }
 
-/// Checks the URL of `access`. Userinfo of an https URL moves into the credentials that are returned.
+/// Checks the URL of `access`. Userinfo of an https URL moves into the credentials that are
+/// returned.
 pub(crate) fn locate(
     access: &RepoAccess,
     allow_local: bool,

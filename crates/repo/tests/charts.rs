@@ -1,4 +1,5 @@
-//! Charts in local repositories: what a result is remembered by, files of other repositories, and paths that lead out.
+//! Charts in local repositories: what a result is remembered by, files of other repositories, and
+//! paths that lead out.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 use tiphys_api::source::ApplicationSource;

@@ -1,4 +1,5 @@
-//! Repositories that are larger than they may be, and servers that send without end: each is refused by name, and costs next to nothing.
+//! Repositories that are larger than they may be, and servers that send without end: each is
+//! refused by name, and costs next to nothing.
 
 #[allow(dead_code, reason = "not all of it is needed here")]
 mod server;
@@ -375,7 +376,8 @@ async fn what_a_delta_makes_counts_too() {
     );
 }
 
-/// A server that answers the question for refs without end: in the capabilities, in the second version's list, or in the first version's.
+/// A server that answers the question for refs without end: in the capabilities, in the second
+/// version's list, or in the first version's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Endless {
     Capabilities,

@@ -1,4 +1,5 @@
-//! Remote repositories over loopback: http and https through `git http-backend`, ssh through a stand-in for the program.
+//! Remote repositories over loopback: http and https through `git http-backend`, ssh through a
+//! stand-in for the program.
 
 mod server;
 

@@ -1,4 +1,5 @@
-//! The client of a repo-server against a stand-in over loopback: answers, errors, and who is trusted.
+//! The client of a repo-server against a stand-in over loopback: answers, errors, and who is
+//! trusted.
 
 use std::{
     convert::Infallible,

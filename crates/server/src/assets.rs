@@ -1,4 +1,5 @@
-//! The page's static files, in memory. Unknown paths without a file ending get `index.html`: the page routes by itself.
+//! The page's static files, in memory. Unknown paths without a file ending get `index.html`: the
+//! page routes by itself.
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -59,7 +60,8 @@ impl Assets {
             HeaderValue::from_str(&file.mime)
                 .unwrap_or(HeaderValue::from_static("application/octet-stream")),
         );
-        // Built files have their content's hash in the name; the page itself must be asked for each time.
+        // Built files have their content's hash in the name; the page itself must be asked for each
+        // time.
         let cache = if path.starts_with("assets/") {
             "public, max-age=31536000, immutable"
         } else {

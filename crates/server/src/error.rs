@@ -1,4 +1,5 @@
-//! What a call can fail with: a gRPC code and a message, and how both look to REST. [`ApiError`] is the one error type.
+//! What a call can fail with: a gRPC code and a message, and how both look to REST. [`ApiError`] is
+//! the one error type.
 
 use http::StatusCode;
 use tiphys_api::access::without_passwords;
@@ -51,7 +52,8 @@ impl Code {
 pub struct ApiError {
     pub code: Code,
     pub message: String,
-    /// Whether the code was chosen, rather than the default for an error without one; decides how it prints inside another.
+    /// Whether the code was chosen, rather than the default for an error without one; decides how
+    /// it prints inside another.
     explicit: bool,
 }
 
@@ -98,7 +100,8 @@ impl ApiError {
         Self::new(Code::PermissionDenied, "permission denied")
     }
 
-    /// What was being done when it failed. A coded error prints inside another as gRPC prints errors, which clients know.
+    /// What was being done when it failed. A coded error prints inside another as gRPC prints
+    /// errors, which clients know.
     #[must_use]
     pub fn context(self, doing: &str) -> Self {
         let inner = if self.explicit {

@@ -1,9 +1,11 @@
-//! Work that outside input can make long, away from the threads that answer requests. Main function: [`run`].
+//! Work that outside input can make long, away from the threads that answer requests. Main
+//! function: [`run`].
 
 use std::sync::LazyLock;
 use tokio::sync::Semaphore;
 
-/// As many as there are processors: more at a time would not be ready sooner, and would take memory.
+/// As many as there are processors: more at a time would not be ready sooner, and would take
+/// memory.
 static PLACES: LazyLock<Semaphore> = LazyLock::new(|| {
     Semaphore::new(std::thread::available_parallelism().map_or(2, |n| n.get().max(2)))
 });
@@ -11,7 +13,8 @@ static PLACES: LazyLock<Semaphore> = LazyLock::new(|| {
 /// Messages from this size on are written and cut elsewhere.
 pub const LARGE: usize = 256 * 1024;
 
-/// Waits for a place, then for the work. A panic in it goes on in the caller, as if the work had been done there.
+/// Waits for a place, then for the work. A panic in it goes on in the caller, as if the work had
+/// been done there.
 pub async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let place = PLACES.acquire().await.ok();
     let done = tokio::task::spawn_blocking(work).await;

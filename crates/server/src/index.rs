@@ -1,5 +1,5 @@
-//! The Applications as last seen, and their changes: what List and Watch read. [`Index`] follows the store's watch and
-//! takes in our own writes at once, so that a caller sees what it just did.
+//! The Applications as last seen, and their changes: what List and Watch read. [`Index`] follows
+//! the store's watch and takes in our own writes at once, so that a caller sees what it just did.
 
 use crate::ports::{Store, StoreEvent};
 use futures::StreamExt as _;

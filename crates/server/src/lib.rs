@@ -1,8 +1,9 @@
-//! The API process: gRPC, gRPC-web, REST, streams and the page's assets on one port, for Argo CD's clients.
+//! The API process: gRPC, gRPC-web, REST, streams and the page's assets on one port, for Argo CD's
+//! clients.
 //!
-//! Main types: [`Server`] (what serves), [`Deps`] (what it needs, as the traits of [`ports`]) and [`Table`] (the one table
-//! of calls). It reads and writes records in Kubernetes and reads what the controller publishes; it never imports
-//! controllers, and never decides what to apply.
+//! Main types: [`Server`] (what serves), [`Deps`] (what it needs, as the traits of [`ports`]) and
+//! [`Table`] (the one table of calls). It reads and writes records in Kubernetes and reads what the
+//! controller publishes; it never imports controllers, and never decides what to apply.
 
 pub mod adapters;
 pub mod assets;

@@ -1,4 +1,5 @@
-//! What the API counts, as Prometheus reads it, under the names of Argo CD's API server. Main type: [`ApiMetrics`].
+//! What the API counts, as Prometheus reads it, under the names of Argo CD's API server. Main type:
+//! [`ApiMetrics`].
 
 use crate::{error::ApiError, table::Call};
 use std::{
@@ -7,7 +8,8 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// How many, by label values. The labels are those of the table of calls and of codes: a client cannot make new ones.
+/// How many, by label values. The labels are those of the table of calls and of codes: a client
+/// cannot make new ones.
 type Counts<const N: usize> = BTreeMap<[String; N], u64>;
 
 #[derive(Default)]

@@ -1,5 +1,6 @@
-//! What the API needs from outside, as traits: the records in Kubernetes ([`Store`]), the clusters that applications
-//! run in ([`Live`]) and their sources ([`Sources`]). `adapters` implements them; tests have fakes.
+//! What the API needs from outside, as traits: the records in Kubernetes ([`Store`]), the clusters
+//! that applications run in ([`Live`]) and their sources ([`Sources`]). `adapters` implements them;
+//! tests have fakes.
 
 use crate::error::{ApiError, Code};
 use async_trait::async_trait;
@@ -96,21 +97,24 @@ pub struct EventRecord {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// Our records in Kubernetes. Secrets, ConfigMaps and projects are those of the control plane's namespace.
+/// Our records in Kubernetes. Secrets, ConfigMaps and projects are those of the control plane's
+/// namespace.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Whether Applications may be in a namespace.
     fn permits(&self, namespace: &str) -> bool;
     async fn get_app(&self, namespace: &str, name: &str) -> StoreResult<Application>;
     async fn create_app(&self, app: &Application) -> StoreResult<Application>;
-    /// Applies a JSON merge patch; with a `metadata.resourceVersion` in it only if that is still the version.
+    /// Applies a JSON merge patch; with a `metadata.resourceVersion` in it only if that is still
+    /// the version.
     async fn patch_app(
         &self,
         namespace: &str,
         name: &str,
         patch: &Value,
     ) -> StoreResult<Application>;
-    /// Makes `to` of `from`, parts of `current`, unless that has changed meanwhile. A map's nulls are stored, which a merge patch cannot do.
+    /// Makes `to` of `from`, parts of `current`, unless that has changed meanwhile. A map's nulls
+    /// are stored, which a merge patch cannot do.
     async fn change_app(
         &self,
         current: &Application,
@@ -179,7 +183,8 @@ pub struct LogOptions {
     pub tail_lines: Option<i64>,
 }
 
-/// The clusters that applications run in, as the controller and the live caches know them. `app` is an Application.
+/// The clusters that applications run in, as the controller and the live caches know them. `app` is
+/// an Application.
 #[async_trait]
 pub trait Live: Send + Sync + 'static {
     /// What the controller last published; none before its first comparison.
@@ -202,7 +207,8 @@ pub trait Live: Send + Sync + 'static {
         patch: &str,
         patch_type: &str,
     ) -> Result<Value, ApiError>;
-    /// Applies a merge patch of the status alone; false when the kind's status is no resource of its own.
+    /// Applies a merge patch of the status alone; false when the kind's status is no resource of
+    /// its own.
     async fn patch_status(
         &self,
         app: &Application,
@@ -277,7 +283,8 @@ pub struct RenderedManifests {
 /// Git, and what is in it. Errors are in words for the user.
 #[async_trait]
 pub trait Sources: Send + Sync + 'static {
-    /// The commit or chart version of a source at this revision, and how to show it: `HEAD (sha)`, or the SHA itself. Asks the remote.
+    /// The commit or chart version of a source at this revision, and how to show it: `HEAD (sha)`,
+    /// or the SHA itself. Asks the remote.
     async fn resolve(
         &self,
         repository: &Repository,

@@ -1,4 +1,5 @@
-//! The server put together: [`Deps`] in, [`Server`] out. Owns the background task that follows the Applications.
+//! The server put together: [`Deps`] in, [`Server`] out. Owns the background task that follows the
+//! Applications.
 
 use crate::{
     Assets, Table, Tls,

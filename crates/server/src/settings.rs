@@ -1,5 +1,5 @@
-//! What the server reads from argocd-cm and argocd-secret. [`SettingsCache`] remembers it for a moment, so that not every
-//! request asks Kubernetes.
+//! What the server reads from argocd-cm and argocd-secret. [`SettingsCache`] remembers it for a
+//! moment, so that not every request asks Kubernetes.
 
 use crate::{
     auth::{Claims, Revoked},
@@ -52,7 +52,8 @@ impl Settings {
         self.value(key) == "true"
     }
 
-    /// What argocd-cm says about kinds, by `group/Kind`. Whoever asks need not be logged in, so it is read only once.
+    /// What argocd-cm says about kinds, by `group/Kind`. Whoever asks need not be logged in, so it
+    /// is read only once.
     pub fn overrides(&self) -> &BTreeMap<String, ResourceOverride> {
         self.overrides.get_or_init(|| {
             let (customizations, _) = customize::read(&self.config, Timestamp::now);

@@ -1,4 +1,5 @@
-//! Connections that strangers keep without using them. The limits themselves are tested in `tiphys-listen`.
+//! Connections that strangers keep without using them. The limits themselves are tested in
+//! `tiphys-listen`.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! What is left of an Application's cluster to those who use it once its project permits less. The controller has published a tree, and has
-//! not looked again since.
+//! What is left of an Application's cluster to those who use it once its project permits less. The
+//! controller has published a tree, and has not looked again since.
 
 mod common;
 

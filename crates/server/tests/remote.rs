@@ -1,4 +1,5 @@
-//! The API over a repo-server: what renders only there can be created, and what does not is refused in its words.
+//! The API over a repo-server: what renders only there can be created, and what does not is refused
+//! in its words.
 
 mod common;
 

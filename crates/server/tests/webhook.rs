@@ -132,7 +132,8 @@ async fn is_asked(world: &World, name: &str) -> bool {
         .is_some_and(|kind| kind == "normal")
 }
 
-/// The one that is asked to refresh, once it is; and takes the request away, as the controller does.
+/// The one that is asked to refresh, once it is; and takes the request away, as the controller
+/// does.
 async fn refreshed(world: &World, names: &[&str]) -> Vec<String> {
     for _ in 0..500 {
         let mut asked = Vec::new();

@@ -1,4 +1,5 @@
-//! A small JSON client for the Kubernetes API (through a kubeconfig) and for our own REST API. Main type: [`Api`].
+//! A small JSON client for the Kubernetes API (through a kubeconfig) and for our own REST API. Main
+//! type: [`Api`].
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use reqwest::{
@@ -252,7 +253,8 @@ pub(crate) fn finish(builder: ClientBuilder) -> Client {
     builder.build().expect("a client")
 }
 
-/// The value of a field in YAML that is as simple as a kubeconfig with one cluster and one user, block or flow style.
+/// The value of a field in YAML that is as simple as a kubeconfig with one cluster and one user,
+/// block or flow style.
 pub(crate) fn value_of(text: &str, name: &str) -> Option<String> {
     let start = text.match_indices(&format!("{name}:")).find(|(at, _)| {
         let before = text[..*at].chars().next_back();

@@ -1,4 +1,5 @@
-//! A real Kubernetes control plane on loopback, through scripts/control-plane. Main type: [`ControlPlane`].
+//! A real Kubernetes control plane on loopback, through scripts/control-plane. Main type:
+//! [`ControlPlane`].
 
 use crate::{Api, free_port};
 use std::{
@@ -21,7 +22,8 @@ impl ControlPlane {
     /// Starts one on free ports. `root` is the top folder of the repository.
     ///
     /// # Panics
-    /// When it does not start, as when its programs were never built (`scripts/control-plane build`).
+    /// When it does not start, as when its programs were never built (`scripts/control-plane
+    /// build`).
     pub fn start(root: &Path) -> Self {
         Self::run(root, "up", false)
     }
@@ -63,7 +65,8 @@ impl ControlPlane {
         }
     }
 
-    /// The control plane that scripts/control-plane started elsewhere and that a kubeconfig of its names. It is not stopped when dropped.
+    /// The control plane that scripts/control-plane started elsewhere and that a kubeconfig of its
+    /// names. It is not stopped when dropped.
     pub fn of(root: &Path, kubeconfig: &Path) -> Option<Running> {
         let folder = kubeconfig.parent()?;
         let port = folder
@@ -139,7 +142,8 @@ fn free_range() -> u16 {
     let free =
         |port: u16| std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, port)).is_ok();
     for _ in 0..200 {
-        // Below the range that the system hands out by itself, so that nobody takes a companion meanwhile.
+        // Below the range that the system hands out by itself, so that nobody takes a companion
+        // meanwhile.
         let port = 10_000 + free_port() % 15_000;
         if free(port) && OFFSETS.iter().all(|o| free(port + o)) && free(port + LAST_OFFSET) {
             return port;

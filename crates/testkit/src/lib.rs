@@ -1,7 +1,9 @@
-//! What the tests of the whole program are made with: the program itself, Git repositories, a client for its interfaces, a control plane.
+//! What the tests of the whole program are made with: the program itself, Git repositories, a
+//! client for its interfaces, a control plane.
 //!
-//! Main types: [`Tiphys`] (the running program), [`Repo`], [`Api`], [`ControlPlane`]. Knows the program only from outside: none of
-//! our crates is imported here. Everything panics with a clear text where a test could not go on.
+//! Main types: [`Tiphys`] (the running program), [`Repo`], [`Api`], [`ControlPlane`]. Knows the
+//! program only from outside: none of our crates is imported here. Everything panics with a clear
+//! text where a test could not go on.
 
 mod api;
 mod control_plane;
@@ -52,8 +54,9 @@ pub fn eventually<T>(
     }
 }
 
-/// A port of the loopback address that nobody listens on now, another one at each call. It lies below those that the system gives to connections by
-/// itself (from 32768), one of which would take it before it is listened on.
+/// A port of the loopback address that nobody listens on now, another one at each call. It lies
+/// below those that the system gives to connections by itself (from 32768), one of which would take
+/// it before it is listened on.
 ///
 /// # Panics
 /// When all are taken.

@@ -147,8 +147,8 @@ impl Tiphys {
         Ok(api)
     }
 
-    /// Logs in to our own API with the admin password, which is printed once all is well; `None` when the password was made at an
-    /// earlier start.
+    /// Logs in to our own API with the admin password, which is printed once all is well; `None`
+    /// when the password was made at an earlier start.
     ///
     /// # Panics
     /// When the program does not say so in time, or the login fails.

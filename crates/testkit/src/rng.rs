@@ -1,12 +1,13 @@
-//! Random numbers that a seed repeats. Main type: [`Rng`]; [`first_seed`] says where random tests begin.
+//! Random numbers that a seed repeats. Main type: [`Rng`]; [`first_seed`] says where random tests
+//! begin.
 
 use std::process::Command;
 
 /// Seeds stay short enough to be typed.
 const SEEDS: u64 = 1_000_000;
 
-/// The first seed of a random test: `TIPHYS_SEED`, or one made of the commit that is checked out, so that each commit tries other cases and a
-/// second run the same. Outside a repository it is 1.
+/// The first seed of a random test: `TIPHYS_SEED`, or one made of the commit that is checked out,
+/// so that each commit tries other cases and a second run the same. Outside a repository it is 1.
 ///
 /// # Panics
 /// When `TIPHYS_SEED` is not a number.

@@ -11,11 +11,12 @@ pub const ALLOW: &str = "TIPHYS_ALLOW_SKIP";
 
 /// Records that the running test does nothing for want of `need`. The test returns after it.
 ///
-/// libtest counts such a test as passed and hides what it prints, so this fails unless `TIPHYS_ALLOW_SKIP` names the need, and what is skipped is
-/// appended to `skipped-tests` in the target folder, which `make test` prints at its end.
+/// libtest counts such a test as passed and hides what it prints, so this fails unless
+/// `TIPHYS_ALLOW_SKIP` names the need, and what is skipped is appended to `skipped-tests` in the
+/// target folder, which `make test` prints at its end.
 ///
-/// Needs in use: `real` (a control plane, see `make test-real`), `control-plane` (one that may be restarted), `shared` (`../shared`), `kubectl`,
-/// `kubectl-1.36`, `kustomize`, `argocd`.
+/// Needs in use: `real` (a control plane, see `make test-real`), `control-plane` (one that may be
+/// restarted), `shared` (`../shared`), `kubectl`, `kubectl-1.36`, `kustomize`, `argocd`.
 ///
 /// # Panics
 /// When the skip is not allowed.
@@ -64,7 +65,8 @@ fn line(program: &Path, test: &str, need: &str, why: &str) -> String {
     format!("{need}\t{name}::{test}\t{why}\n")
 }
 
-/// A test program is `target/PROFILE/deps/NAME`, or deeper when it is built for another platform; cargo marks the target folder.
+/// A test program is `target/PROFILE/deps/NAME`, or deeper when it is built for another platform;
+/// cargo marks the target folder.
 fn record(program: &Path) -> PathBuf {
     let marked = program
         .ancestors()

@@ -1,4 +1,5 @@
-//! The live cache: a cluster full of objects that nobody manages. How long until it is known, and what it costs to know it.
+//! The live cache: a cluster full of objects that nobody manages. How long until it is known, and
+//! what it costs to know it.
 
 use super::{CacheArgs, Output, fleet, process};
 use anyhow::ensure;

@@ -1,6 +1,7 @@
 //! The engine alone: comparing, planning and judging many objects, without any cluster.
 //!
-//! Allocations are counted by the program's allocator, so the figures of one step are those of the thread's work and of nothing else.
+//! Allocations are counted by the program's allocator, so the figures of one step are those of the
+//! thread's work and of nothing else.
 
 use super::{EngineArgs, Output};
 use base64::{Engine, engine::general_purpose::STANDARD};

@@ -1,4 +1,5 @@
-//! The fleet: N Applications of one ConfigMap each, from their creation until all are Synced and Healthy and their objects live.
+//! The fleet: N Applications of one ConfigMap each, from their creation until all are Synced and
+//! Healthy and their objects live.
 
 use super::{
     FleetArgs, Output, limit,
@@ -49,7 +50,8 @@ pub fn run(root: &Path, args: &FleetArgs) -> anyhow::Result<()> {
     } else {
         "embedded"
     };
-    // The kubeconfig of an ephemeral API server lies in a folder that only the program knows until it prints it.
+    // The kubeconfig of an ephemeral API server lies in a folder that only the program knows until
+    // it prints it.
     let options = Options {
         program,
         ephemeral: true,

@@ -1,6 +1,8 @@
-//! Charts rendered by the real Helm, by our program and in process: time, CPU and memory of the same run, and how often faster.
+//! Charts rendered by the real Helm, by our program and in process: time, CPU and memory of the
+//! same run, and how often faster.
 //!
-//! Main function: [`run`]. Cold in process is reading the chart from memory, parsing its templates and rendering; warm is rendering again.
+//! Main function: [`run`]. Cold in process is reading the chart from memory, parsing its templates
+//! and rendering; warm is rendering again.
 
 use super::{HelmArgs, Output, process};
 use crate::parity::read_folder;

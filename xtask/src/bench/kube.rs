@@ -1,6 +1,8 @@
-//! The embedded API server against a real one, one after the other in the same run: requests for each second of the servers' CPU time.
+//! The embedded API server against a real one, one after the other in the same run: requests for
+//! each second of the servers' CPU time.
 //!
-//! Both run without controllers. With `--durable` both wait for the disk before they answer; without it neither does.
+//! Both run without controllers. With `--durable` both wait for the disk before they answer;
+//! without it neither does.
 
 use super::{KubeArgs, Output, process};
 use anyhow::{Context, ensure};

@@ -1,6 +1,8 @@
-//! What the API server allows: the writes that a work cannot do without, as bare requests while no controller is there.
+//! What the API server allows: the writes that a work cannot do without, as bare requests while no
+//! controller is there.
 //!
-//! The rest of what a controller asks for (further states of an operation, Events, dry runs) is its own affair, and so counts against it.
+//! The rest of what a controller asks for (further states of an operation, Events, dry runs) is its
+//! own affair, and so counts against it.
 
 use super::{Output, fleet};
 use anyhow::ensure;
@@ -8,7 +10,8 @@ use serde_json::{Value, json};
 use std::time::Instant;
 use tiphys_testkit::{Api, apps_path, namespaced};
 
-/// Seconds until as many Applications again and their objects are created, and each has the status of the first.
+/// Seconds until as many Applications again and their objects are created, and each has the status
+/// of the first.
 pub fn fleet(kube: &Api, apps: usize, url: &str) -> anyhow::Result<f64> {
     let status =
         fleet::answered(kube.get(&format!("{}/fleet-0000", apps_path())))?.body["status"].take();

@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: figures of the program and of its parts on this machine. Never part of the tests: a figure is not a verdict.
+//! `cargo xtask bench`: figures of the program and of its parts on this machine. Never part of the
+//! tests: a figure is not a verdict.
 
 mod cache;
 mod engine;
@@ -19,11 +20,13 @@ use std::path::{Path, PathBuf};
 pub enum Bench {
     /// Many Applications of one 2 KB ConfigMap each, created and synced automatically
     Fleet(FleetArgs),
-    /// One commit that changes one of many Applications, all of which are told to look, on a real API server
+    /// One commit that changes one of many Applications, all of which are told to look, on a real
+    /// API server
     Storm(StormArgs),
     /// A cluster full of pods that nobody manages, on a real API server: what it costs to know it
     Cache(CacheArgs),
-    /// A fleet under fire: memory and descriptors stay flat, no operation sticks, in the end all is well; fails when not
+    /// A fleet under fire: memory and descriptors stay flat, no operation sticks, in the end all is
+    /// well; fails when not
     Soak(SoakArgs),
     /// Comparing, planning and judging many objects, without a cluster; with allocations
     Engine(EngineArgs),
@@ -106,7 +109,8 @@ pub struct StormArgs {
     /// The program [default: target/release/tiphys]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// Another controller that already runs on a cluster of its own, measured in the same run; may be given again
+    /// Another controller that already runs on a cluster of its own, measured in the same run; may
+    /// be given again
     #[arg(long, value_name = "NAME=KUBECONFIG:ID[,ID…]")]
     beside: Vec<subject::Beside>,
     /// How long to wait for each step, in seconds
@@ -124,7 +128,8 @@ pub struct CacheArgs {
     /// How large each is, about
     #[arg(long, value_name = "BYTES", default_value_t = 4_096)]
     bytes: usize,
-    /// Use this API server, one without controllers, instead of one that scripts/control-plane starts
+    /// Use this API server, one without controllers, instead of one that scripts/control-plane
+    /// starts
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The program [default: target/release/tiphys]
@@ -167,7 +172,8 @@ pub struct FleetArgs {
     /// The program [default: target/release/tiphys]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// Another controller that already runs on a cluster of its own, measured in the same run; may be given again
+    /// Another controller that already runs on a cluster of its own, measured in the same run; may
+    /// be given again
     #[arg(long, value_name = "NAME=KUBECONFIG:ID[,ID…]")]
     beside: Vec<subject::Beside>,
     /// How long to wait for the fleet, in seconds

@@ -1,4 +1,5 @@
-//! The storm: one commit that changes one of many Applications of a repository, and every one of them is told to look.
+//! The storm: one commit that changes one of many Applications of a repository, and every one of
+//! them is told to look.
 
 use super::{
     Output, StormArgs, fleet, limit,

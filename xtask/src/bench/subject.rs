@@ -1,5 +1,5 @@
-//! Who is measured: Tiphys, and with `--beside` other controllers, each of which already works on a cluster of its own, in the same run.
-//! Main type: [`Subject`].
+//! Who is measured: Tiphys, and with `--beside` other controllers, each of which already works on a
+//! cluster of its own, in the same run. Main type: [`Subject`].
 
 use super::process;
 use anyhow::{Context, anyhow};

@@ -68,7 +68,8 @@ pub fn run(case: &Value) -> Verdict {
     same(&wanted.collect(), &got)
 }
 
-/// Recordings are not whole in their metadata: a map or field that they do not have at all says nothing, nor do labels of created objects.
+/// Recordings are not whole in their metadata: a map or field that they do not have at all says
+/// nothing, nor do labels of created objects.
 fn leave_out(got: &mut Value, wanted: &Value, operation: Operation) {
     if let Some(fields) = got.as_object_mut() {
         fields.retain(|field, _| wanted.get(field).is_some());
@@ -179,7 +180,8 @@ fn normalized(mut object: Value, live: &Object) -> Value {
     object
 }
 
-/// Null and absent are one to Lua, and so are empty maps, empty lists and absent ones to the recordings.
+/// Null and absent are one to Lua, and so are empty maps, empty lists and absent ones to the
+/// recordings.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(fields) => {

@@ -9,8 +9,8 @@ pub fn built_in(case: &Value) -> Verdict {
     same(&expected(case), &as_json(health::of(&object(case)?)))
 }
 
-/// Custom kinds, with no more than the knowledge that ships in the program. The cases are about what a kind's fields say, whether or not
-/// the object is about to be deleted.
+/// Custom kinds, with no more than the knowledge that ships in the program. The cases are about
+/// what a kind's fields say, whether or not the object is about to be deleted.
 pub fn custom(case: &Value) -> Verdict {
     same(
         &expected(case),

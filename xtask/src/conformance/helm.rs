@@ -40,7 +40,8 @@ fn options() -> RenderOptions {
     }))
 }
 
-/// The template gets the whole of `vars` as its dot. What was a `time.Duration` came into the cases as its nanoseconds, and is one again.
+/// The template gets the whole of `vars` as its dot. What was a `time.Duration` came into the cases
+/// as its nanoseconds, and is one again.
 fn function(case: &Value) -> Verdict {
     let duration = case["vars"]
         .as_i64()

@@ -1,8 +1,9 @@
 //! `cargo xtask conformance DIR`: recorded cases against our code, one line a suite.
 //!
-//! Main function: [`run`]. A suite is a file `NAME.jsonl` (or `diff/NAME.jsonl`) with one case a line; the runner of a suite is a function
-//! from a case to what is wrong with our answer. Suites that nothing here can run count as failed, case by case. `conformance.toml`
-//! holds the least number of passes of each suite; the test at the end of this file keeps to it.
+//! Main function: [`run`]. A suite is a file `NAME.jsonl` (or `diff/NAME.jsonl`) with one case a
+//! line; the runner of a suite is a function from a case to what is wrong with our answer. Suites
+//! that nothing here can run count as failed, case by case. `conformance.toml` holds the least
+//! number of passes of each suite; the test at the end of this file keeps to it.
 
 mod actions;
 mod diff;

@@ -1,4 +1,5 @@
-//! `cargo xtask differential`: random scripts on a real API server and on the embedded one, and what differs.
+//! `cargo xtask differential`: random scripts on a real API server and on the embedded one, and
+//! what differs.
 
 mod embedded;
 mod report;
@@ -42,13 +43,15 @@ pub struct DifferentialArgs {
     /// Only these areas: pods, kinds, crd, http
     #[arg(long, value_name = "AREA", value_delimiter = ',')]
     area: Vec<String>,
-    /// Run all scripts although some differ in unexplained ways (otherwise the run ends after 200 of them)
+    /// Run all scripts although some differ in unexplained ways (otherwise the run ends after 200
+    /// of them)
     #[arg(long)]
     keep_going: bool,
     /// Make the example of each group smaller
     #[arg(long)]
     shrink: bool,
-    /// Write the examples, made smaller (or the script as it is), with the real server's answers to a folder
+    /// Write the examples, made smaller (or the script as it is), with the real server's answers to
+    /// a folder
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, default_missing_value = "crates/embedded-kube/tests/regressions")]
     save: Option<PathBuf>,
     /// Scripts that run at the same time
@@ -96,8 +99,9 @@ impl Bench {
 
     fn outcome_within(&self, script: &Script, patience: Patience) -> anyhow::Result<Outcome> {
         let mut outcome = self.once(script, patience)?;
-        // Events come when they come, a cache may be a little behind, and managers quoted in a text stand in the order of their
-        // seconds: a difference in these counts only if it stays when there is more time.
+        // Events come when they come, a cache may be a little behind, and managers quoted in a text
+        // stand in the order of their seconds: a difference in these counts only if it stays when
+        // there is more time.
         let late = |d: &Difference| {
             let of_times = [&d.expected, &d.found]
                 .iter()

@@ -94,7 +94,8 @@ fn alike(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// `[template, helpers, values, user's values]`: a chart with a subchart, rendered and printed below a small budget.
+/// `[template, helpers, values, user's values]`: a chart with a subchart, rendered and printed
+/// below a small budget.
 pub fn run_chart(input: &[u8]) -> Result<(), String> {
     let Ok(Value::Array(parts)) = serde_json::from_slice::<Value>(input) else {
         return Ok(());
@@ -152,7 +153,8 @@ fn sources() -> Sources {
     }
 }
 
-/// `[[name, kind of entry, size or null, content], ...]` packed as it says, or bytes as they are; then zipped, and sometimes cut.
+/// `[[name, kind of entry, size or null, content], ...]` packed as it says, or bytes as they are;
+/// then zipped, and sometimes cut.
 pub fn run_archive(input: &[u8]) -> Result<(), String> {
     let tar = match serde_json::from_slice::<Value>(input) {
         Ok(Value::Array(entries)) => entries.iter().flat_map(packed).chain([0; 1024]).collect(),

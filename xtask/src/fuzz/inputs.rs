@@ -1,5 +1,5 @@
-//! Targets for languages and requests: jq, Lua, selectors and patterns, schemas of values, TOML, the query of a REST call, and requests to
-//! the embedded API server.
+//! Targets for languages and requests: jq, Lua, selectors and patterns, schemas of values, TOML,
+//! the query of a REST call, and requests to the embedded API server.
 
 use super::{helm::limits, targets::holds};
 use serde_json::{Map, Value, json};
@@ -163,7 +163,8 @@ pub fn run_query(input: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// A request to the embedded API server: `METHOD path media`, and its body. Afterwards it still answers.
+/// A request to the embedded API server: `METHOD path media`, and its body. Afterwards it still
+/// answers.
 pub fn run_kube(input: &[u8]) -> Result<(), String> {
     let text = String::from_utf8_lossy(input).replace(SEPARATOR, "\n");
     let (head, body) = text.split_once('\n').unwrap_or((&text, ""));

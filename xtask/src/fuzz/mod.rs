@@ -1,7 +1,9 @@
-//! `cargo xtask fuzz [TARGET] [--seconds N]`: mutated inputs for every parser of outside content, on stable Rust.
+//! `cargo xtask fuzz [TARGET] [--seconds N]`: mutated inputs for every parser of outside content,
+//! on stable Rust.
 //!
-//! Main function: [`run`]. A worker process of this program runs the inputs below a limit of 512 MiB of memory; this one watches that it
-//! goes on. Input number `i` depends on the seed and `i` alone, so a failure is repeated with `--seed S --only I`. Seeds lie in `seeds/`.
+//! Main function: [`run`]. A worker process of this program runs the inputs below a limit of 512
+//! MiB of memory; this one watches that it goes on. Input number `i` depends on the seed and `i`
+//! alone, so a failure is repeated with `--seed S --only I`. Seeds lie in `seeds/`.
 
 mod helm;
 mod inputs;
@@ -26,13 +28,15 @@ const MEMORY: u64 = 512 * 1024;
 /// No input may take longer; more in a debug build on a busy machine.
 const SLOWEST: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 2 });
 
-/// What threads have that take requests and render: the default of Rust and of tokio. The program itself gives its workers more.
+/// What threads have that take requests and render: the default of Rust and of tokio. The program
+/// itself gives its workers more.
 const STACK: usize = 2 << 20;
 
 #[derive(Args, Clone)]
 pub struct Fuzz {
-    /// json, json-patch, strategic-merge, fields-v1, crd-schema, template, chart-archive, chart, strvals, yaml, jq, lua, selector,
-    /// values-schema, toml, query or kube-body; all of them without it
+    /// json, json-patch, strategic-merge, fields-v1, crd-schema, template, chart-archive, chart,
+    /// strvals, yaml, jq, lua, selector, values-schema, toml, query or kube-body; all of them
+    /// without it
     target: Option<String>,
     /// How long, for each target
     #[arg(long, default_value_t = 10)]
@@ -107,7 +111,8 @@ fn one(target: &Target, args: &Fuzz, index: u64) {
     }
 }
 
-/// Runs inputs until the time is over; tells the number of each block of inputs before it begins, and of one that fails.
+/// Runs inputs until the time is over; tells the number of each block of inputs before it begins,
+/// and of one that fails.
 fn work(target: &Target, args: &Fuzz) -> anyhow::Result<()> {
     let end = Instant::now() + Duration::from_secs(args.seconds);
     let mut out = std::io::stdout();

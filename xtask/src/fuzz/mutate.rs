@@ -1,4 +1,5 @@
-//! Inputs from seeds: JSON trees whose parts are replaced, removed, doubled and renamed, and texts whose bytes are.
+//! Inputs from seeds: JSON trees whose parts are replaced, removed, doubled and renamed, and texts
+//! whose bytes are.
 //!
 //! Main function: [`input`], which knows nothing of what the input is for.
 
@@ -79,7 +80,8 @@ fn node(tree: &mut Value, n: u64) -> &mut Value {
         return tree;
     }
     let mut rest = n - 1;
-    // Sizes first, because the borrow checker does not see that a loop leaves only with the child it found.
+    // Sizes first, because the borrow checker does not see that a loop leaves only with the child
+    // it found.
     let sizes: Vec<u64> = match tree {
         Value::Array(list) => list.iter().map(size).collect(),
         Value::Object(map) => map.values().map(size).collect(),

@@ -1,4 +1,5 @@
-//! Inputs that are nested as deeply as one likes, for every target: what recurses over them must end before the stack does.
+//! Inputs that are nested as deeply as one likes, for every target: what recurses over them must
+//! end before the stack does.
 //!
 //! Main function: [`of`]. docs/limits.md lists where each recursion ends.
 

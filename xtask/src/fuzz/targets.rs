@@ -1,4 +1,5 @@
-//! What is fuzzed: a name, seeds, and what must hold for every input. A panic, an endless loop or too much memory fails as well.
+//! What is fuzzed: a name, seeds, and what must hold for every input. A panic, an endless loop or
+//! too much memory fails as well.
 
 use super::{helm, inputs};
 use crate::parity::template::world;
@@ -164,7 +165,8 @@ fn run_json_patch(input: &[u8]) -> Result<(), String> {
     if let Ok(merged) = json_merge::apply(&doc, &merge)
         && doc.is_object()
     {
-        // The reference keeps nulls in a list that replaces a map, and drops them from one that replaces a list.
+        // The reference keeps nulls in a list that replaces a map, and drops them from one that
+        // replaces a list.
         let again = || json_merge::apply(&merged, &merge) == Ok(merged.clone());
         holds(
             holds_null(&merge) || again(),

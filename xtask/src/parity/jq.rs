@@ -1,7 +1,8 @@
 //! Random jq programs and inputs: results and error texts of gojq against ours.
 //!
-//! Main function: [`run`]. The generator is that of the committed baseline (crates/gocompat/tests/baseline/generate/jq); the same count and
-//! seed make the same programs. Replaying is the code of the test.
+//! Main function: [`run`]. The generator is that of the committed baseline
+//! (crates/gocompat/tests/baseline/generate/jq); the same count and seed make the same programs.
+//! Replaying is the code of the test.
 
 use super::{Random, generated};
 use anyhow::bail;

@@ -1,4 +1,5 @@
-//! `cargo xtask parity`: what the real programs and we make of the same inputs, now, in numbers one likes.
+//! `cargo xtask parity`: what the real programs and we make of the same inputs, now, in numbers one
+//! likes.
 
 mod helm;
 mod jq;
@@ -51,7 +52,8 @@ pub fn run(root: &Path, parity: &Parity) -> anyhow::Result<()> {
     }
 }
 
-/// What the generator of one of gocompat's baselines makes of them, with the real program's answers.
+/// What the generator of one of gocompat's baselines makes of them, with the real program's
+/// answers.
 fn generated(root: &Path, generator: &str, args: &Random) -> anyhow::Result<String> {
     let mut go = Command::new("go");
     go.current_dir(

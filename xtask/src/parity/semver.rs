@@ -1,7 +1,8 @@
 //! Random versions and constraints: what Masterminds/semver says of them against ours.
 //!
-//! Main function: [`run`]. The generator is that of the committed baseline (crates/gocompat/tests/baseline/generate/semver); the same count
-//! and seed make the same cases. Replaying is the code of the test.
+//! Main function: [`run`]. The generator is that of the committed baseline
+//! (crates/gocompat/tests/baseline/generate/semver); the same count and seed make the same cases.
+//! Replaying is the code of the test.
 
 use super::{
     Random, generated,

@@ -1,6 +1,7 @@
 //! Makes a text on which two programs differ as small as it gets while they still do.
 //!
-//! Main function: [`shrunk`]; [`Oracle`] asks the real program about texts that the generator did not make.
+//! Main function: [`shrunk`]; [`Oracle`] asks the real program about texts that the generator did
+//! not make.
 
 use anyhow::Context;
 use serde_json::Value;

@@ -1,7 +1,8 @@
 //! Random templates and values: output and error texts of Go's text/template against ours.
 //!
-//! Main function: [`run`]. The generator is that of the committed baseline (crates/gocompat/tests/baseline/generate/template); the same count
-//! and seed make the same templates. Replaying is the code of the test.
+//! Main function: [`run`]. The generator is that of the committed baseline
+//! (crates/gocompat/tests/baseline/generate/template); the same count and seed make the same
+//! templates. Replaying is the code of the test.
 
 use super::{Random, generated};
 use anyhow::bail;

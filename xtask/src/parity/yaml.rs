@@ -1,7 +1,8 @@
 //! Random YAML documents and values: what sigs.k8s.io/yaml reads and prints against ours.
 //!
-//! Main function: [`run`]. The generator is that of the committed baseline (crates/gocompat/tests/baseline/generate/yaml); the same count and
-//! seed make the same cases. Replaying is the code of the test.
+//! Main function: [`run`]. The generator is that of the committed baseline
+//! (crates/gocompat/tests/baseline/generate/yaml); the same count and seed make the same cases.
+//! Replaying is the code of the test.
 
 use super::{
     Random, generated,

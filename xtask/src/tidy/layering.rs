@@ -1,4 +1,5 @@
-//! Which crate may import which: the order of the crates, the pairs that never meet, and what pure crates must not list.
+//! Which crate may import which: the order of the crates, the pairs that never meet, and what pure
+//! crates must not list.
 
 use anyhow::Context;
 use serde_json::Value;
@@ -117,7 +118,8 @@ fn judge(name: &str, on: &str, dev: bool) -> Option<String> {
             "`{name}` or `{ours}` has no place in the order of the crates (xtask/src/tidy/layering.rs)"
         ));
     };
-    // A test of the cluster crate may start the embedded API server: it is the other end of the wire.
+    // A test of the cluster crate may start the embedded API server: it is the other end of the
+    // wire.
     if dev && ours == "embedded-kube" && !PURE.contains(&name) {
         return None;
     }

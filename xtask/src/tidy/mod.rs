@@ -1,6 +1,7 @@
 //! The rules of the house that the compiler does not hold: `cargo xtask tidy`, and a test.
 //!
-//! Each check returns its findings as lines "file: what is wrong and what to do"; an empty list is a pass.
+//! Each check returns its findings as lines "file: what is wrong and what to do"; an empty list is
+//! a pass.
 
 mod layering;
 mod licences;

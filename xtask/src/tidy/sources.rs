@@ -1,4 +1,5 @@
-//! What a source file must look like: sizes, module headers, words that must not appear, calls that belong in one crate.
+//! What a source file must look like: sizes, module headers, words that must not appear, calls that
+//! belong in one crate.
 
 use std::{fs, path::Path};
 

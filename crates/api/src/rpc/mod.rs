@@ -1,4 +1,5 @@
-//! Request and response messages of the API, a module a service. The names on the wire are Argo CD's.
+//! Request and response messages of the API, a module a service. The names on the wire are Argo
+//! CD's.
 
 pub mod account;
 pub mod application;

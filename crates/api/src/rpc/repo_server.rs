@@ -1,4 +1,5 @@
-//! Messages of repository.RepoServerService, over gRPC only: what a controller asks of a repo-server, and its answers.
+//! Messages of repository.RepoServerService, over gRPC only: what a controller asks of a
+//! repo-server, and its answers.
 
 use crate::{
     operation::RefTarget,
@@ -104,7 +105,8 @@ pub struct ResolveRevisionResponse {
     pub ambiguous_revision: String,
 }
 
-/// Asks whether anything below some paths differs between two revisions; if not, what is remembered of the one holds for the other.
+/// Asks whether anything below some paths differs between two revisions; if not, what is remembered
+/// of the one holds for the other.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct UpdateRevisionForPathsRequest {
     #[prost(message, optional, tag = "1")]

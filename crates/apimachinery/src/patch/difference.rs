@@ -1,4 +1,5 @@
-//! The patch that makes one document of another and keeps the nulls of the other, which a JSON merge patch cannot say.
+//! The patch that makes one document of another and keeps the nulls of the other, which a JSON
+//! merge patch cannot say.
 //!
 //! Main function: [`between`]. It knows nothing of Kubernetes types.
 
@@ -10,11 +11,13 @@ use serde_json::{Map, Value, json};
 pub enum Difference {
     /// A JSON merge patch. An empty map: there is no difference.
     Merge(Value),
-    /// The operations of a JSON patch: the new document has nulls where it differs, and in a merge patch they would remove fields.
+    /// The operations of a JSON patch: the new document has nulls where it differs, and in a merge
+    /// patch they would remove fields.
     Operations(Vec<Value>),
 }
 
-/// What makes `to` of `from`. `from` may be a part of what is `stored`: what is stored beside it stays.
+/// What makes `to` of `from`. `from` may be a part of what is `stored`: what is stored beside it
+/// stays.
 pub fn between(
     from: &Value,
     to: &Value,

@@ -1,7 +1,8 @@
 //! What a three-way patch changes, and why: each change of the live object with its cause.
 //!
-//! Main function: [`explain`]; the changes are those of the patch that [`super::three_way::create`] makes, as they come out on the live
-//! object. A patch that only repeats what is already so (such as the order of a list that has this order) explains to nothing.
+//! Main function: [`explain`]; the changes are those of the patch that [`super::three_way::create`]
+//! makes, as they come out on the live object. A patch that only repeats what is already so (such
+//! as the order of a list that has this order) explains to nothing.
 
 use super::{PatchError, apply::path::PathElement, json_merge, strategic, three_way};
 use crate::schema::TypeRef;
@@ -16,7 +17,8 @@ pub enum Cause {
     Deletion,
     /// The same elements stand in another order.
     ListOrder,
-    /// Only the fields that the configuration has may stay beside each other (patch strategy `retainKeys`).
+    /// Only the fields that the configuration has may stay beside each other (patch strategy
+    /// `retainKeys`).
     RetainKeys,
 }
 
@@ -44,7 +46,8 @@ pub struct Change {
     pub cause: Cause,
 }
 
-/// Every change that [`three_way::create`]'s patch makes to `current`, sorted by path; `overwrite` is taken as set.
+/// Every change that [`three_way::create`]'s patch makes to `current`, sorted by path; `overwrite`
+/// is taken as set.
 pub fn explain(
     original: &Value,
     modified: &Value,

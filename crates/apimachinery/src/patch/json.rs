@@ -1,6 +1,7 @@
-//! JSON patch (RFC 6902), with the rules of the library that API servers and Argo CD use: negative indices count from the end, a
-//! `replace` in a map may add, a `copy` of what is missing copies null, and copies may not add up to more than 3 MiB. Beyond these rules,
-//! no operation may nest a document deeper than [`MAX_DEPTH`], which is as deep as it could be read again.
+//! JSON patch (RFC 6902), with the rules of the library that API servers and Argo CD use: negative
+//! indices count from the end, a `replace` in a map may add, a `copy` of what is missing copies
+//! null, and copies may not add up to more than 3 MiB. Beyond these rules, no operation may nest a
+//! document deeper than [`MAX_DEPTH`], which is as deep as it could be read again.
 //!
 //! Main function: [`apply`]. It knows nothing of Kubernetes types.
 
@@ -16,7 +17,8 @@ pub const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
 
 /// Most levels of maps and lists in a document to which an operation has added something.
 pub const MAX_DEPTH: usize = 127;
-/// Most values that all operations of a patch may move further down; each is looked at to find out how deep it is.
+/// Most values that all operations of a patch may move further down; each is looked at to find out
+/// how deep it is.
 const MAX_SUNK: usize = 10_000_000;
 
 /// What the operations of a patch have used up.
@@ -219,7 +221,8 @@ fn test(doc: &mut Value, path: &str, wanted: &Value) -> Result<(), String> {
     }
 }
 
-/// Whether a test holds. The API server breaks down where it compares an element that is null: such lists are never the same.
+/// Whether a test holds. The API server breaks down where it compares an element that is null: such
+/// lists are never the same.
 fn same(found: &Value, wanted: &Value) -> bool {
     match (found, wanted) {
         (Value::Array(a), Value::Array(b)) => {
@@ -237,7 +240,8 @@ fn same(found: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// The map or list that a path ends in, and the last step. What stands before the first slash is not looked at.
+/// The map or list that a path ends in, and the last step. What stands before the first slash is
+/// not looked at.
 fn locate<'d>(doc: &'d mut Value, path: &str) -> Option<(&'d mut Value, String)> {
     let mut steps = path
         .split('/')
@@ -372,7 +376,8 @@ mod tests {
         assert!(apply(sink).is_err_and(|e| e.to_string().starts_with("exceeded max depth")));
     }
 
-    /// One operation on `{"a": {"b": null}, "l": [1, 2, null], "~": {"/": 1}}`, and what the reference library makes of it.
+    /// One operation on `{"a": {"b": null}, "l": [1, 2, null], "~": {"/": 1}}`, and what the
+    /// reference library makes of it.
     #[test]
     fn corners() {
         let doc = json!({"a": {"b": null}, "l": [1, 2, null], "~": {"/": 1}});

@@ -1,6 +1,8 @@
-//! JSON merge patch (RFC 7386): how the API server applies it and how kubectl makes it for kinds without a schema.
+//! JSON merge patch (RFC 7386): how the API server applies it and how kubectl makes it for kinds
+//! without a schema.
 //!
-//! Main functions: [`apply`], [`create_two_way`], [`create_three_way`]. They know nothing of Kubernetes types.
+//! Main functions: [`apply`], [`create_two_way`], [`create_three_way`]. They know nothing of
+//! Kubernetes types.
 
 use super::PatchError;
 use serde_json::{Map, Value};
@@ -12,7 +14,8 @@ pub fn apply(doc: &Value, patch: &Value) -> Result<Value, PatchError> {
     Ok(result)
 }
 
-/// Applies `patch`, which must be a map. A null removes a field; nulls inside new content are left out.
+/// Applies `patch`, which must be a map. A null removes a field; nulls inside new content are left
+/// out.
 pub fn apply_in_place(doc: &mut Value, patch: &Value) -> Result<(), PatchError> {
     if !patch.is_object() {
         return Err(PatchError::invalid("a JSON merge patch must be a map"));
@@ -96,8 +99,8 @@ fn difference(from: &Map<String, Value>, to: &Map<String, Value>) -> Map<String,
     patch
 }
 
-/// What kubectl sends for a kind without a schema: changes from `current` to `modified`, deletions from `original` to
-/// `modified`. It conflicts when a field is both deleted and changed.
+/// What kubectl sends for a kind without a schema: changes from `current` to `modified`, deletions
+/// from `original` to `modified`. It conflicts when a field is both deleted and changed.
 pub fn create_three_way(
     original: &Value,
     modified: &Value,
@@ -116,7 +119,8 @@ pub fn create_three_way(
     Ok(patch)
 }
 
-/// Keeps only the null fields of a map (`keep_only_null`), or everything but them. Maps that become empty go.
+/// Keeps only the null fields of a map (`keep_only_null`), or everything but them. Maps that become
+/// empty go.
 pub fn filter_null(value: &Value, keep_only_null: bool) -> Value {
     let Value::Object(map) = value else {
         return value.clone();

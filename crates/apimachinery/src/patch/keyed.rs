@@ -1,8 +1,9 @@
-//! Lists that a strategic merge patch cannot tell apart the items of: its merge key (`port`) is not what makes an item unique (`port` and
-//! `protocol`).
+//! Lists that a strategic merge patch cannot tell apart the items of: its merge key (`port`) is not
+//! what makes an item unique (`port` and `protocol`).
 //!
-//! Main function: [`complete`]. kubectl's patch lets one of two such items take the place of the other, or leaves both when one has left the
-//! configuration. Here these lists, and only these, are merged by what the API server itself knows an item by, and sent as a whole.
+//! Main function: [`complete`]. kubectl's patch lets one of two such items take the place of the
+//! other, or leaves both when one has left the configuration. Here these lists, and only these, are
+//! merged by what the API server itself knows an item by, and sent as a whole.
 
 use super::{PatchError, strategic, three_way};
 use crate::schema::{TypeKind, TypeRef};
@@ -18,8 +19,9 @@ struct Documents<'a> {
     current: &'a Map<String, Value>,
 }
 
-/// Corrects the strategic merge patch that [`three_way::create`] made of the same documents. After it, each item of the configuration is
-/// there, and each that has left it is gone; items of others stay.
+/// Corrects the strategic merge patch that [`three_way::create`] made of the same documents. After
+/// it, each item of the configuration is there, and each that has left it is gone; items of others
+/// stay.
 pub fn complete(
     patch: &mut Value,
     original: &Value,
@@ -209,7 +211,8 @@ impl<'a> Lists<'a> {
         Ok(())
     }
 
-    /// The items of the configuration in its order, each laid over the live one that it is; between them, where they stood, those of others.
+    /// The items of the configuration in its order, each laid over the live one that it is; between
+    /// them, where they stood, those of others.
     fn merged(&self) -> Result<Vec<Value>, PatchError> {
         let mut taken = vec![false; self.current.len()];
         let mut ours: Vec<(Option<usize>, Value)> = Vec::with_capacity(self.modified.len());

@@ -1,6 +1,7 @@
 //! The annotation in which client-side apply remembers what it applied.
 //!
-//! Main functions: [`read`], [`write`], [`with_annotation`]. They know nothing of how a patch is computed.
+//! Main functions: [`read`], [`write`], [`with_annotation`]. They know nothing of how a patch is
+//! computed.
 
 use super::PatchError;
 use crate::object::Object;
@@ -26,8 +27,8 @@ pub fn read(object: &Object) -> Result<Option<Value>, PatchError> {
     })
 }
 
-/// The text to remember: the object without this annotation, as JSON with sorted keys and a final newline, as kubectl writes it.
-/// An object without other annotations keeps an empty map of them.
+/// The text to remember: the object without this annotation, as JSON with sorted keys and a final
+/// newline, as kubectl writes it. An object without other annotations keeps an empty map of them.
 pub fn text(object: &Object) -> String {
     let mut copy = object.clone();
     // kubectl leaves the map there, empty; so the bytes agree with what kubectl would have written.

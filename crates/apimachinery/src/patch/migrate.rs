@@ -1,7 +1,8 @@
-//! From client-side to server-side apply: what a client owned by updating becomes what it owns by applying.
+//! From client-side to server-side apply: what a client owned by updating becomes what it owns by
+//! applying.
 //!
-//! Main functions: [`managed_fields`] (the new list), [`json_patch`] (the request that kubectl sends), [`owners`]. They work on
-//! `metadata.managedFields` alone and need no types.
+//! Main functions: [`managed_fields`] (the new list), [`json_patch`] (the request that kubectl
+//! sends), [`owners`]. They work on `metadata.managedFields` alone and need no types.
 
 use super::{
     PatchError,
@@ -12,10 +13,12 @@ use crate::object::Object;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Owner of the annotation of client-side apply while an object is being moved, as kubectl names it.
+/// Owner of the annotation of client-side apply while an object is being moved, as kubectl names
+/// it.
 pub const LAST_APPLIED_MANAGER: &str = "kubectl-last-applied";
 
-/// The set that holds nothing but the annotation of client-side apply; who updates it applies client-side.
+/// The set that holds nothing but the annotation of client-side apply; who updates it applies
+/// client-side.
 pub fn last_applied_field() -> FieldSet {
     let mut set = FieldSet::default();
     set.insert(
@@ -25,7 +28,8 @@ pub fn last_applied_field() -> FieldSet {
     set
 }
 
-/// The managers, of every entry with this operation (`Apply`, `Update`), that own all of `fields`. Entries that cannot be read own nothing.
+/// The managers, of every entry with this operation (`Apply`, `Update`), that own all of `fields`.
+/// Entries that cannot be read own nothing.
 pub fn owners(object: &Object, operation: &str, fields: &FieldSet) -> BTreeSet<String> {
     let owns = |entry: &&Value| {
         text(entry, "operation") == operation
@@ -38,8 +42,9 @@ pub fn owners(object: &Object, operation: &str, fields: &FieldSet) -> BTreeSet<S
         .collect()
 }
 
-/// managedFields after the updates of `clients` have been handed to `applier`: the first entry of a client becomes the applier's when
-/// there is none, a client's entry of the same version is united with it, every other entry of a client goes.
+/// managedFields after the updates of `clients` have been handed to `applier`: the first entry of a
+/// client becomes the applier's when there is none, a client's entry of the same version is united
+/// with it, every other entry of a client goes.
 ///
 /// None = there is nothing to do.
 pub fn managed_fields(
@@ -82,8 +87,8 @@ pub fn managed_fields(
     Ok((list != before).then_some(list))
 }
 
-/// The JSON patch that moves the fields on the server, if any move. It sets the resourceVersion, so that a change in between makes it
-/// a conflict.
+/// The JSON patch that moves the fields on the server, if any move. It sets the resourceVersion, so
+/// that a change in between makes it a conflict.
 pub fn json_patch(
     object: &Object,
     clients: &BTreeSet<String>,

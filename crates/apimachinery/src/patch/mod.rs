@@ -1,6 +1,7 @@
 //! Every way a Kubernetes object is changed by a document that describes the change.
 //!
-//! Main type: [`PatchError`]; one module for each kind of patch. They know nothing of HTTP, storage or content types.
+//! Main type: [`PatchError`]; one module for each kind of patch. They know nothing of HTTP, storage
+//! or content types.
 
 pub mod apply;
 pub mod difference;
@@ -18,13 +19,15 @@ use crate::schema::SchemaError;
 /// Why a patch cannot be made or applied.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PatchError {
-    /// A directive, or a document, that cannot be read. The API server blames the client for it (400).
+    /// A directive, or a document, that cannot be read. The API server blames the client for it
+    /// (400).
     #[error("{0}")]
     Format(&'static str),
     /// The API server does not process it (422).
     #[error("lists of lists are not supported")]
     ListOfLists,
-    /// The patch, or the document below it, does not have the shape it must have. The API server blames itself (500).
+    /// The patch, or the document below it, does not have the shape it must have. The API server
+    /// blames itself (500).
     #[error("{0}")]
     Invalid(String),
     /// A JSON patch operation that the document does not allow; `index` counts from 0.

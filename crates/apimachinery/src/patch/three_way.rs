@@ -1,6 +1,8 @@
-//! kubectl's three-way patch: changes from the live object to the new configuration, deletions from the last applied one to it.
+//! kubectl's three-way patch: changes from the live object to the new configuration, deletions from
+//! the last applied one to it.
 //!
-//! Main functions: [`create`], and [`explain`] for people. They know nothing of where the three documents come from; see [`super::last_applied`].
+//! Main functions: [`create`], and [`explain`] for people. They know nothing of where the three
+//! documents come from; see [`super::last_applied`].
 
 pub use super::explain::{Cause, Change, explain};
 
@@ -11,10 +13,12 @@ use super::{
 use crate::schema::TypeRef;
 use serde_json::Value;
 
-/// The patch for `current` that carries over what changed from `original` (what was applied last; null if unknown) to `modified`.
+/// The patch for `current` that carries over what changed from `original` (what was applied last;
+/// null if unknown) to `modified`.
 ///
-/// With a type it is a strategic merge patch, without one a JSON merge patch. Unless `overwrite` is set, a strategic patch that
-/// changes what was changed in `current` to something else is refused as [`PatchError::Conflict`].
+/// With a type it is a strategic merge patch, without one a JSON merge patch. Unless `overwrite` is
+/// set, a strategic patch that changes what was changed in `current` to something else is refused
+/// as [`PatchError::Conflict`].
 pub fn create(
     original: &Value,
     modified: &Value,
@@ -51,7 +55,8 @@ pub fn create(
     Ok(Value::Object(patch))
 }
 
-/// An apply may not change what an object is: refuses patches that contain apiVersion, kind or metadata.name.
+/// An apply may not change what an object is: refuses patches that contain apiVersion, kind or
+/// metadata.name.
 pub fn check_identity_unchanged(patch: &Value) -> Result<(), PatchError> {
     let touched = patch
         .get("apiVersion")

@@ -1,6 +1,7 @@
 //! Types of custom resources, from the structural schema in their CustomResourceDefinition.
 //!
-//! Main function: [`from_structural`]. `metadata` is always the built-in ObjectMeta, whatever the CRD says of it.
+//! Main function: [`from_structural`]. `metadata` is always the built-in ObjectMeta, whatever the
+//! CRD says of it.
 
 use super::{Schema, SchemaError, openapi::Reader};
 use serde_json::Value;

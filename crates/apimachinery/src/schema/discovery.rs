@@ -1,4 +1,5 @@
-//! What an API server of [`KUBERNETES_VERSION`] serves, from `data/resources.txt` (about 8 KB, made by `cargo xtask codegen`).
+//! What an API server of [`KUBERNETES_VERSION`] serves, from `data/resources.txt` (about 8 KB, made
+//! by `cargo xtask codegen`).
 //!
 //! Main type: [`ResourceInfo`].
 
@@ -26,7 +27,8 @@ pub struct ResourceInfo {
     pub subresources: Vec<Subresource>,
 }
 
-/// `status`, `scale`, `log`, ... of a resource. Its kind may be of another group (Scale, Eviction, TokenRequest).
+/// `status`, `scale`, `log`, ... of a resource. Its kind may be of another group (Scale, Eviction,
+/// TokenRequest).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subresource {
     pub name: &'static str,
@@ -46,7 +48,8 @@ impl ResourceInfo {
     }
 }
 
-/// All built-in resources in the order of discovery: the core group first, preferred versions before others.
+/// All built-in resources in the order of discovery: the core group first, preferred versions
+/// before others.
 pub fn resources() -> &'static [ResourceInfo] {
     static RESOURCES: OnceLock<Vec<ResourceInfo>> = OnceLock::new();
     RESOURCES
@@ -60,8 +63,9 @@ pub fn find_resource(gvk: &Gvk) -> Option<&'static ResourceInfo> {
         .find(|r| r.kind == gvk.kind && r.group == gvk.group && r.version == gvk.version)
 }
 
-/// A line `>group/version` opens a version; `resource singular Kind N|C verbs short-names categories` follow, tab-separated,
-/// and `+name group/version/Kind verbs` lines add subresources. Kinds of the open version are written without it.
+/// A line `>group/version` opens a version; `resource singular Kind N|C verbs short-names
+/// categories` follow, tab-separated, and `+name group/version/Kind verbs` lines add subresources.
+/// Kinds of the open version are written without it.
 fn parse(text: &'static str) -> Option<Vec<ResourceInfo>> {
     let words = |s: &'static str| s.split(',').filter(|w| !w.is_empty()).collect::<Vec<_>>();
     let mut all: Vec<ResourceInfo> = Vec::new();

@@ -1,9 +1,11 @@
 //! What fields a kind has, of which type, and how its lists and maps merge.
 //!
-//! Main types: [`Schema`] (a set of definitions) and [`TypeRef`] (a cheap handle on one type in it). [`builtin`] has the
-//! kinds of Kubernetes itself, [`resources`] what its API server serves; [`crd::from_structural`] reads the schema of a custom
-//! resource, [`Schema::from_openapi_v3`] what a live cluster serves at `/openapi/v3/<group>/<version>`: its documents say the same as the
-//! built-in table of everything that a patch needs. It knows nothing of objects' values beyond [`shape::prune`] and [`shape::apply_defaults`].
+//! Main types: [`Schema`] (a set of definitions) and [`TypeRef`] (a cheap handle on one type in
+//! it). [`builtin`] has the kinds of Kubernetes itself, [`resources`] what its API server serves;
+//! [`crd::from_structural`] reads the schema of a custom resource, [`Schema::from_openapi_v3`] what
+//! a live cluster serves at `/openapi/v3/<group>/<version>`: its documents say the same as the
+//! built-in table of everything that a patch needs. It knows nothing of objects' values beyond
+//! [`shape::prune`] and [`shape::apply_defaults`].
 
 mod builder;
 mod builtin;
@@ -108,7 +110,8 @@ enum Shape {
     Reference(u32),
     /// A definition of the built-in schema (a custom resource's metadata).
     Builtin(u32),
-    /// `first..first + count` of `fields`, sorted by name; `rest` is the type of fields that are not named.
+    /// `first..first + count` of `fields`, sorted by name; `rest` is the type of fields that are
+    /// not named.
     Object {
         first: u32,
         count: u32,
@@ -169,7 +172,8 @@ impl Schema {
     }
 }
 
-/// A type as it is used in one place: attributes of the place (such as a patch strategy) win over those of the type.
+/// A type as it is used in one place: attributes of the place (such as a patch strategy) win over
+/// those of the type.
 #[derive(Clone, Copy)]
 pub struct TypeRef<'a> {
     schema: &'a Schema,
@@ -199,7 +203,8 @@ impl<'a> TypeRef<'a> {
             target: site,
             definition: None,
         };
-        // Definitions that are themselves references are followed; the builder refuses cycles of them.
+        // Definitions that are themselves references are followed; the builder refuses cycles of
+        // them.
         loop {
             match this.target.shape {
                 Shape::Reference(d) => {
@@ -250,7 +255,8 @@ impl<'a> TypeRef<'a> {
             .map_or(&[], |d| &self.schema.definitions[d as usize].gvks)
     }
 
-    /// The type of a field: a named one, or the values' type of a map. None when there can be no such field.
+    /// The type of a field: a named one, or the values' type of a map. None when there can be no
+    /// such field.
     pub fn field(&self, name: &str) -> Option<TypeRef<'a>> {
         match self.target.shape {
             Shape::Object { rest, .. } => match self.field_entry(name) {
@@ -386,8 +392,8 @@ impl<'a> TypeRef<'a> {
         self.flag(|a| a.preserve_unknown)
     }
 
-    /// Whether fields that are not declared are merged as they come, even where the API server prunes them after that: in an object that
-    /// declares none, and below one that keeps them.
+    /// Whether fields that are not declared are merged as they come, even where the API server
+    /// prunes them after that: in an object that declares none, and below one that keeps them.
     pub fn merges_undeclared(&self) -> bool {
         let declares_none = matches!(
             self.target.shape,
@@ -400,7 +406,8 @@ impl<'a> TypeRef<'a> {
         declares_none || self.flag(|a| a.within_preserved)
     }
 
-    /// The API server keeps this map in a Go struct that is no pointer: it is always there, if need be empty.
+    /// The API server keeps this map in a Go struct that is no pointer: it is always there, if need
+    /// be empty.
     pub fn is_plain_struct(&self) -> bool {
         self.flag(|a| a.plain_struct)
     }

@@ -56,7 +56,8 @@ fn gvks(schema: &Value) -> Vec<Gvk> {
 #[derive(Default)]
 pub(super) struct Reader {
     pub(super) builder: Builder,
-    /// The schema is a CRD's: objects without named fields lose theirs when pruned, and embedded objects get metadata.
+    /// The schema is a CRD's: objects without named fields lose theirs when pruned, and embedded
+    /// objects get metadata.
     pub(super) structural: bool,
     /// An object around keeps fields that its schema does not have.
     pub(super) within_preserved: bool,

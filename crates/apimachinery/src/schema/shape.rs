@@ -1,11 +1,13 @@
-//! What an API server does to a custom resource's values by its schema: unknown fields go, defaults come.
+//! What an API server does to a custom resource's values by its schema: unknown fields go, defaults
+//! come.
 //!
 //! Main functions: [`prune`], [`apply_defaults`].
 
 use super::{TypeKind, TypeRef};
 use serde_json::{Map, Value};
 
-/// Removes fields that the type does not have. Returns the paths that were removed, such as `spec.colour` or `spec.list[0].x`.
+/// Removes fields that the type does not have. Returns the paths that were removed, such as
+/// `spec.colour` or `spec.list[0].x`.
 pub fn prune(value: &mut Value, ty: TypeRef<'_>) -> Vec<String> {
     let mut removed = Vec::new();
     prune_at(value, ty, &Path::Root, &mut |path| {
@@ -14,7 +16,8 @@ pub fn prune(value: &mut Value, ty: TypeRef<'_>) -> Vec<String> {
     removed
 }
 
-/// The same with paths as Go tells them that does not read JSON, but a tree: without the keys of maps, and sorted.
+/// The same with paths as Go tells them that does not read JSON, but a tree: without the keys of
+/// maps, and sorted.
 pub fn prune_tree(value: &mut Value, ty: TypeRef<'_>) -> Vec<String> {
     let mut removed = Vec::new();
     prune_at(value, ty, &Path::Root, &mut |path| {

@@ -1,4 +1,5 @@
-//! The file with the known servers and their tokens, shared with the `argocd` command. [`LocalConfig`] is the main type.
+//! The file with the known servers and their tokens, shared with the `argocd` command.
+//! [`LocalConfig`] is the main type.
 
 use super::Failure;
 use crate::private;

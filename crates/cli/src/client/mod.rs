@@ -1,5 +1,5 @@
-//! The connection to an API server. [`Client`] is the main type: it makes calls by RPC name, over gRPC or gRPC-web.
-//! It must not know what the calls mean, nor print anything but warnings.
+//! The connection to an API server. [`Client`] is the main type: it makes calls by RPC name, over
+//! gRPC or gRPC-web. It must not know what the calls mean, nor print anything but warnings.
 
 mod config;
 mod failure;

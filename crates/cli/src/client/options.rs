@@ -1,4 +1,5 @@
-//! Where the API server is and who we are: flags, then `ARGOCD_*` variables, then the config file. [`Connection`] is the result.
+//! Where the API server is and who we are: flags, then `ARGOCD_*` variables, then the config file.
+//! [`Connection`] is the result.
 
 use super::{
     Failure,
@@ -38,7 +39,8 @@ pub struct ConnectArgs {
     /// Use gRPC-web below this path
     #[arg(long, global = true, value_name = "PATH")]
     grpc_web_root_path: Option<String>,
-    /// Additional header of all requests, as `name: value` (can be repeated, and separated by commas)
+    /// Additional header of all requests, as `name: value` (can be repeated, and separated by
+    /// commas)
     #[arg(long, short = 'H', global = true, value_name = "HEADER")]
     header: Vec<String>,
     /// Path of the config file

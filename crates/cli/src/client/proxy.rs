@@ -1,6 +1,8 @@
-//! The way to the API server, through a proxy where the environment names one. Main function: [`tcp`].
+//! The way to the API server, through a proxy where the environment names one. Main function:
+//! [`tcp`].
 //!
-//! `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, in either case: `http://` proxies by CONNECT, `socks5://` ones by SOCKS.
+//! `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, in either case: `http://` proxies by
+//! CONNECT, `socks5://` ones by SOCKS.
 
 use super::Connection;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};

@@ -1,4 +1,5 @@
-//! Calls over gRPC-web, that is HTTP/1.1. [`WebTransport`] is the main type; one connection for each call.
+//! Calls over gRPC-web, that is HTTP/1.1. [`WebTransport`] is the main type; one connection for
+//! each call.
 
 use super::{Connection, MAX_MESSAGE, grpc, net};
 use bytes::{Buf as _, Bytes, BytesMut};

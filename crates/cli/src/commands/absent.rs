@@ -173,7 +173,8 @@ mod tests {
         _command: ClientCommand,
     }
 
-    /// The leaf commands of argocd 3.6 that are not among ours and that nothing may be said of but by their group.
+    /// The leaf commands of argocd 3.6 that are not among ours and that nothing may be said of but
+    /// by their group.
     const OF_ARGO: &[&str] = &[
         "account bcrypt",
         "account can-i",

@@ -1,4 +1,5 @@
-//! `completion`: the script that lets a shell complete our commands and flags, and asks the server for names.
+//! `completion`: the script that lets a shell complete our commands and flags, and asks the server
+//! for names.
 
 use crate::{client::Failure, output};
 use clap_complete::Shell;
@@ -9,7 +10,8 @@ pub struct Completion {
     shell: Shell,
 }
 
-/// Takes the place of clap's function: names of Applications, projects, repositories and clusters are asked for when they are wanted.
+/// Takes the place of clap's function: names of Applications, projects, repositories and clusters
+/// are asked for when they are wanted.
 const BASH: &str = r#"
 _tiphys_names() {
     local cur="${COMP_WORDS[COMP_CWORD]}" names=""

@@ -17,7 +17,8 @@ use tiphys_cluster::apply::{Applier, CLIENT_SIDE_MANAGER, DryRun, SERVER_SIDE_MA
 
 /// Show what applying manifests would change, as `kubectl diff` does
 ///
-/// The server tries every object without storing it. Exit code 0: nothing differs; 1: something does; more: it could not be found out.
+/// The server tries every object without storing it. Exit code 0: nothing differs; 1: something
+/// does; more: it could not be found out.
 #[derive(clap::Args)]
 pub struct DiffCommand {
     #[command(flatten)]
@@ -31,7 +32,8 @@ pub struct DiffCommand {
     /// Take over fields that other managers own; with --server-side
     #[arg(long)]
     force_conflicts: bool,
-    /// Name under which fields are owned [default: kubectl-client-side-apply; with --server-side: kubectl]
+    /// Name under which fields are owned [default: kubectl-client-side-apply; with --server-side:
+    /// kubectl]
     #[arg(long, value_name = "NAME")]
     field_manager: Option<String>,
     /// Compare managedFields too

@@ -1,4 +1,5 @@
-//! A folder of this machine as the source of a chart. Main type: [`LocalFiles`]. Links are followed wherever they lead, as Helm does.
+//! A folder of this machine as the source of a chart. Main type: [`LocalFiles`]. Links are followed
+//! wherever they lead, as Helm does.
 
 use std::{
     fs, io,

@@ -1,4 +1,5 @@
-//! `install`: the manifests of the folder `deploy`, printed or applied. Main type: [`InstallCommand`].
+//! `install`: the manifests of the folder `deploy`, printed or applied. Main type:
+//! [`InstallCommand`].
 
 use super::apply::{Told, finish, kube::KubeArgs, warnings};
 use crate::{client::Failure, output};
@@ -38,16 +39,19 @@ const WARNING: &str = "\
 
 /// Install the control plane on a cluster
 ///
-/// Applies the manifests of the folder deploy/, with the namespace and the image of the flags; --print prints them instead. Settings, Secrets,
-/// Applications and projects that are there stay as they are, and so do CRDs that something else installed, such as Argo CD.
+/// Applies the manifests of the folder deploy/, with the namespace and the image of the flags;
+/// --print prints them instead. Settings, Secrets, Applications and projects that are there stay as
+/// they are, and so do CRDs that something else installed, such as Argo CD.
 ///
-/// Scale Argo CD's application controller to zero first: two controllers must not act on the same Applications.
+/// Scale Argo CD's application controller to zero first: two controllers must not act on the same
+/// Applications.
 #[derive(clap::Args)]
 pub struct InstallCommand {
     /// Print the manifests instead of applying them
     #[arg(long)]
     print: bool,
-    /// Leave out the CRDs and the namespace: deleting what is printed then leaves every Application, project and setting
+    /// Leave out the CRDs and the namespace: deleting what is printed then leaves every
+    /// Application, project and setting
     #[arg(long)]
     without_crds: bool,
     /// Image of the control plane; deploy/Containerfile builds one

@@ -1,5 +1,5 @@
-//! The commands that ask an API server, one file a verb. Main type: [`ClientCommand`].
-//! Names, flags and output are those of the `argocd` command, so that scripts and habits keep working.
+//! The commands that ask an API server, one file a verb. Main type: [`ClientCommand`]. Names, flags
+//! and output are those of the `argocd` command, so that scripts and habits keep working.
 
 pub mod absent;
 mod account;
@@ -84,7 +84,8 @@ impl LocalCommand {
     }
 }
 
-/// Runs a command. `program` is the whole command line as clap knows it, which `completion` prints a script of.
+/// Runs a command. `program` is the whole command line as clap knows it, which `completion` prints
+/// a script of.
 pub async fn run(
     command: ClientCommand,
     connect: &ConnectArgs,
@@ -119,7 +120,8 @@ fn list_document<T: serde::Serialize>(items: &[T], format: &str) -> Result<Strin
     output::document(&items, format)
 }
 
-/// Lets flags be given as Go's are (`--prune`, `--prune=true`, `--prune=false`; `--password -x`), and adds examples to the help.
+/// Lets flags be given as Go's are (`--prune`, `--prune=true`, `--prune=false`; `--password -x`),
+/// and adds examples to the help.
 pub fn adapt(command: Command) -> Command {
     examples::add(adapt_flags(command), "")
 }

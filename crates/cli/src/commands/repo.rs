@@ -80,7 +80,8 @@ pub struct Add {
     /// Path to the TLS client certificate's key (PEM)
     #[arg(long, value_name = "FILE")]
     tls_client_cert_key_path: Option<PathBuf>,
-    /// Disables SSH strict host key checking (deprecated, use --insecure-skip-server-verification instead)
+    /// Disables SSH strict host key checking (deprecated, use --insecure-skip-server-verification
+    /// instead)
     #[arg(long)]
     insecure_ignore_host_key: bool,
     /// Disables server certificate and host key checks

@@ -1,4 +1,5 @@
-//! Differences of two texts in the form of the `diff` tool without options. Main function: [`normal`].
+//! Differences of two texts in the form of the `diff` tool without options. Main function:
+//! [`normal`].
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 

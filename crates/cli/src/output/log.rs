@@ -15,7 +15,8 @@ enum Format {
     Plain,
 }
 
-/// `text` or `json`; without either it is for people at a terminal, and `json` elsewhere, where scripts read it.
+/// `text` or `json`; without either it is for people at a terminal, and `json` elsewhere, where
+/// scripts read it.
 pub fn set_format(format: &str) {
     let _ = FORMAT.set(chosen(format, std::io::stderr().is_terminal()));
 }

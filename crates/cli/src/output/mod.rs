@@ -1,5 +1,5 @@
-//! What commands print: tables, documents, times, trees and differences. Main functions: [`print`] and [`document`].
-//! It turns values into text; it must not know how they were fetched.
+//! What commands print: tables, documents, times, trees and differences. Main functions: [`print`]
+//! and [`document`]. It turns values into text; it must not know how they were fetched.
 
 pub mod diff;
 pub mod log;
@@ -18,7 +18,8 @@ pub fn print(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// JSON as Go's `MarshalIndent` prints it: two spaces, and no character that means something in HTML.
+/// JSON as Go's `MarshalIndent` prints it: two spaces, and no character that means something in
+/// HTML.
 pub fn json(value: &impl Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|e| Failure::error(format!("unable to marshal resource to json: {e}")))?;

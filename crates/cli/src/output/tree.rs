@@ -1,4 +1,5 @@
-//! Trees of resources in tables. Main types: [`Nodes`], which knows parents and children, and [`branch`], the lines in front of a name.
+//! Trees of resources in tables. Main types: [`Nodes`], which knows parents and children, and
+//! [`branch`], the lines in front of a name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use tiphys_api::resource::ResourceNode;
@@ -44,7 +45,8 @@ impl<'a> Nodes<'a> {
     ) {
         visit(&branch(last), node);
         let uid = node.resource_ref.uid.as_str();
-        // Owner references can form a circle, and a server may tell of any depth; a node without uid has no children.
+        // Owner references can form a circle, and a server may tell of any depth; a node without
+        // uid has no children.
         if uid.is_empty() || last.len() >= MAX_DEPTH || !seen.insert(uid) {
             return;
         }

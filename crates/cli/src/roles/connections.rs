@@ -6,7 +6,8 @@ use tiphys_server::{Network, Options};
 
 #[derive(Args, Debug)]
 pub struct ConnectionArgs {
-    /// Most connections of clients at a time; a quarter of the file descriptors that the process may have is the most in any case
+    /// Most connections of clients at a time; a quarter of the file descriptors that the process
+    /// may have is the most in any case
     #[arg(long, value_name = "N", default_value_t = Limits::default().total, env = "TIPHYS_MAX_CONNECTIONS")]
     max_connections: usize,
     /// Most of them from one address; behind a proxy, all clients have its address

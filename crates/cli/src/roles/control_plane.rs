@@ -1,4 +1,5 @@
-//! `tiphys control-plane`: controller, API and page in one process, for a cluster; what `tiphys up` does without its demonstration.
+//! `tiphys control-plane`: controller, API and page in one process, for a cluster; what `tiphys up`
+//! does without its demonstration.
 
 use super::{
     connections::ConnectionArgs,
@@ -52,7 +53,8 @@ pub struct ControlPlaneArgs {
     connections: ConnectionArgs,
     #[command(flatten)]
     controller: ControllerArgs,
-    /// Create CRDs, settings and the admin password if they are missing; `tiphys admin initial-password` prints it
+    /// Create CRDs, settings and the admin password if they are missing; `tiphys admin
+    /// initial-password` prints it
     #[arg(long)]
     bootstrap: bool,
 }

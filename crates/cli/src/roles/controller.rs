@@ -21,7 +21,8 @@ use tokio_util::sync::CancellationToken;
 
 #[derive(Args, Debug)]
 pub struct ControllerArgs {
-    /// Namespaces with Applications beside it: names, globs, /expressions/ [default: application.namespaces of argocd-cmd-params-cm, followed]
+    /// Namespaces with Applications beside it: names, globs, /expressions/ [default:
+    /// application.namespaces of argocd-cmd-params-cm, followed]
     #[arg(
         long,
         value_name = "NAME",
@@ -36,7 +37,8 @@ pub struct ControllerArgs {
         env = "ARGOCD_APPLICATION_CONTROLLER_STATUS_PROCESSORS"
     )]
     status_processors: usize,
-    /// Seconds between the waves of a sync [default: controller.sync.wave.delay.seconds of argocd-cmd-params-cm, or none]
+    /// Seconds between the waves of a sync [default: controller.sync.wave.delay.seconds of
+    /// argocd-cmd-params-cm, or none]
     #[arg(long, value_name = "SECONDS", env = "ARGOCD_SYNC_WAVE_DELAY")]
     sync_wave_delay: Option<u32>,
     #[command(flatten)]
@@ -52,8 +54,9 @@ pub struct ControllerArgs {
     /// Folder for copies of repositories [default: a new one in the temporary folder]
     #[arg(long, value_name = "DIR")]
     repositories: Option<PathBuf>,
-    /// Let Applications name repositories of this machine (file:// URLs and absolute paths): for tests; everybody who may create an
-    /// Application can then read every repository that this process can
+    /// Let Applications name repositories of this machine (file:// URLs and absolute paths): for
+    /// tests; everybody who may create an Application can then read every repository that this
+    /// process can
     #[arg(long)]
     allow_file_repositories: bool,
     #[command(flatten, next_help_heading = "Limits of repositories")]

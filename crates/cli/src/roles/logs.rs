@@ -1,7 +1,9 @@
-//! What a role says of itself, on standard error: a line an event, as JSON or text, with the names that the fields have in Argo CD's logs.
+//! What a role says of itself, on standard error: a line an event, as JSON or text, with the names
+//! that the fields have in Argo CD's logs.
 //!
-//! Main type: [`Logs`]. Format and level are what the command line says, else the variables of Argo CD, else what the settings say, which are
-//! followed. Fields of the spans around an event (an Application's name, namespace and project) are fields of the event.
+//! Main type: [`Logs`]. Format and level are what the command line says, else the variables of Argo
+//! CD, else what the settings say, which are followed. Fields of the spans around an event (an
+//! Application's name, namespace and project) are fields of the event.
 
 use super::traces::Traces;
 use crate::output::{escape_html, time};
@@ -100,7 +102,8 @@ fn is_text(format: &str) -> bool {
     format.eq_ignore_ascii_case("text")
 }
 
-/// A level as Argo CD names it, or what `EnvFilter` reads; info when there is none, or one that is not known.
+/// A level as Argo CD names it, or what `EnvFilter` reads; info when there is none, or one that is
+/// not known.
 fn filter_of(level: &str) -> EnvFilter {
     let level = match level.to_lowercase().as_str() {
         "" => "info".to_owned(),

@@ -80,7 +80,8 @@ impl MetricsArgs {
     }
 }
 
-/// What the API counts and what this process asks of API servers, on a port of its own as in Argo CD, until it is told to stop.
+/// What the API counts and what this process asks of API servers, on a port of its own as in Argo
+/// CD, until it is told to stop.
 pub async fn of_api(
     address: IpAddr,
     port: u16,

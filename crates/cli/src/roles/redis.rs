@@ -1,4 +1,5 @@
-//! The Redis that Argo CD's servers read. Main type: [`RedisArgs`], with the flags and variables of Argo CD's controller.
+//! The Redis that Argo CD's servers read. Main type: [`RedisArgs`], with the flags and variables of
+//! Argo CD's controller.
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -17,7 +18,8 @@ const SENTINEL_PORT: u16 = 26379;
 
 #[derive(Args, Debug)]
 pub struct RedisArgs {
-    /// Redis that trees, differences and clusters are written to for Argo CD's servers [default: none]
+    /// Redis that trees, differences and clusters are written to for Argo CD's servers [default:
+    /// none]
     #[arg(id = "redis", long, value_name = "HOST:PORT", env = "REDIS_SERVER")]
     server: Option<String>,
     /// Sentinel that knows which Redis is the master; instead of --redis, can be repeated
@@ -83,7 +85,8 @@ pub struct RedisArgs {
         hide_env_values = true
     )]
     password: Secret,
-    /// Folder of a mounted Secret with users and passwords (files auth_username, auth, sentinel_username, sentinel_auth) instead of them
+    /// Folder of a mounted Secret with users and passwords (files auth_username, auth,
+    /// sentinel_username, sentinel_auth) instead of them
     #[arg(
         long = "redis-credentials",
         value_name = "DIR",
@@ -208,7 +211,8 @@ impl RedisArgs {
         server.transpose()
     }
 
-    /// User and password: of the folder's files, if there is one, else what was told. A file that is not there says that it is empty.
+    /// User and password: of the folder's files, if there is one, else what was told. A file that
+    /// is not there says that it is empty.
     fn login(&self, files: (&str, &str), told: (&String, &Secret)) -> anyhow::Result<Login> {
         let Some(folder) = self
             .credentials

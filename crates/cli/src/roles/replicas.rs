@@ -19,7 +19,8 @@ const REBALANCE: Duration = Duration::from_secs(600);
 
 #[derive(Args, Debug)]
 pub struct ReplicaArgs {
-    /// Shards that the clusters are divided into, usually as many as there are replicas; further replicas wait
+    /// Shards that the clusters are divided into, usually as many as there are replicas; further
+    /// replicas wait
     #[arg(
         long,
         value_name = "N",
@@ -27,7 +28,8 @@ pub struct ReplicaArgs {
         env = "ARGOCD_CONTROLLER_REPLICAS"
     )]
     replicas: usize,
-    /// The one shard that this replica may take [default: any, first the one that ends the host's name]
+    /// The one shard that this replica may take [default: any, first the one that ends the host's
+    /// name]
     #[arg(
         long,
         value_name = "N",
@@ -46,7 +48,8 @@ pub struct ReplicaArgs {
     /// Name of this replica in its leases [default: the host's name]
     #[arg(long, value_name = "NAME", env = "POD_NAME")]
     pod_name: Option<String>,
-    /// As many shards as the Deployment has replicas; who has which is told in argocd-app-controller-shard-cm, as Argo CD's controllers do
+    /// As many shards as the Deployment has replicas; who has which is told in
+    /// argocd-app-controller-shard-cm, as Argo CD's controllers do
     #[arg(long, env = "ARGOCD_ENABLE_DYNAMIC_CLUSTER_DISTRIBUTION")]
     dynamic_cluster_distribution_enabled: bool,
     /// Deployment whose replicas are counted then
@@ -57,7 +60,8 @@ pub struct ReplicaArgs {
         env = "ARGOCD_APPLICATION_CONTROLLER_NAME"
     )]
     deployment: String,
-    /// Seconds between two signs of life in that ConfigMap, 10 to 60; after three without one the shard is another's
+    /// Seconds between two signs of life in that ConfigMap, 10 to 60; after three without one the
+    /// shard is another's
     #[arg(
         long,
         value_name = "SECONDS",
@@ -71,8 +75,9 @@ pub struct ReplicaArgs {
 }
 
 impl ReplicaArgs {
-    /// As the pods of a StatefulSet of Argo CD's: each keeps to the shard of its number, whoever else has leases or does not know of them, with the
-    /// rights that its role has, which leases may not be among.
+    /// As the pods of a StatefulSet of Argo CD's: each keeps to the shard of its number, whoever
+    /// else has leases or does not know of them, with the rights that its role has, which leases
+    /// may not be among.
     pub fn like_argo_cds(mut self) -> anyhow::Result<Self> {
         self.may_lack_leases = true;
         if self.dynamic_cluster_distribution_enabled {
@@ -144,7 +149,8 @@ impl ReplicaArgs {
             } else {
                 10
             }),
-            // The ConfigMap says which; others may be those of controllers that know nothing of leases.
+            // The ConfigMap says which; others may be those of controllers that know nothing of
+            // leases.
             leases: Arc::new(move |count, shard| LeaseOptions {
                 preferred: shard,
                 pinned: true,

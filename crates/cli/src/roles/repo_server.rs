@@ -1,17 +1,20 @@
-//! The flags of a controller that has its manifests rendered elsewhere, with Argo CD's names and variables.
+//! The flags of a controller that has its manifests rendered elsewhere, with Argo CD's names and
+//! variables.
 
 use anyhow::Context;
 use clap::Args;
 use std::{env, path::PathBuf, time::Duration};
 use tiphys_repo::{RepoServer, RepoServerOptions};
 
-/// Where a genuine installation's pods have what `--repo-server-strict-tls` checks against, in one of these folders.
+/// Where a genuine installation's pods have what `--repo-server-strict-tls` checks against, in one
+/// of these folders.
 const CONFIG: &str = "/app/config";
 const FOLDERS: [&str; 2] = ["controller/tls", "reposerver/tls"];
 
 #[derive(Args, Debug)]
 pub struct RepoServerArgs {
-    /// Repo-server (host:port) that renders manifests for the controller, Argo CD's or one like it [default: render in this process]
+    /// Repo-server (host:port) that renders manifests for the controller, Argo CD's or one like it
+    /// [default: render in this process]
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -29,7 +32,8 @@ pub struct RepoServerArgs {
     /// Speak to the repo-server without TLS
     #[arg(long, env = "ARGOCD_APPLICATION_CONTROLLER_REPO_SERVER_PLAINTEXT")]
     repo_server_plaintext: bool,
-    /// Check the repo-server's certificate against tls.crt and ca.crt in /app/config/controller/tls or /app/config/reposerver/tls
+    /// Check the repo-server's certificate against tls.crt and ca.crt in /app/config/controller/tls
+    /// or /app/config/reposerver/tls
     #[arg(long, env = "ARGOCD_APPLICATION_CONTROLLER_REPO_SERVER_STRICT_TLS")]
     repo_server_strict_tls: bool,
     /// Check the repo-server's certificate against those of a file

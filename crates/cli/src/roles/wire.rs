@@ -38,7 +38,8 @@ pub struct ControlPlane {
 impl ControlPlane {
     /// Starts following the records of a cluster and waits until they are known.
     ///
-    /// `options` say what repositories may cost, and whether Applications may name folders of this machine, as `tiphys up` lets them.
+    /// `options` say what repositories may cost, and whether Applications may name folders of this
+    /// machine, as `tiphys up` lets them.
     pub async fn start(
         cluster: Cluster,
         place: RecordsOptions,

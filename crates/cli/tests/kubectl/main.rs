@@ -1,8 +1,11 @@
-//! `tiphys apply` against the genuine `kubectl apply`: what both print, how they end, and the objects that result.
+//! `tiphys apply` against the genuine `kubectl apply`: what both print, how they end, and the
+//! objects that result.
 //!
-//! The scenarios, with what kubectl 1.36 said on a real API server, are in `scenarios/`; `make test` replays them with our program on the
-//! embedded server. `make test-real` replays them on a real one, and with `KUBECTL=<path of kubectl 1.36>` checks the genuine program too;
-//! with `UPDATE_TRANSCRIPT=1` it records them anew, on an API server without controllers. `SCENARIO=<words>` takes only some of them.
+//! The scenarios, with what kubectl 1.36 said on a real API server, are in `scenarios/`; `make
+//! test` replays them with our program on the embedded server. `make test-real` replays them on a
+//! real one, and with `KUBECTL=<path of kubectl 1.36>` checks the genuine program too; with
+//! `UPDATE_TRANSCRIPT=1` it records them anew, on an API server without controllers.
+//! `SCENARIO=<words>` takes only some of them.
 
 mod run;
 mod script;

@@ -1,8 +1,10 @@
-//! Scenarios as text: files, commands with what they said, requests of others, objects as they were. Main type: [`Script`].
+//! Scenarios as text: files, commands with what they said, requests of others, objects as they
+//! were. Main type: [`Script`].
 //!
-//! `=== name` begins a scenario, `--- file` a file. `$ words` is a command; `1>`, `2>` and `=` are what it said and its exit code. `? path`
-//! shows an object, whose lines begin with `|`. `! METHOD path {json}` is a request of somebody else. `~ stderr why` and `~ embedded why`
-//! explain what may differ: the words of the command before, and what the embedded server does.
+//! `=== name` begins a scenario, `--- file` a file. `$ words` is a command; `1>`, `2>` and `=` are
+//! what it said and its exit code. `? path` shows an object, whose lines begin with `|`. `! METHOD
+//! path {json}` is a request of somebody else. `~ stderr why` and `~ embedded why` explain what may
+//! differ: the words of the command before, and what the embedded server does.
 
 use std::path::{Path, PathBuf};
 

@@ -79,7 +79,8 @@ pub fn what_is_exported_can_be_imported(world: &mut World) {
         "not a part of the settings"
     );
 
-    // The Application goes without what it deployed, and comes back with its history; the project is as it was.
+    // The Application goes without what it deployed, and comes back with its history; the project
+    // is as it was.
     world.change_app("moving", &json!({"metadata": {"finalizers": null}}));
     world.kube.delete(&app_path("moving"));
     world.kube.patch(
@@ -220,7 +221,8 @@ pub fn an_installation_works_with_the_rights_it_installs(world: &mut World) {
         }
     });
 
-    // No container runs on these nodes: the control plane is started here, as the user that was installed.
+    // No container runs on these nodes: the control plane is started here, as the user that was
+    // installed.
     let account = format!(
         "{}/tiphys/token",
         namespaced("v1", &place, "serviceaccounts")

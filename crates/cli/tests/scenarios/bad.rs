@@ -45,7 +45,8 @@ fn says(world: &World, name: &str, words: &[&str]) -> Value {
     })
 }
 
-/// A good Application, a change for the worse, its complaint, and back again. The object that was deployed stays the same one.
+/// A good Application, a change for the worse, its complaint, and back again. The object that was
+/// deployed stays the same one.
 struct Sufferer<'a> {
     world: &'a World,
     name: &'static str,

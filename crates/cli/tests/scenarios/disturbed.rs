@@ -1,4 +1,5 @@
-//! What real clusters go through: an API server that restarts or has a new certificate, a second cluster, one that is away.
+//! What real clusters go through: an API server that restarts or has a new certificate, a second
+//! cluster, one that is away.
 
 use crate::world::{World, app_path, config_map, is_well, summary, text};
 use serde_json::{Value, json};
@@ -241,7 +242,8 @@ pub fn a_definition_and_its_object_come_and_go(world: &mut World) {
     world.until_well("boats", &repo.head());
     let second = world.kube.find(&boat).expect("both are there again");
     assert_ne!(second["metadata"]["uid"], first["metadata"]["uid"]);
-    // And Git lets go of both at once. Definitions carry no tracking, as with Argo CD, and so are never pruned.
+    // And Git lets go of both at once. Definitions carry no tracking, as with Argo CD, and so are
+    // never pruned.
     let sha = repo.commit(
         &[("app/cm.yaml", &config_map("left", "1"))],
         &["app/crd.yaml", "app/boat.yaml"],

@@ -1,4 +1,5 @@
-//! The program under the name of Argo CD's controller, with what Argo CD's manifests give it: a role that knows no leases, variables, a repo-server.
+//! The program under the name of Argo CD's controller, with what Argo CD's manifests give it: a
+//! role that knows no leases, variables, a repo-server.
 
 use crate::{
     admin::{Plane, as_somebody, get},
@@ -63,8 +64,8 @@ impl Named {
     }
 }
 
-/// A namespace with what an Argo CD has there, and a service account with the rights that its manifests for one namespace give the controller, and
-/// may write ConfigMaps everywhere; its token.
+/// A namespace with what an Argo CD has there, and a service account with the rights that its
+/// manifests for one namespace give the controller, and may write ConfigMaps everywhere; its token.
 pub fn installation(world: &World, place: &str) -> String {
     let kube = &world.kube;
     kube.namespace(place);

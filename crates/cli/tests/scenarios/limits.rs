@@ -120,8 +120,8 @@ pub fn a_wave_that_takes_too_long_is_rolled_back(world: &mut World) {
     world.until_well("back", &mended);
 }
 
-/// What follows the reason of a wave that took too long. Whether the second already runs a hook or still waits for what is left of the
-/// first one to go depends on the cluster.
+/// What follows the reason of a wave that took too long. Whether the second already runs a hook or
+/// still waits for what is left of the first one to go depends on the cluster.
 fn too_long(app: &Value) -> String {
     let begin = "one or more synchronization tasks completed unsuccessfully, reason: wave 0 of PreSync took longer than 1s, waiting for ";
     let said = message(app);

@@ -1,7 +1,9 @@
-//! The scenarios of the main job, the same against the embedded API server and against a real control plane.
+//! The scenarios of the main job, the same against the embedded API server and against a real
+//! control plane.
 //!
-//! Each starts the program, changes Git or the cluster from outside, and looks only at what the Kubernetes API shows.
-//! Those in `real` need `TIPHYS_TEST_REAL=1` and a `KUBECONFIG`: `make test-real`.
+//! Each starts the program, changes Git or the cluster from outside, and looks only at what the
+//! Kubernetes API shows. Those in `real` need `TIPHYS_TEST_REAL=1` and a `KUBECONFIG`: `make
+//! test-real`.
 
 mod admin;
 mod bad;

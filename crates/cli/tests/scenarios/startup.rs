@@ -1,4 +1,5 @@
-//! What keeps the program from starting: a message that names the thing and the fix, and an exit code that is not 0.
+//! What keeps the program from starting: a message that names the thing and the fix, and an exit
+//! code that is not 0.
 
 use crate::world::program;
 use serde_json::json;

@@ -1,4 +1,5 @@
-//! Replicas of the control plane: the one that works is killed, the next one is stopped in mid-sync and wakes up late.
+//! Replicas of the control plane: the one that works is killed, the next one is stopped in mid-sync
+//! and wakes up late.
 
 use crate::{
     admin::{Plane, get},
@@ -157,7 +158,8 @@ impl Ground<'_> {
             .list(&namespaced("batch/v1", &self.world.namespace, "jobs"))
     }
 
-    /// Waits until all have been synced so many times, and looks whether each did what was to be done once.
+    /// Waits until all have been synced so many times, and looks whether each did what was to be
+    /// done once.
     fn all_are_well(&self, times: usize, began: &BTreeMap<String, String>) {
         let is_well = |app: &Value| {
             text(app, "/status/sync/status") == "Synced"

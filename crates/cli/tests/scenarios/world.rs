@@ -37,7 +37,8 @@ impl World {
         ))
     }
 
-    /// `None` unless `TIPHYS_TEST_REAL=1`; then `KUBECONFIG` names the cluster (`scripts/test-real` sets both).
+    /// `None` unless `TIPHYS_TEST_REAL=1`; then `KUBECONFIG` names the cluster (`scripts/test-real`
+    /// sets both).
     pub fn real(scenario: &str) -> Option<Self> {
         if std::env::var("TIPHYS_TEST_REAL").as_deref() != Ok("1") {
             tiphys_testkit::skip("real", "it needs a real control plane: make test-real");

@@ -1,4 +1,5 @@
-//! Client-side apply: create with a memory of what was applied, or a three-way patch against that memory.
+//! Client-side apply: create with a memory of what was applied, or a three-way patch against that
+//! memory.
 
 use super::{Applied, Applier, DryRun, Explanation, Failure, Item, patch};
 use crate::request::Call;
@@ -13,7 +14,8 @@ use tiphys_apimachinery::{
 use tiphys_gocompat::json;
 use tokio::time::{Instant, sleep};
 
-/// How often a patch is made anew after a conflict, and how long kubectl waits from the second time on.
+/// How often a patch is made anew after a conflict, and how long kubectl waits from the second time
+/// on.
 const CONFLICTS: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(1);
 

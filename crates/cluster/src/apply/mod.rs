@@ -1,7 +1,9 @@
-//! `kubectl apply` for one object at a time: three-way patches, server-side apply, force, migration, pruning.
+//! `kubectl apply` for one object at a time: three-way patches, server-side apply, force,
+//! migration, pruning.
 //!
-//! Main type: [`Applier`]. It decides and words everything as kubectl does, so that both can be used on the same objects. It knows nothing of
-//! files, flags or how results are printed. The sync of an Application has its own rules; see [`crate::execute`].
+//! Main type: [`Applier`]. It decides and words everything as kubectl does, so that both can be
+//! used on the same objects. It knows nothing of files, flags or how results are printed. The sync
+//! of an Application has its own rules; see [`crate::execute`].
 
 mod client_side;
 mod explain;

@@ -1,6 +1,7 @@
 //! The three-way patch of one object: which kind of patch its type takes, and the patch itself.
 //!
-//! Main types: [`Types`], which knows the type of every kind, and [`ThreeWay`]. Shared with the sync of Applications.
+//! Main types: [`Types`], which knows the type of every kind, and [`ThreeWay`]. Shared with the
+//! sync of Applications.
 
 use crate::{
     discovery::{Discovery, Kind},
@@ -50,7 +51,8 @@ impl ThreeWay {
             .then_some(patch))
     }
 
-    /// The patch of a sync, after which each item of a list that is wanted is there, also where kubectl's patch cannot tell items apart.
+    /// The patch of a sync, after which each item of a list that is wanted is there, also where
+    /// kubectl's patch cannot tell items apart.
     pub fn keyed_patch(&self, ty: Option<TypeRef<'_>>) -> Result<Option<Value>, PatchError> {
         let mut patch = match self.patch(ty, true)? {
             Some(patch) => patch,
@@ -72,7 +74,8 @@ impl ThreeWay {
             .then_some(patch))
     }
 
-    /// What was applied through a Secret's `stringData` is in its `data`, where keys that are not wanted any more have to go.
+    /// What was applied through a Secret's `stringData` is in its `data`, where keys that are not
+    /// wanted any more have to go.
     pub fn fold_string_data(&mut self) {
         let original = Object::from_value(self.original.clone()).unwrap_or_default();
         if original.kind() == "Secret"
@@ -140,7 +143,8 @@ struct Published {
 }
 
 impl Types {
-    /// Built-in types of our own version are at hand; those of other versions, and of aggregated API servers, are the cluster's.
+    /// Built-in types of our own version are at hand; those of other versions, and of aggregated
+    /// API servers, are the cluster's.
     pub async fn of(&self, discovery: &Discovery, kind: &Kind, published: bool) -> TypeSource {
         let built_in = schema::builtin().type_for(&kind.gvk).is_some()
             && schema::find_resource(&kind.gvk).is_some();

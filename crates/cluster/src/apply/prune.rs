@@ -1,4 +1,5 @@
-//! Deleting what was applied before and is no longer in the configuration, by label: kubectl's first kind of pruning.
+//! Deleting what was applied before and is no longer in the configuration, by label: kubectl's
+//! first kind of pruning.
 
 use super::{Applier, DryRun, Failure, gvk_text};
 use crate::{
@@ -89,7 +90,8 @@ struct ListMeta {
 }
 
 impl Applier {
-    /// Deletes what was applied, is in the scope and was not seen now; `pruned` is told each, in order.
+    /// Deletes what was applied, is in the scope and was not seen now; `pruned` is told each, in
+    /// order.
     pub async fn prune(
         &self,
         scope: &Scope,

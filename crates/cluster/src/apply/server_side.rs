@@ -72,7 +72,8 @@ impl Applier {
             .await?)
     }
 
-    /// Gives the annotation of client-side apply a manager of its own, so that going back stays possible.
+    /// Gives the annotation of client-side apply a manager of its own, so that going back stays
+    /// possible.
     async fn keep_last_applied(&self, item: &Item, live: &mut Object) -> Result<(), Failure> {
         let Some(text) = live.annotation(last_applied::ANNOTATION) else {
             return Ok(());

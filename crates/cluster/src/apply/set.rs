@@ -1,7 +1,8 @@
-//! ApplySets (KEP-3659): a parent object remembers which kinds and namespaces its members are in, so that what left the set is found.
+//! ApplySets (KEP-3659): a parent object remembers which kinds and namespaces its members are in,
+//! so that what left the set is found.
 //!
-//! Main type: [`ApplySet`]. Labels, annotations and the id are those of the specification; the tool's name is kubectl's, because both may
-//! work on the same sets.
+//! Main type: [`ApplySet`]. Labels, annotations and the id are those of the specification; the
+//! tool's name is kubectl's, because both may work on the same sets.
 
 use super::{Applier, DryRun, Failure, Item, gvk_text};
 use crate::{
@@ -43,7 +44,8 @@ struct Members {
 }
 
 impl ApplySet {
-    /// `reference` is `[RESOURCE][.GROUP]/NAME`, a Secret without a resource; `namespace` must have been given on the command line.
+    /// `reference` is `[RESOURCE][.GROUP]/NAME`, a Secret without a resource; `namespace` must have
+    /// been given on the command line.
     pub async fn new(
         discovery: &Discovery,
         reference: &str,
@@ -249,7 +251,8 @@ impl Applier {
         )))
     }
 
-    /// Before anything is applied the parent names all kinds of before and after: an interruption loses no member.
+    /// Before anything is applied the parent names all kinds of before and after: an interruption
+    /// loses no member.
     pub async fn begin_set(&self, set: &mut ApplySet, items: &[Item]) -> Result<(), Failure> {
         let path = set.kind.object_path(&set.namespace, &set.name);
         match self

@@ -1,6 +1,7 @@
 //! From a list and watch of one kind into the store.
 //!
-//! Main type: [`Feed`], the sink of one followed collection. Parsing happens before the lock is taken.
+//! Main type: [`Feed`], the sink of one followed collection. Parsing happens before the lock is
+//! taken.
 
 use super::{
     Shared,

@@ -1,6 +1,7 @@
 //! Starts and stops the watches as kinds come and go.
 //!
-//! Main function: [`keep`]. New CRDs and API services make it ask discovery again, and so does what failed.
+//! Main function: [`keep`]. New CRDs and API services make it ask discovery again, and so does what
+//! failed.
 
 use super::{
     Shared,
@@ -20,14 +21,16 @@ use tiphys_engine::permit;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// After a CRD or API service changed, discovery is asked at these distances: the server needs a moment to serve a new kind.
+/// After a CRD or API service changed, discovery is asked at these distances: the server needs a
+/// moment to serve a new kind.
 const ASK_AGAIN: [Duration; 4] = [
     Duration::from_millis(50),
     Duration::from_millis(400),
     Duration::from_secs(2),
     Duration::from_secs(8),
 ];
-/// While something could not be asked, the first pause and how often it doubles: what is not known cannot be applied.
+/// While something could not be asked, the first pause and how often it doubles: what is not known
+/// cannot be applied.
 const ASK_THE_REST: (Duration, u32) = (Duration::from_secs(1), 6);
 /// And without any reason this often.
 const ASK_ANYWAY: Duration = Duration::from_secs(300);
@@ -144,7 +147,8 @@ fn start(shared: &Arc<Shared>, kind: &Arc<Kind>, cancel: &CancellationToken) {
     }
 }
 
-/// One for each watch of a kind: where there is a watch in this process already, that one is listened to.
+/// One for each watch of a kind: where there is a watch in this process already, that one is
+/// listened to.
 fn scopes(shared: &Shared, kind: &Kind) -> Vec<Scope> {
     let only = &shared.options.namespaces;
     if kind.namespaced && !only.is_empty() {

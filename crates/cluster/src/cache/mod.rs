@@ -1,8 +1,8 @@
 //! What lives in a cluster, kept current by watches.
 //!
-//! Main type: [`LiveCache`]. Of an object that no Application manages only a compact record is kept; of managed ones the whole body,
-//! compressed. Reads copy what they need out of a short lock. It knows which Application an object is marked with, but not what
-//! the Application wants.
+//! Main type: [`LiveCache`]. Of an object that no Application manages only a compact record is
+//! kept; of managed ones the whole body, compressed. Reads copy what they need out of a short lock.
+//! It knows which Application an object is marked with, but not what the Application wants.
 
 mod feed;
 mod keeper;
@@ -81,7 +81,8 @@ impl Default for CacheOptions {
     }
 }
 
-/// What Argo CD's shipped `resource.exclusions` leave out, beside events and leases, which are never followed.
+/// What Argo CD's shipped `resource.exclusions` leave out, beside events and leases, which are
+/// never followed.
 pub fn default_exclusions() -> Vec<ExclusionRule> {
     let rule = |groups: &[&str], kinds: &[&str]| ExclusionRule {
         api_groups: groups.iter().map(|s| (*s).to_owned()).collect(),
@@ -189,7 +190,8 @@ pub struct Change {
     pub apps: Vec<Arc<str>>,
     /// It is itself managed, not a product of something managed.
     pub managed: bool,
-    /// More than status and bookkeeping changed (always true of an added or deleted object and of products).
+    /// More than status and bookkeeping changed (always true of an added or deleted object and of
+    /// products).
     pub spec: bool,
     pub resource_version: u64,
 }
@@ -335,7 +337,8 @@ impl LiveCache {
         self.shared.discovery.kinds()
     }
 
-    /// Waits until every kind has been listed or has failed once; [`LiveCache::failures`] tells which did.
+    /// Waits until every kind has been listed or has failed once; [`LiveCache::failures`] tells
+    /// which did.
     pub async fn wait_ready(&self) {
         let mut pending = self.shared.pending.subscribe();
         // The sender lives in `shared`, so this cannot fail while we are here.
@@ -392,12 +395,14 @@ impl LiveCache {
         }
     }
 
-    /// Everything marked with the Application's instance name, and what there is of `also` (the keys Git wants), whole.
+    /// Everything marked with the Application's instance name, and what there is of `also` (the
+    /// keys Git wants), whole.
     ///
     /// From then on the bodies of `also` are kept, so asking again costs no request.
     ///
     /// # Errors
-    /// A kind of `also` or `known`, or one of which something is marked, could not be read: there may be more than what can be seen.
+    /// A kind of `also` or `known`, or one of which something is marked, could not be read: there
+    /// may be more than what can be seen.
     pub async fn managed(
         &self,
         app: &str,
@@ -494,8 +499,9 @@ impl LiveCache {
         unreadable
     }
 
-    /// Whether each of these kinds that discovery does not have is truly gone: an API server that has just started serves some of them a
-    /// moment later, and until then they look as if they had been removed.
+    /// Whether each of these kinds that discovery does not have is truly gone: an API server that
+    /// has just started serves some of them a moment later, and until then they look as if they had
+    /// been removed.
     ///
     /// # Errors
     /// Something is defined in the group of such a kind that is not served.
@@ -537,7 +543,8 @@ impl LiveCache {
         unreadable.or(())
     }
 
-    /// Waits for the first lists of the kinds that are needed, a while: of a kind that has just come nothing is known yet.
+    /// Waits for the first lists of the kinds that are needed, a while: of a kind that has just
+    /// come nothing is known yet.
     async fn await_lists(&self, app: &str, also: &[ResourceKey], known: &Known) {
         let is_unsettled = || {
             let store = self.shared.read();
@@ -579,7 +586,8 @@ impl LiveCache {
         Ok(object)
     }
 
-    /// The whole object: from the cache when its body is kept, else from the server. `None`: it does not exist.
+    /// The whole object: from the cache when its body is kept, else from the server. `None`: it
+    /// does not exist.
     pub async fn fetch(&self, key: &ResourceKey) -> Result<Option<Arc<Object>>, Error> {
         match self.object(key) {
             Some(object) => Ok(Some(object)),
@@ -629,7 +637,8 @@ impl LiveCache {
         Some(body.kept.object())
     }
 
-    /// What an object owns, directly. The claims that a StatefulSet made for its Pods count as its own, though they name no owner.
+    /// What an object owns, directly. The claims that a StatefulSet made for its Pods count as its
+    /// own, though they name no owner.
     pub fn children(&self, uid: &str) -> Vec<Live> {
         let uid = Uid::parse(uid);
         let (mut children, stateful_set) = {
@@ -687,7 +696,8 @@ impl LiveCache {
         self.children(uid).iter().map(Live::node).collect()
     }
 
-    /// What is known in a namespace (the empty one holds the cluster-scoped objects), and whether that is all there is.
+    /// What is known in a namespace (the empty one holds the cluster-scoped objects), and whether
+    /// that is all there is.
     pub fn namespace_objects(&self, namespace: &str) -> (Vec<Live>, Result<(), Unreadable>) {
         let store = self.shared.read();
         let id = store.name_id(namespace);
@@ -742,12 +752,14 @@ impl LiveCache {
         }
     }
 
-    /// Changes that matter to Applications. A reader that falls behind is told (`Lagged`) and should look at everything again.
+    /// Changes that matter to Applications. A reader that falls behind is told (`Lagged`) and
+    /// should look at everything again.
     pub fn changes(&self) -> broadcast::Receiver<Arc<Change>> {
         self.shared.changes.subscribe()
     }
 
-    /// Takes the server's answer to a write, so that the next read is at least as new. Older news than what is known is dropped.
+    /// Takes the server's answer to a write, so that the next read is at least as new. Older news
+    /// than what is known is dropped.
     pub fn observe(&self, object: &Object) {
         let gk = object.gvk().group_kind();
         let shared = &self.shared;
@@ -806,7 +818,8 @@ impl LiveCache {
     }
 }
 
-/// What of each kind is needed to have everything of an Application: the kinds of what is marked, wanted and known.
+/// What of each kind is needed to have everything of an Application: the kinds of what is marked,
+/// wanted and known.
 fn needed(
     store: &Store,
     app: &str,

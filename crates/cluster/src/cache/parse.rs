@@ -1,6 +1,7 @@
 //! One object's bytes turned into what is kept of it.
 //!
-//! Main function: [`parse`]. Only names, versions and owners are read of an object that is in no tree; the rest is skipped as bytes.
+//! Main function: [`parse`]. Only names, versions and owners are read of an object that is in no
+//! tree; the rest is skipped as bytes.
 
 use super::record::{Body, Details, Uid};
 use crate::discovery::Kind;
@@ -76,7 +77,8 @@ struct Marks<'a> {
     installation: Option<Cow<'a, str>>,
 }
 
-/// Reads one object. `keep` says whether the body is wanted although no Application's mark is on it.
+/// Reads one object. `keep` says whether the body is wanted although no Application's mark is on
+/// it.
 pub(super) fn parse(
     raw: &str,
     kind: &Kind,
@@ -102,7 +104,8 @@ pub(super) fn parse(
     let namespace = m.namespace.unwrap_or_default().into_owned();
     let keep = app.is_some() || keep(&namespace, &m.name);
     let (details, body) = if keep || !owners.is_empty() {
-        // That it is there is known all the same: whoever wants its body asks for it, and hears why it cannot be had.
+        // That it is there is known all the same: whoever wants its body asks for it, and hears why
+        // it cannot be had.
         let unread = |error: &_| tracing::warn!(kind = %kind.gvk, name = &*m.name, namespace, %error, "the body of an object cannot be read");
         whole(raw, head.api_version.is_some(), kind)
             .inspect_err(unread)
@@ -138,7 +141,8 @@ pub(super) fn parse(
     })
 }
 
-/// The instance name an object is marked with. Most objects have none, which a search of the bytes shows without parsing them.
+/// The instance name an object is marked with. Most objects have none, which a search of the bytes
+/// shows without parsing them.
 fn mark(
     annotations: Option<&RawValue>,
     labels: Option<&RawValue>,

@@ -1,6 +1,7 @@
 //! What can be read of a cluster, and what cannot: an error is never "nothing there".
 //!
-//! Main types: [`Known`], the resources whose kinds a reader needs, and [`Unreadable`], the error of a reader that cannot have them all.
+//! Main types: [`Known`], the resources whose kinds a reader needs, and [`Unreadable`], the error
+//! of a reader that cannot have them all.
 
 use super::feed::Scope;
 use crate::error::Error;
@@ -10,7 +11,8 @@ use tokio::time::Instant;
 
 /// How long it is worth waiting for a first list that failed in a way that may pass.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// A collection that was listed counts as read for so long after its watch failed: API servers restart.
+/// A collection that was listed counts as read for so long after its watch failed: API servers
+/// restart.
 const STALE: Duration = Duration::from_secs(30);
 
 /// Kinds that a brief text names.
@@ -255,7 +257,8 @@ impl fmt::Display for Unreadable {
     }
 }
 
-/// What defines something of a group that is not served: a CRD, or an API service. `served` are the plurals of what is.
+/// What defines something of a group that is not served: a CRD, or an API service. `served` are the
+/// plurals of what is.
 pub(super) fn unserved<'a>(
     group: &str,
     served: &[&str],

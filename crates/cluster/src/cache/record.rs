@@ -1,7 +1,7 @@
 //! What is kept of one object.
 //!
-//! Main types: [`Entry`], about 120 bytes and a name for an object nobody manages, and [`Body`], the whole object at rest for those
-//! somebody does.
+//! Main types: [`Entry`], about 120 bytes and a name for an object nobody manages, and [`Body`],
+//! the whole object at rest for those somebody does.
 
 use crate::scripts::beside;
 use serde_json::Value;
@@ -130,8 +130,9 @@ impl Details {
         }
     }
 
-    /// Whether an update from `before` changed nothing that somebody watches. What is said about the health counts, too: a tree would otherwise
-    /// tell of the beginning of a rollout until it is over, as Argo CD's does.
+    /// Whether an update from `before` changed nothing that somebody watches. What is said about
+    /// the health counts, too: a tree would otherwise tell of the beginning of a rollout until it
+    /// is over, as Argo CD's does.
     pub(super) fn is_same_update(&self, before: &Self) -> bool {
         self.fingerprint.is_some()
             && self.fingerprint == before.fingerprint
@@ -162,7 +163,8 @@ impl Body {
     }
 }
 
-/// A digest of what somebody can want: everything but status, resourceVersion, generation and managedFields.
+/// A digest of what somebody can want: everything but status, resourceVersion, generation and
+/// managedFields.
 fn spec_digest(object: &Object) -> u64 {
     struct Sink(std::hash::DefaultHasher);
     impl std::io::Write for Sink {

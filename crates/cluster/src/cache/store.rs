@@ -1,6 +1,8 @@
-//! The objects and their indexes: by key, by uid, by owner, by Application. No I/O; the callers hold the lock.
+//! The objects and their indexes: by key, by uid, by owner, by Application. No I/O; the callers
+//! hold the lock.
 //!
-//! Main type: [`Store`]. An event costs what it touches. The store never goes backwards: older news about an object is dropped.
+//! Main type: [`Store`]. An event costs what it touches. The store never goes backwards: older news
+//! about an object is dropped.
 
 use super::{
     feed::Scope,
@@ -124,7 +126,8 @@ impl Names {
 }
 
 impl Store {
-    /// The slot of a kind, made when it is new. A kind that comes back in another version takes its old slot.
+    /// The slot of a kind, made when it is new. A kind that comes back in another version takes its
+    /// old slot.
     pub fn slot_for(&mut self, kind: &Arc<Kind>) -> KindId {
         let gk = kind.gvk.group_kind();
         if let Some(id) = self.slot_of.get(&gk) {
@@ -199,7 +202,8 @@ impl Store {
         self.body_bytes
     }
 
-    /// Bytes of the records and their indexes, as they were asked for; what the allocator adds is not known.
+    /// Bytes of the records and their indexes, as they were asked for; what the allocator adds is
+    /// not known.
     pub fn record_bytes(&self) -> usize {
         let of = |e: &Entry| {
             e.name.len()
@@ -359,8 +363,8 @@ impl Store {
         }
     }
 
-    /// The Applications an object matters to: the one it is marked with, those that pinned it, those of its owners; or, when it belongs to
-    /// nobody, those that monitor its namespace.
+    /// The Applications an object matters to: the one it is marked with, those that pinned it,
+    /// those of its owners; or, when it belongs to nobody, those that monitor its namespace.
     fn apps_of(&self, entry: &Entry, key: &ResourceKey) -> (Vec<Arc<str>>, bool) {
         let mut apps: Vec<NameId> = self.pinned.get(key).cloned().unwrap_or_default();
         if entry.app != NameId::EMPTY && !apps.contains(&entry.app) {
@@ -482,7 +486,8 @@ impl Store {
                             .collect::<Vec<_>>(),
                     );
                 }
-                // Whoever takes the mark off an object takes it from its Application, which is to know.
+                // Whoever takes the mark off an object takes it from its Application, which is to
+                // know.
                 managed |= was_managed;
                 (Deed::Modified, spec)
             }
@@ -497,7 +502,8 @@ impl Store {
         })
     }
 
-    /// The object is gone. `uid` must be its uid (or NONE); `version` that of the deletion, 0 when unknown.
+    /// The object is gone. `uid` must be its uid (or NONE); `version` that of the deletion, 0 when
+    /// unknown.
     pub fn remove(
         &mut self,
         kind: KindId,
@@ -529,7 +535,8 @@ impl Store {
         }
     }
 
-    /// Remembers that an object was deleted by us, so that a list or watch that lags behind does not bring it back.
+    /// Remembers that an object was deleted by us, so that a list or watch that lags behind does
+    /// not bring it back.
     pub fn remember_deletion(&mut self, uid: Uid) {
         if uid != Uid::NONE && self.deleted_set.insert(uid) {
             self.deleted.push_back(uid);

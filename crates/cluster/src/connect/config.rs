@@ -1,4 +1,5 @@
-//! Where a cluster is, from a kubeconfig, the environment or a cluster Secret, as one [`kube::Config`].
+//! Where a cluster is, from a kubeconfig, the environment or a cluster Secret, as one
+//! [`kube::Config`].
 
 use super::{Overrides, Source, secret, tokens::Tokens};
 use crate::error::Error;
@@ -194,8 +195,9 @@ pub(super) fn describe(file: &str, context: Option<&str>, error: &KubeconfigErro
     Error::config(origin, problem, fix)
 }
 
-/// The last link of the chain says what happened ("connection refused"); the first ones only that something did. What a program that
-/// makes credentials was called with, and what it printed, is for nobody to see.
+/// The last link of the chain says what happened ("connection refused"); the first ones only that
+/// something did. What a program that makes credentials was called with, and what it printed, is
+/// for nobody to see.
 pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut error = error;
     loop {

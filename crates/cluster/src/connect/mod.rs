@@ -1,7 +1,7 @@
 //! From "where is the cluster" to a checked connection.
 //!
-//! Main type: [`Cluster`]. Sources are a kubeconfig, the pod's own service account, an Argo CD cluster Secret and a server in this process.
-//! It knows nothing of what the cluster holds.
+//! Main type: [`Cluster`]. Sources are a kubeconfig, the pod's own service account, an Argo CD
+//! cluster Secret and a server in this process. It knows nothing of what the cluster holds.
 
 mod client;
 mod config;
@@ -36,12 +36,14 @@ use tower::{BoxError, Service};
 /// The name under which Argo CD knows the cluster it runs in.
 pub const IN_CLUSTER_SERVER: &str = "https://kubernetes.default.svc";
 
-/// kube-apiserver lets one HTTP/2 connection carry 100 streams; watches never end, so they are spread.
+/// kube-apiserver lets one HTTP/2 connection carry 100 streams; watches never end, so they are
+/// spread.
 const WATCHES_A_CONNECTION: usize = 80;
 
 /// Where a cluster is and how to log in.
 pub enum Source {
-    /// A kubeconfig file (`None`: `$KUBECONFIG`, then `~/.kube/config`) and a context (`None`: its current one).
+    /// A kubeconfig file (`None`: `$KUBECONFIG`, then `~/.kube/config`) and a context (`None`: its
+    /// current one).
     Kubeconfig {
         path: Option<PathBuf>,
         context: Option<String>,
@@ -135,7 +137,8 @@ pub(crate) struct Lane {
     _room: Arc<()>,
 }
 
-/// A client of a server in this process: any tower service of HTTP requests, such as an `axum::Router`.
+/// A client of a server in this process: any tower service of HTTP requests, such as an
+/// `axum::Router`.
 pub fn in_process<S, B>(service: S) -> Client
 where
     S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
@@ -148,7 +151,8 @@ where
 }
 
 impl Cluster {
-    /// Connects and asks for the version. An error says which file, context or field is to blame, and the fix.
+    /// Connects and asks for the version. An error says which file, context or field is to blame,
+    /// and the fix.
     pub async fn connect(options: ConnectOptions) -> Result<Self, Error> {
         stack::install_crypto();
         let ConnectOptions {
@@ -210,7 +214,8 @@ impl Cluster {
         })
     }
 
-    /// Connects to a server in this process. `server` is the name it is known by, such as [`IN_CLUSTER_SERVER`].
+    /// Connects to a server in this process. `server` is the name it is known by, such as
+    /// [`IN_CLUSTER_SERVER`].
     pub async fn connect_in_process<S, B>(service: S, server: &str) -> Result<Self, Error>
     where
         S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
@@ -326,7 +331,8 @@ async fn check(
             e.message,
             "the credentials are refused: renew the token or certificate of the user",
         )),
-        // /version may be closed to this user while the rest is open; what is needed shows when it is asked for.
+        // /version may be closed to this user while the rest is open; what is needed shows when it
+        // is asked for.
         Err(Error::Api(e)) if e.code == 403 => Ok(Version::default()),
         Err(Error::Decode { reason, .. }) => Err(unreachable(
             format!("the answer is not Kubernetes' ({reason})"),

@@ -1,4 +1,5 @@
-//! What a command line wants to be different from what the kubeconfig says. Main type: [`Overrides`].
+//! What a command line wants to be different from what the kubeconfig says. Main type:
+//! [`Overrides`].
 
 use kube::config::{
     AuthInfo, Cluster, Context, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext,

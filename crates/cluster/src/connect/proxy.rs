@@ -1,6 +1,8 @@
-//! The proxy on the way to a server: what a configuration names, else what the environment says (`HTTPS_PROXY`, `NO_PROXY`, …).
+//! The proxy on the way to a server: what a configuration names, else what the environment says
+//! (`HTTPS_PROXY`, `NO_PROXY`, …).
 //!
-//! Main type: [`Proxy`]. As in Go, a proxy that is named is used whatever `NO_PROXY` says, and the environment's never for this machine.
+//! Main type: [`Proxy`]. As in Go, a proxy that is named is used whatever `NO_PROXY` says, and the
+//! environment's never for this machine.
 
 use http::{HeaderValue, Uri};
 use hyper_util::client::{

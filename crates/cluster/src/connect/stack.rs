@@ -1,4 +1,5 @@
-//! The HTTP stack of a client: HTTP/2 where the server speaks it, keep-alive pings so that a dead connection is noticed, a proxy.
+//! The HTTP stack of a client: HTTP/2 where the server speaks it, keep-alive pings so that a dead
+//! connection is noticed, a proxy.
 
 use super::{
     client::Client,

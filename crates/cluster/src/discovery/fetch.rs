@@ -14,11 +14,13 @@ use tiphys_apimachinery::Gvr;
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
 application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 const FETCHES: usize = 16;
-/// How often in all an answer is asked for that is refused as unauthorized: a token that has just been renewed may not be known everywhere.
+/// How often in all an answer is asked for that is refused as unauthorized: a token that has just
+/// been renewed may not be known everywhere.
 const UNAUTHORIZED_ATTEMPTS: u32 = 5;
 const UNAUTHORIZED_WAIT: Duration = Duration::from_millis(10);
 
-/// One answer from `/api` and one from `/apis`: aggregated where the server can, else group by group.
+/// One answer from `/api` and one from `/apis`: aggregated where the server can, else group by
+/// group.
 pub(super) async fn fetch(cluster: &Cluster, old: &Kinds) -> Result<Kinds, Error> {
     let (core, groups) = tokio::join!(
         fetch_root(cluster, "/api", old),

@@ -1,6 +1,7 @@
 //! The kinds that one discovery found, and how they are looked up.
 //!
-//! Main types: [`Kind`], one resource in one version, and [`Kinds`], all of them. Both are plain values; nobody is asked here.
+//! Main types: [`Kind`], one resource in one version, and [`Kinds`], all of them. Both are plain
+//! values; nobody is asked here.
 
 use super::ALL_GROUPS;
 use crate::request::encode;
@@ -38,7 +39,8 @@ impl Kind {
         self.subresources.iter().any(|s| s == name)
     }
 
-    /// The URL of the collection; an empty namespace means all of them. For a cluster-scoped kind the namespace is left out.
+    /// The URL of the collection; an empty namespace means all of them. For a cluster-scoped kind
+    /// the namespace is left out.
     pub fn collection_path(&self, namespace: &str) -> String {
         let root = self.gvr().root_path();
         if self.namespaced && !namespace.is_empty() {
@@ -70,7 +72,8 @@ pub struct Kinds {
     /// Group by group as served, versions by preference.
     all: Vec<Arc<Kind>>,
     by_gk: HashMap<GroupKind, Vec<Arc<Kind>>>,
-    /// Groups that could not be asked: (group or group/version, reason). What was known of them before is kept.
+    /// Groups that could not be asked: (group or group/version, reason). What was known of them
+    /// before is kept.
     pub failures: Vec<(String, String)>,
     api_versions: OnceLock<Arc<[String]>>,
 }
@@ -131,7 +134,8 @@ impl Kinds {
         })
     }
 
-    /// What templates get as the cluster's API versions: `apps/v1` and `apps/v1/Deployment`, sorted; kinds that cannot be listed and watched are left out.
+    /// What templates get as the cluster's API versions: `apps/v1` and `apps/v1/Deployment`,
+    /// sorted; kinds that cannot be listed and watched are left out.
     pub fn api_versions(&self) -> Arc<[String]> {
         let list = || {
             let mut out = BTreeSet::new();

@@ -1,7 +1,8 @@
 //! Which kinds a cluster serves, in which versions and scopes.
 //!
-//! Main types: [`Kinds`], an immutable answer, and [`Discovery`], which keeps the newest one. A group that fails keeps what was known
-//! of it before and never hides the others. It knows nothing of the objects.
+//! Main types: [`Kinds`], an immutable answer, and [`Discovery`], which keeps the newest one. A
+//! group that fails keeps what was known of it before and never hides the others. It knows nothing
+//! of the objects.
 
 mod fetch;
 mod kinds;
@@ -69,7 +70,8 @@ impl Discovery {
         self.shared.changed.subscribe()
     }
 
-    /// Asks again, however recently it was asked before. Callers at the same time wait for each other; a failure keeps the old answer.
+    /// Asks again, however recently it was asked before. Callers at the same time wait for each
+    /// other; a failure keeps the old answer.
     pub async fn refresh(&self) -> Result<Arc<Kinds>, Error> {
         let mut last = self.shared.last.lock().await;
         let result = self.refresh_locked().await;
@@ -92,7 +94,8 @@ impl Discovery {
         Ok(new)
     }
 
-    /// The kind in this version; asks the cluster again when it is not known (a CRD may have come), but not in a storm.
+    /// The kind in this version; asks the cluster again when it is not known (a CRD may have come),
+    /// but not in a storm.
     pub async fn resolve(&self, gvk: &Gvk) -> Result<Arc<Kind>, Error> {
         if let Some(kind) = self.kinds().get(gvk) {
             return Ok(kind.clone());

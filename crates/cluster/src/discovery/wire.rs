@@ -1,4 +1,5 @@
-//! What an API server answers about its kinds, aggregated and in the older form, and how it becomes a [`Kind`].
+//! What an API server answers about its kinds, aggregated and in the older form, and how it becomes
+//! a [`Kind`].
 
 use super::Kind;
 use serde::Deserialize;

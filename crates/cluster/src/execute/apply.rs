@@ -14,7 +14,8 @@ use tiphys_engine::{diff, sync::effect::EffectOk};
 
 /// As kubectl: how often a patch is made anew after a conflict.
 const CONFLICTS: u32 = 5;
-/// From here on the patch is sent without a resourceVersion: an object that changes all the time must not escape.
+/// From here on the patch is sent without a resourceVersion: an object that changes all the time
+/// must not escape.
 const CONDITIONAL: u32 = 3;
 
 impl Job<'_> {
@@ -45,8 +46,8 @@ impl Job<'_> {
         }
     }
 
-    /// As `kubectl apply --dry-run=client`: makes the patch and applies it to a copy, so that what cannot be patched fails before anything is
-    /// applied. What it would do.
+    /// As `kubectl apply --dry-run=client`: makes the patch and applies it to a copy, so that what
+    /// cannot be patched fails before anything is applied. What it would do.
     pub(super) async fn client_dry_run(&self) -> Result<&'static str, Error> {
         let Some(live) = self.known_live().await? else {
             return Ok("created");
@@ -84,7 +85,8 @@ impl Job<'_> {
         }
     }
 
-    /// What is known of the live object decides what is tried first; what the server answers decides what is done.
+    /// What is known of the live object decides what is tried first; what the server answers
+    /// decides what is done.
     async fn create_or_patch(&self, modified: &Object) -> Result<EffectOk, Error> {
         let known = self.executor.cache.as_ref().and_then(|c| {
             let live = c.get(&self.key())?;
@@ -147,7 +149,8 @@ impl Job<'_> {
         ))
     }
 
-    /// One three-way patch; `conditional` makes the server refuse it when the object has changed since `live`.
+    /// One three-way patch; `conditional` makes the server refuse it when the object has changed
+    /// since `live`.
     async fn patch_from(
         &self,
         live: &Object,
@@ -211,8 +214,9 @@ impl Job<'_> {
         result.map(|live| self.done(live, "serverside-applied"))
     }
 
-    /// Makes what we applied in other ways our own, so that a server-side apply takes away what has left the configuration. Answers with a
-    /// configuration to be applied first: a key that came from `stringData` is nobody's in `data`.
+    /// Makes what we applied in other ways our own, so that a server-side apply takes away what has
+    /// left the configuration. Answers with a configuration to be applied first: a key that came
+    /// from `stringData` is nobody's in `data`.
     async fn hand_over(&self, config: &Object) -> Result<Option<Object>, Error> {
         let live = self
             .executor
@@ -239,7 +243,8 @@ impl Job<'_> {
         Ok(Some(kept))
     }
 
-    /// Takes away what we applied server-side and is not wanted any more: the three-way patch that follows knows nothing of it.
+    /// Takes away what we applied server-side and is not wanted any more: the three-way patch that
+    /// follows knows nothing of it.
     async fn take_back(&self) -> Result<(), Error> {
         let live = self
             .executor
@@ -261,7 +266,8 @@ impl Job<'_> {
             .await
         {
             Ok(applied) => self.executor.observe(&applied),
-            // It may be applied client-side because it cannot be applied server-side. What stays shows as a difference.
+            // It may be applied client-side because it cannot be applied server-side. What stays
+            // shows as a difference.
             Err(e) if e.code().is_some_and(|code| code < 500) => {
                 tracing::warn!(key = %self.key(), "{e}")
             }
@@ -270,7 +276,8 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// What `kubectl auth reconcile` adds to applying: a binding's role cannot be changed in place, so the binding is made anew.
+    /// What `kubectl auth reconcile` adds to applying: a binding's role cannot be changed in place,
+    /// so the binding is made anew.
     async fn reconcile_role(&self) -> Result<bool, Error> {
         if self.target.group() != "rbac.authorization.k8s.io" || self.executor.dry_run {
             return Ok(false);
@@ -300,7 +307,8 @@ impl Job<'_> {
     }
 }
 
-/// `namespaces "x" not found` answers a write of an object in it; the object itself is not what is missing.
+/// `namespaces "x" not found` answers a write of an object in it; the object itself is not what is
+/// missing.
 fn is_namespace_missing(error: &Error, namespace: &str) -> bool {
     error.to_string() == format!("namespaces {namespace:?} not found")
 }

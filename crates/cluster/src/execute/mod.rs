@@ -1,7 +1,8 @@
 //! Carries out what a sync wants done: the only code that writes to a cluster for one.
 //!
-//! Main type: [`Executor`]. It does one effect as it is told and reports what the API server said; what follows from that is the
-//! engine's business. What it wrote is in the cache before it answers.
+//! Main type: [`Executor`]. It does one effect as it is told and reports what the API server said;
+//! what follows from that is the engine's business. What it wrote is in the cache before it
+//! answers.
 
 mod apply;
 mod remove;
@@ -47,7 +48,8 @@ pub struct Executor {
     witness: Option<Witness>,
 }
 
-/// Is told of every request of an executor that was answered: what was asked, and with which code it was answered.
+/// Is told of every request of an executor that was answered: what was asked, and with which code
+/// it was answered.
 pub type Witness = Arc<dyn Fn(&Call, u16) + Send + Sync>;
 
 impl Executor {
@@ -168,7 +170,8 @@ impl Executor {
         .await
     }
 
-    /// What a server-side apply of the object would make of the live one, as the API server says without doing it.
+    /// What a server-side apply of the object would make of the live one, as the API server says
+    /// without doing it.
     pub async fn predict(&self, desired: &Object) -> Result<Object, Error> {
         let executor = self.server_dry_run();
         let kind = executor.kind(&desired.gvk(), &desired.key()).await?;
@@ -210,7 +213,8 @@ impl Executor {
         outcomes
     }
 
-    /// Carries out all groups of a decision, one after another; a crash in between leaves a prefix done.
+    /// Carries out all groups of a decision, one after another; a crash in between leaves a prefix
+    /// done.
     pub async fn run_all(&self, decision: &tiphys_engine::sync::Decision) -> Vec<Outcome> {
         let mut outcomes = Vec::with_capacity(decision.effects.len());
         for (first, effects) in decision.batches() {
@@ -243,7 +247,8 @@ impl Executor {
         }
     }
 
-    /// Well-formed, of a kind that the cluster has, and with a patch that can be made, where there is a live object.
+    /// Well-formed, of a kind that the cluster has, and with a patch that can be made, where there
+    /// is a live object.
     async fn check(&self, write: &Write) -> Result<EffectOk, Error> {
         let (target, kind) = self.target(&write.step).await?;
         target.check_identity().map_err(|e| Error::Invalid {
@@ -270,7 +275,8 @@ impl Executor {
         })
     }
 
-    /// Waits for a kind whose definition has just come: an API server lists it a moment after it has established it.
+    /// Waits for a kind whose definition has just come: an API server lists it a moment after it
+    /// has established it.
     async fn await_kind(&self, gvk: &Gvk) {
         let deadline = Instant::now() + SERVED;
         while self.discovery.resolve(gvk).await.is_err() && Instant::now() < deadline {

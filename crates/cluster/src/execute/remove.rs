@@ -61,7 +61,8 @@ impl Executor {
         }
     }
 
-    /// Deletes only the object with this uid (any, when empty); the answer is what is left of it, if it does not go at once.
+    /// Deletes only the object with this uid (any, when empty); the answer is what is left of it,
+    /// if it does not go at once.
     pub(super) async fn delete_uid(
         &self,
         kind: &Kind,
@@ -284,8 +285,8 @@ impl Executor {
     }
 }
 
-/// Whether the object an answer is about is already gone: the server has nothing to show but a status, or an object that was asked to be
-/// deleted and that nothing holds.
+/// Whether the object an answer is about is already gone: the server has nothing to show but a
+/// status, or an object that was asked to be deleted and that nothing holds.
 fn is_gone(object: &Object) -> bool {
     if object.kind() == "Status" {
         return true;
@@ -321,7 +322,8 @@ pub(super) fn updates(object: &Object, manager: &str) -> bool {
     entries.is_some_and(|entries| migrated(entries, manager, manager).is_some())
 }
 
-/// The managedFields with `from`'s updates merged into `to`'s apply entry; `None` when there is nothing to do.
+/// The managedFields with `from`'s updates merged into `to`'s apply entry; `None` when there is
+/// nothing to do.
 fn migrated(entries: &[Value], from: &str, to: &str) -> Option<Vec<Value>> {
     let text = |e: &Value, f: &str| e.get(f).and_then(Value::as_str).unwrap_or("").to_owned();
     let is = |e: &Value, manager: &str, operation: &str| {
@@ -357,7 +359,8 @@ fn migrated(entries: &[Value], from: &str, to: &str) -> Option<Vec<Value>> {
     Some(entries)
 }
 
-/// The union of two field sets in their JSON form: a tree whose empty leaves, and nodes with a `.`, are the members.
+/// The union of two field sets in their JSON form: a tree whose empty leaves, and nodes with a `.`,
+/// are the members.
 fn union(mut a: Map<String, Value>, b: Map<String, Value>) -> Map<String, Value> {
     for (name, theirs) in b {
         let Value::Object(theirs) = theirs else {

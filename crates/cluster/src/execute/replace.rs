@@ -22,7 +22,8 @@ impl Job<'_> {
         Ok(self.done(live, "replaced"))
     }
 
-    /// A PUT over the live object: for CRDs and namespaces, which may not be deleted with what they hold.
+    /// A PUT over the live object: for CRDs and namespaces, which may not be deleted with what they
+    /// hold.
     pub(super) async fn update(&self) -> Result<EffectOk, Error> {
         let live = self.put("argocd-application-controller").await?;
         Ok(self.done(live, "updated"))
@@ -64,7 +65,8 @@ impl Job<'_> {
         }
     }
 
-    /// Deletes the live object, waits until it is gone and makes the new one; when that fails the old one is put back.
+    /// Deletes the live object, waits until it is gone and makes the new one; when that fails the
+    /// old one is put back.
     pub(super) async fn delete_and_create(
         &self,
         live: &Object,

@@ -1,7 +1,8 @@
-//! What a replica does about the leases of its group: a function of what it has seen of them and of its own time.
+//! What a replica does about the leases of its group: a function of what it has seen of them and of
+//! its own time.
 //!
-//! Main type: [`View`]. Whether a lease is over is judged by how long it has looked the same to this replica, never by the times written in
-//! it: clocks differ.
+//! Main type: [`View`]. Whether a lease is over is judged by how long it has looked the same to
+//! this replica, never by the times written in it: clocks differ.
 
 use super::{
     LeaseOptions,
@@ -79,7 +80,8 @@ impl View {
             .is_some_and(|lease| lease.holder() == self.options.identity)
     }
 
-    /// Whether others divide the clusters in another way at the moment, so that their shards and ours overlap.
+    /// Whether others divide the clusters in another way at the moment, so that their shards and
+    /// ours overlap.
     pub fn is_contested(&self, now: Instant) -> bool {
         let others = |s: &&Seen| {
             s.record.holder() != self.options.identity
@@ -100,7 +102,8 @@ impl View {
         age.checked_sub(self.held_for(seen))
     }
 
-    /// How long after it was seen a lease is anyone's. It was seen up to one look after it was written, and then its time had begun.
+    /// How long after it was seen a lease is anyone's. It was seen up to one look after it was
+    /// written, and then its time had begun.
     fn held_for(&self, seen: &Seen) -> Duration {
         seen.record
             .duration()
@@ -200,7 +203,8 @@ impl View {
                 .any(|other| other.wanted_by().is_none())
     }
 
-    /// For a replica that has some: one that nobody without any has taken in the time that they need for it.
+    /// For a replica that has some: one that nobody without any has taken in the time that they
+    /// need for it.
     fn one_more(&self, now: Instant) -> Option<Deed> {
         let left = |shard: &usize| {
             let patience = match self

@@ -1,7 +1,9 @@
-//! As many shards as a Deployment has replicas, claimed through Argo CD's ConfigMap and fenced by leases.
+//! As many shards as a Deployment has replicas, claimed through Argo CD's ConfigMap and fenced by
+//! leases.
 //!
-//! Main function: [`follow`]. At every heartbeat the Deployment is looked at and the claim renewed; when the number of replicas or the shard
-//! changed, the leases are given back and those of the new division asked for.
+//! Main function: [`follow`]. At every heartbeat the Deployment is looked at and the claim renewed;
+//! when the number of replicas or the shard changed, the leases are given back and those of the new
+//! division asked for.
 
 use super::{
     LeaseOptions, Leases,

@@ -1,8 +1,9 @@
 //! Leave to write, which ends with the lease it comes from.
 //!
-//! Main type: [`Fence`]. Work that is done under one ([`Fence::scope`]) reads as before, but every request that may change something is
-//! refused once the fence is closed, and one under way is given up. A fence that closed stays closed, even if the same replica gets the
-//! lease again: what was begun under it has gaps.
+//! Main type: [`Fence`]. Work that is done under one ([`Fence::scope`]) reads as before, but every
+//! request that may change something is refused once the fence is closed, and one under way is
+//! given up. A fence that closed stays closed, even if the same replica gets the lease again: what
+//! was begun under it has gaps.
 
 use crate::error::Error;
 use std::{
@@ -84,8 +85,9 @@ impl Fence {
         FENCE.try_with(Self::clone).ok()
     }
 
-    /// Sends a request that may change something; `what` it is. Asked at every step, not only when a timer says so: after a pause of the whole
-    /// process a step may be taken before the timers are looked at.
+    /// Sends a request that may change something; `what` it is. Asked at every step, not only when
+    /// a timer says so: after a pause of the whole process a step may be taken before the timers
+    /// are looked at.
     pub(crate) async fn during<T>(
         &self,
         what: impl Fn() -> String,

@@ -84,7 +84,8 @@ impl Keeper {
         let now = Instant::now();
         for deed in self.view.decide(&|shard| self.is_open(shard), now) {
             match self.perform(deed).await {
-                // To be relied on it must have been seen after it was written that nobody divides differently.
+                // To be relied on it must have been seen after it was written that nobody divides
+                // differently.
                 Ok(()) if matches!(deed, Deed::Take(shard) | Deed::Renew(shard) if !self.is_open(shard)) => {
                     pause = Duration::ZERO
                 }
@@ -194,7 +195,8 @@ impl Keeper {
         }
     }
 
-    /// A lease of ours with what its shard costs, and, if it is the first, with new weights when these are due.
+    /// A lease of ours with what its shard costs, and, if it is the first, with new weights when
+    /// these are due.
     fn with_load(&mut self, shard: usize, mut lease: Object) -> Object {
         let Some(balance) = &self.options.balance else {
             return lease;

@@ -1,6 +1,8 @@
-//! `argocd-app-controller-shard-cm`: which controller says that it has which shard, as Argo CD's controllers tell each other.
+//! `argocd-app-controller-shard-cm`: which controller says that it has which shard, as Argo CD's
+//! controllers tell each other.
 //!
-//! Main function: [`claim`]. Pure. It is bookkeeping by clocks on walls; what keeps two of ours from writing at once are leases.
+//! Main function: [`claim`]. Pure. It is bookkeeping by clocks on walls; what keeps two of ours
+//! from writing at once are leases.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -105,7 +107,8 @@ mod tests {
             .collect()
     }
 
-    /// Argo CD's own cases (`Test_getOrUpdateShardNumberForController`), then others by the same rules.
+    /// Argo CD's own cases (`Test_getOrUpdateShardNumberForController`), then others by the same
+    /// rules.
     #[test]
     fn fact_99_shards_are_claimed_as_argo_cds_controllers_claim_them() {
         let ages = "99999";

@@ -1,11 +1,15 @@
-//! Leases: which replica may write for which shard, agreed upon through `coordination.k8s.io/v1` Leases, one a shard.
+//! Leases: which replica may write for which shard, agreed upon through `coordination.k8s.io/v1`
+//! Leases, one a shard.
 //!
-//! Main types: [`Leases`], which holds and renews what this replica has, and [`Fence`], the leave to write that comes from it. A holder
-//! relies on a lease only for two thirds of the time after which others take it, counted from before the request that renewed it, in the
-//! time of its own monotonic clock; what the clocks on the walls say does not matter. What is decided is in `decide`.
+//! Main types: [`Leases`], which holds and renews what this replica has, and [`Fence`], the leave
+//! to write that comes from it. A holder relies on a lease only for two thirds of the time after
+//! which others take it, counted from before the request that renewed it, in the time of its own
+//! monotonic clock; what the clocks on the walls say does not matter. What is decided is in
+//! `decide`.
 //!
-//! What it cannot exclude: a machine that is suspended as a whole, so that its monotonic clock stands still, and a request that left in time
-//! and arrives late. Writes to an Application's record then fail by their resourceVersion.
+//! What it cannot exclude: a machine that is suspended as a whole, so that its monotonic clock
+//! stands still, and a request that left in time and arrives late. Writes to an Application's
+//! record then fail by their resourceVersion.
 
 mod decide;
 pub mod dynamic;
@@ -91,7 +95,8 @@ impl LeaseOptions {
         self.duration / 15
     }
 
-    /// How long a holder relies on a lease that it cannot renew. From then on until another may have it, a third of its time goes by.
+    /// How long a holder relies on a lease that it cannot renew. From then on until another may
+    /// have it, a third of its time goes by.
     fn reliance(&self) -> Duration {
         self.duration * 3 / 5
     }
@@ -101,7 +106,8 @@ impl LeaseOptions {
     }
 }
 
-/// The leases of this replica. When it is dropped they are not renewed any more; [`Leases::release`] gives them back.
+/// The leases of this replica. When it is dropped they are not renewed any more;
+/// [`Leases::release`] gives them back.
 pub struct Leases {
     tenures: Vec<watch::Receiver<Tenure>>,
     changes: watch::Receiver<u64>,
@@ -131,8 +137,8 @@ impl Leases {
         }
     }
 
-    /// One shard that is held without any lease, for whoever may not use them: nothing keeps a second holder away. Must be called inside a
-    /// tokio runtime.
+    /// One shard that is held without any lease, for whoever may not use them: nothing keeps a
+    /// second holder away. Must be called inside a tokio runtime.
     pub fn without(count: usize, shard: usize) -> Self {
         let senders: Vec<_> = (0..count)
             .map(|_| watch::Sender::new(Tenure::default()))
@@ -164,7 +170,8 @@ impl Leases {
         }
     }
 
-    /// Whether leases may be used in a namespace, as the API server says. Without an answer they may.
+    /// Whether leases may be used in a namespace, as the API server says. Without an answer they
+    /// may.
     pub async fn permitted(cluster: &Cluster, namespace: &str) -> bool {
         let attributes = json!({"namespace": namespace, "verb": "create", "group": "coordination.k8s.io", "resource": "leases"});
         let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": attributes}});
@@ -192,7 +199,8 @@ impl Leases {
         self.changes.clone()
     }
 
-    /// How large the shares of shards are; equal where they are not balanced. A change is one of [`Leases::changes`], too.
+    /// How large the shares of shards are; equal where they are not balanced. A change is one of
+    /// [`Leases::changes`], too.
     pub fn weights(&self) -> Weights {
         self.weights.borrow().clone()
     }

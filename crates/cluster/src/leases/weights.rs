@@ -1,7 +1,9 @@
-//! How large the shares of shards are, so that each is as much work as the others: Applications differ, numbers of them say little.
+//! How large the shares of shards are, so that each is as much work as the others: Applications
+//! differ, numbers of them say little.
 //!
-//! Main type: [`Weights`]. Pure but for [`Loads`], which counts. Who holds a shard tells in its lease what the shard costs; who holds the first one
-//! tells the weights in that lease. They are a few numbers however many Applications there are.
+//! Main type: [`Weights`]. Pure but for [`Loads`], which counts. Who holds a shard tells in its
+//! lease what the shard costs; who holds the first one tells the weights in that lease. They are a
+//! few numbers however many Applications there are.
 
 use std::{
     collections::HashMap,
@@ -39,7 +41,8 @@ impl Weights {
         valid.then_some(Self(weights))
     }
 
-    /// The shard of what has these hashes, one a shard. When a weight grows, only that shard gets more; when it shrinks, only that one less.
+    /// The shard of what has these hashes, one a shard. When a weight grows, only that shard gets
+    /// more; when it shrinks, only that one less.
     pub fn pick(&self, hash: impl Fn(usize) -> u64) -> usize {
         let score = |shard: usize| {
             let share = (hash(shard) as f64 + 0.5) / (u64::MAX as f64 + 1.0);
@@ -50,7 +53,8 @@ impl Weights {
             .unwrap_or(0)
     }
 
-    /// Those that go with what each shard costs now, in milliseconds a minute; `None`: these are good enough.
+    /// Those that go with what each shard costs now, in milliseconds a minute; `None`: these are
+    /// good enough.
     pub fn adjusted(&self, loads: &[u64]) -> Option<Self> {
         let average = loads.iter().sum::<u64>() as f64 / loads.len().max(1) as f64;
         let highest = loads.iter().max().copied().unwrap_or_default() as f64;

@@ -1,4 +1,5 @@
-//! argocd-cm. Main type: [`Config`], its texts, and what every comparison asks of its YAML, read once.
+//! argocd-cm. Main type: [`Config`], its texts, and what every comparison asks of its YAML, read
+//! once.
 
 use super::settings::Texts;
 use serde_json::Value;
@@ -79,7 +80,8 @@ impl Config {
         self.parsed().inclusions.clone()
     }
 
-    /// Whether the rules of roles that are put together from others are not compared (`resource.compareoptions`).
+    /// Whether the rules of roles that are put together from others are not compared
+    /// (`resource.compareoptions`).
     pub fn ignore_aggregated_roles(&self) -> bool {
         self.parsed().ignore_aggregated_roles
     }

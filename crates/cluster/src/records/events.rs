@@ -1,6 +1,7 @@
 //! Kubernetes Events about Applications and their resources, as Argo CD writes them.
 //!
-//! Main type: [`Events`]. An Event that cannot be written is logged and forgotten: it is never worth a failure.
+//! Main type: [`Events`]. An Event that cannot be written is logged and forgotten: it is never
+//! worth a failure.
 
 use super::lean::Meta;
 use crate::{
@@ -37,12 +38,13 @@ impl EventTarget {
     }
 }
 
-/// One Event. Reasons are Argo CD's: `StatusRefreshed`, `ResourceCreated`, `ResourceUpdated`, `ResourceDeleted`, `ResourceActionRan`,
-/// `OperationStarted`, `OperationCompleted`.
+/// One Event. Reasons are Argo CD's: `StatusRefreshed`, `ResourceCreated`, `ResourceUpdated`,
+/// `ResourceDeleted`, `ResourceActionRan`, `OperationStarted`, `OperationCompleted`.
 #[derive(Clone, Debug)]
 pub struct Event {
     pub target: EventTarget,
-    /// When it happened; names the Event, so that a listing has them in their order whichever is written first.
+    /// When it happened; names the Event, so that a listing has them in their order whichever is
+    /// written first.
     pub at: jiff::Timestamp,
     /// `Normal` or `Warning`.
     pub warning: bool,
@@ -98,7 +100,8 @@ impl Events {
         }
     }
 
-    /// Writes without waiting, under the fence of the caller. Must be called inside a tokio runtime.
+    /// Writes without waiting, under the fence of the caller. Must be called inside a tokio
+    /// runtime.
     pub fn record(&self, event: Event) {
         let events = self.clone();
         let write = async move {

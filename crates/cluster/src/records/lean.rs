@@ -1,7 +1,8 @@
-//! Records are kept as their JSON, without `metadata.managedFields`: half of an Application's bytes, which nobody here looks at.
+//! Records are kept as their JSON, without `metadata.managedFields`: half of an Application's
+//! bytes, which nobody here looks at.
 //!
-//! Main types: [`Raw`], a record of which only the metadata was read, and [`Lean`], what is kept of it, with the places of its parts: what
-//! did not change of a record need not be looked for again.
+//! Main types: [`Raw`], a record of which only the metadata was read, and [`Lean`], what is kept of
+//! it, with the places of its parts: what did not change of a record need not be looked for again.
 
 use crate::discovery::Kind;
 use serde::Deserialize;
@@ -130,7 +131,8 @@ impl<'a> Raw<'a> {
         self.metadata.resource_version.parse().unwrap_or(0)
     }
 
-    /// Its JSON and what is asked of it. Items of a list of a built-in kind do not say what they are, records do.
+    /// Its JSON and what is asked of it. Items of a list of a built-in kind do not say what they
+    /// are, records do.
     pub fn keep(self, kind: &Kind) -> (Lean, Meta) {
         let (json, outer) = (self.json, &self.outer);
         let typed = !outer.api_version.is_empty();
@@ -187,7 +189,8 @@ fn offset(json: &str, part: &str) -> usize {
     part.as_ptr() as usize - json.as_ptr() as usize
 }
 
-/// From where to where the text has the entry of `managedFields` with this value, one comma included.
+/// From where to where the text has the entry of `managedFields` with this value, one comma
+/// included.
 fn entry(json: &str, value: &RawValue) -> Option<(usize, usize)> {
     let from = offset(json, value.get());
     let key = json[..from].rfind("\"managedFields\"")?;

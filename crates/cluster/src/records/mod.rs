@@ -1,6 +1,7 @@
 //! Our own records in the control plane's cluster: Applications, projects, settings, Events.
 //!
-//! Main type: [`Records`]. Everything is watched into memory; writes go to the server and come back at once.
+//! Main type: [`Records`]. Everything is watched into memory; writes go to the server and come back
+//! at once.
 
 mod config;
 mod events;
@@ -59,8 +60,8 @@ impl Readable for Object {}
 pub struct RecordsOptions {
     /// The control plane's namespace, usually `argocd`.
     pub namespace: String,
-    /// Which namespaces may have Applications beside it, as [`patterns`] reads them; `None`: what `application.namespaces` of
-    /// argocd-cmd-params-cm says, and whenever it says something else.
+    /// Which namespaces may have Applications beside it, as [`patterns`] reads them; `None`: what
+    /// `application.namespaces` of argocd-cmd-params-cm says, and whenever it says something else.
     pub application_namespaces: Option<Vec<String>>,
     /// Values that count instead of those of argocd-cm and argocd-cmd-params-cm.
     pub told: Told,
@@ -120,7 +121,8 @@ pub struct Records {
 }
 
 impl Records {
-    /// Starts following. Must be called inside a tokio runtime. The CRDs must be there (or come; they are waited for).
+    /// Starts following. Must be called inside a tokio runtime. The CRDs must be there (or come;
+    /// they are waited for).
     pub fn start(cluster: Cluster, options: RecordsOptions) -> Self {
         let here = vec![options.namespace.clone()];
         let applications = Store::start(
@@ -225,7 +227,8 @@ impl Records {
     }
 }
 
-/// Has the store follow the namespaces that Applications may be in, now and whenever the settings say others.
+/// Has the store follow the namespaces that Applications may be in, now and whenever the settings
+/// say others.
 fn permit(
     options: &RecordsOptions,
     applications: &Store<Application>,

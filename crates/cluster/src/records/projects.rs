@@ -1,4 +1,5 @@
-//! Projects as their Applications have them: with global projects and what is scoped to them; and in whose name clusters are written to.
+//! Projects as their Applications have them: with global projects and what is scoped to them; and
+//! in whose name clusters are written to.
 
 use super::Records;
 use std::sync::Arc;
@@ -43,7 +44,8 @@ impl Records {
         })
     }
 
-    /// The user in whose name the cluster at `server` is written to for an Application; `None`: our own.
+    /// The user in whose name the cluster at `server` is written to for an Application; `None`: our
+    /// own.
     ///
     /// # Errors
     /// Why nobody may write to it, in Argo CD's words.

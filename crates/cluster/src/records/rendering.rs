@@ -1,4 +1,5 @@
-//! What settings say about rendering, as a repo-server is told it: tools, their options, and the repositories that sources may need.
+//! What settings say about rendering, as a repo-server is told it: tools, their options, and the
+//! repositories that sources may need.
 
 use super::Settings;
 use std::collections::BTreeMap;
@@ -92,7 +93,8 @@ impl Settings {
             .collect()
     }
 
-    /// `kustomize.buildOptions`, and the versions of `kustomize.path.V`, `kustomize.version.V` with their `kustomize.buildOptions.V`.
+    /// `kustomize.buildOptions`, and the versions of `kustomize.path.V`, `kustomize.version.V` with
+    /// their `kustomize.buildOptions.V`.
     fn kustomize_options(&self) -> KustomizeOptions {
         const OPTIONS: &str = "kustomize.buildOptions";
         let text = |key: &str| self.config.get(key).cloned();

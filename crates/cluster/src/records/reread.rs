@@ -1,4 +1,5 @@
-//! An Application's new state is read by what differs from the last one: mostly an annotation, or a revision and a time.
+//! An Application's new state is read by what differs from the last one: mostly an annotation, or a
+//! revision and a time.
 //!
 //! Main function: [`application`].
 

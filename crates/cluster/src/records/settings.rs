@@ -1,6 +1,8 @@
-//! The settings that live in ConfigMaps and Secrets of the control plane's namespace, as one immutable snapshot.
+//! The settings that live in ConfigMaps and Secrets of the control plane's namespace, as one
+//! immutable snapshot.
 //!
-//! Main type: [`Settings`]. A broken entry becomes a problem with the name of its object and field and never hides the others.
+//! Main type: [`Settings`]. A broken entry becomes a problem with the name of its object and field
+//! and never hides the others.
 
 use super::{Record, Store, config::Config};
 use crate::{
@@ -27,7 +29,8 @@ const SETTLE: Duration = Duration::from_millis(20);
 
 pub(super) type Texts = BTreeMap<String, String>;
 
-/// What whoever started the process said about keys of argocd-cm (`config`) and argocd-cmd-params-cm (`params`).
+/// What whoever started the process said about keys of argocd-cm (`config`) and
+/// argocd-cmd-params-cm (`params`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
     pub config: BTreeMap<String, String>,
@@ -142,7 +145,8 @@ impl Settings {
         self.params.get(key).map_or("", String::as_str)
     }
 
-    /// `application.namespaces` of argocd-cmd-params-cm: namespaces with Applications beside the control plane's, as `patterns` reads them.
+    /// `application.namespaces` of argocd-cmd-params-cm: namespaces with Applications beside the
+    /// control plane's, as `patterns` reads them.
     pub fn application_namespaces(&self) -> Vec<String> {
         self.param("application.namespaces")
             .split(',')
@@ -176,7 +180,8 @@ impl Settings {
         }
     }
 
-    /// `helm.valuesFileSchemes`: schemes of URLs that values files may have; https and http when the key is absent.
+    /// `helm.valuesFileSchemes`: schemes of URLs that values files may have; https and http when
+    /// the key is absent.
     pub fn value_file_schemes(&self) -> Vec<String> {
         let schemes = self
             .config
@@ -190,7 +195,8 @@ impl Settings {
             .collect()
     }
 
-    /// What a cluster's cache is to follow. A broken exclusion list is an error: following too much is no answer to a typing mistake.
+    /// What a cluster's cache is to follow. A broken exclusion list is an error: following too much
+    /// is no answer to a typing mistake.
     pub fn cache_options(&self, cluster: Option<&ClusterSecret>) -> Result<CacheOptions, String> {
         Ok(CacheOptions {
             tracking: self.tracking(""),

@@ -1,4 +1,5 @@
-//! All objects of one kind, whole and in memory, kept current by a watch: for our own records, of which there are few.
+//! All objects of one kind, whole and in memory, kept current by a watch: for our own records, of
+//! which there are few.
 //!
 //! Main type: [`Store`], of [`Record`]s. A write's answer is taken in at once, so a
 //! reader never sees less than it wrote.
@@ -77,15 +78,16 @@ pub(super) struct Records<T> {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
-    /// Counts up when other namespaces are followed; what a feed of before has to say of its progress holds no more.
+    /// Counts up when other namespaces are followed; what a feed of before has to say of its
+    /// progress holds no more.
     pub generation: u64,
     pub pending: usize,
     pub error: Option<Error>,
 }
 
 impl<T: Readable> Store<T> {
-    /// Starts following the kind in these namespaces (none: all of them), and lets others listen if `is_tapped`. Must be called inside a
-    /// tokio runtime.
+    /// Starts following the kind in these namespaces (none: all of them), and lets others listen if
+    /// `is_tapped`. Must be called inside a tokio runtime.
     pub fn start(cluster: Cluster, kind: Kind, namespaces: &[String], is_tapped: bool) -> Self {
         let all: Admits = Arc::new(|_| true);
         let shared = Arc::new(Shared {
@@ -109,8 +111,9 @@ impl<T: Readable> Store<T> {
         store
     }
 
-    /// Follows these namespaces (none: all of them) instead, and keeps what `admits` takes of them; what is known of others goes.
-    /// The store is ready again when they were listed. Must be called inside a tokio runtime.
+    /// Follows these namespaces (none: all of them) instead, and keeps what `admits` takes of them;
+    /// what is known of others goes. The store is ready again when they were listed. Must be called
+    /// inside a tokio runtime.
     pub(super) fn follow(&self, namespaces: &[String], admits: Admits) {
         let shared = &self.shared;
         let everywhere = vec![String::new()];
@@ -156,7 +159,8 @@ impl<T: Readable> Store<T> {
         *self.guard.lock().unwrap_or_else(PoisonError::into_inner) = Some(cancel.drop_guard());
     }
 
-    /// Waits for the first complete list. An error that trying again does not help against is returned; others are waited out.
+    /// Waits for the first complete list. An error that trying again does not help against is
+    /// returned; others are waited out.
     pub async fn wait_ready(&self) -> Result<(), Error> {
         let mut state = self.shared.state.subscribe();
         let hopeless = |e: &Error| e.is_not_found() || e.is_forbidden() || e.code() == Some(401);
@@ -249,7 +253,8 @@ impl<T: Readable> Store<T> {
         let before = self.shared.get(&raw.key());
         let record = Arc::new(Record::new(raw, &self.shared.kind).after(before.as_deref()));
         if is_gone {
-            // The write took away what held a record that was to be deleted: the server has nothing to show any more.
+            // The write took away what held a record that was to be deleted: the server has nothing
+            // to show any more.
             let key = (namespace.to_owned(), name.to_owned());
             let last = self.get(namespace, name).unwrap_or(record);
             self.shared.remove(&key, None, 0);
@@ -320,8 +325,9 @@ impl<T: Readable> Store<T> {
         .await
     }
 
-    /// Makes `to` of `from`, which was read of `record`, unless somebody else has written meanwhile; fields we do not know stay. A map's
-    /// nulls are written, too: where there are new ones the patch is a JSON patch. `None`: there is nothing to write.
+    /// Makes `to` of `from`, which was read of `record`, unless somebody else has written
+    /// meanwhile; fields we do not know stay. A map's nulls are written, too: where there are new
+    /// ones the patch is a JSON patch. `None`: there is nothing to write.
     pub async fn write(
         &self,
         record: &Record<T>,
@@ -366,8 +372,9 @@ impl<T: Readable> Store<T> {
         call.query("fieldManager", super::FIELD_MANAGER)
     }
 
-    /// Read, change, write; again on conflict. The change is made to the newest state known; returning `false` means nothing is to be
-    /// written. What is written is the difference, see [`Self::write`].
+    /// Read, change, write; again on conflict. The change is made to the newest state known;
+    /// returning `false` means nothing is to be written. What is written is the difference, see
+    /// [`Self::write`].
     pub async fn modify(
         &self,
         namespace: &str,
@@ -405,7 +412,8 @@ impl<T: Readable> Store<T> {
         unreachable!("the loop ends by returning")
     }
 
-    /// Deletes; `uid` and `propagation` may be empty. The record leaves the store when the watch says so.
+    /// Deletes; `uid` and `propagation` may be empty. The record leaves the store when the watch
+    /// says so.
     pub async fn delete(
         &self,
         namespace: &str,
@@ -462,7 +470,8 @@ impl<T: Readable> Shared<T> {
             .cloned()
     }
 
-    /// Takes a newer state of a record. `write`: it is the answer to a request of ours, which the watch may have overtaken.
+    /// Takes a newer state of a record. `write`: it is the answer to a request of ours, which the
+    /// watch may have overtaken.
     pub(super) fn take(&self, record: Arc<Record<T>>, write: bool) {
         let key = record.key();
         let version = record.version();
@@ -471,7 +480,8 @@ impl<T: Readable> Shared<T> {
             return;
         }
         let before = records.all.get(&key).cloned();
-        // The answer to the removal of the last finalizer still has the resourceVersion from before.
+        // The answer to the removal of the last finalizer still has the resourceVersion from
+        // before.
         let ends = record.meta.is_deleting && record.meta.finalizers.is_empty();
         let stale = match &before {
             Some(b) if write && ends => b.meta.uid != record.meta.uid,

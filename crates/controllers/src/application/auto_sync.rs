@@ -31,7 +31,8 @@ const CONFIRMED: &str = "Pruning confirmed";
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     Nothing,
-    /// Look again after so long: self-heal backs off. When it was undone often, a `SyncError` condition says so.
+    /// Look again after so long: self-heal backs off. When it was undone often, a `SyncError`
+    /// condition says so.
     Later(std::time::Duration, Option<String>),
     Start(Box<Operation>),
     /// A `SyncError` condition says why not.
@@ -78,7 +79,8 @@ pub struct Compared<'a> {
     /// The revision compared, the full commit id; of several sources `revisions`.
     pub revision: &'a str,
     pub revisions: &'a [String],
-    /// There may be changes since the last sync in what the Application is made of: else another revision is no reason to sync.
+    /// There may be changes since the last sync in what the Application is made of: else another
+    /// revision is no reason to sync.
     pub touched: bool,
     pub resources: &'a [ResourceStatus],
     /// What is to be pruned and is being deleted already.
@@ -316,7 +318,8 @@ fn attempted(app: &Application, compared: &Compared<'_>, shown: &str) -> Attempt
     }
 }
 
-/// What is told of a self-heal that something else undid again and again. Not of Argo CD, which tells nothing.
+/// What is told of a self-heal that something else undid again and again. Not of Argo CD, which
+/// tells nothing.
 fn undone(attempts: i64, revision: &str, compared: &Compared<'_>) -> Option<String> {
     if attempts < OFTEN {
         return None;
@@ -350,7 +353,8 @@ const OURS: [&str; 4] = [
     "argocd-application-controller",
 ];
 
-/// What is to be pruned and is being deleted already: a finalizer holds it, and another sync would not hasten it.
+/// What is to be pruned and is being deleted already: a finalizer holds it, and another sync would
+/// not hasten it.
 pub fn leaving(comparison: &Comparison) -> Vec<&ResourceKey> {
     let pruned = comparison.entries.iter().filter(|e| e.requires_pruning);
     let is_deleted = |e: &&Arc<Entry>| {
@@ -375,7 +379,8 @@ fn is_of(key: &ResourceKey, resource: &ResourceStatus) -> bool {
     ]
 }
 
-/// Whether somebody else deleted a resource, owns one of the fields in which it differs, or has written to it since then.
+/// Whether somebody else deleted a resource, owns one of the fields in which it differs, or has
+/// written to it since then.
 pub fn changed_by_others(
     comparison: &Comparison,
     resource: &ResourceStatus,

@@ -1,4 +1,5 @@
-//! The comparison of one Application: its manifests, the live objects, the rules; the engine does the rest.
+//! The comparison of one Application: its manifests, the live objects, the rules; the engine does
+//! the rest.
 
 use super::{
     impersonation, known,
@@ -122,8 +123,9 @@ fn facts(pass: &Pass<'_>) -> status::Compared {
     }
 }
 
-/// The manifests of the last operation, if a user gave it some: the Application is compared with them, and not with Git, until another operation
-/// takes its place. One that was refused before it did anything does not count.
+/// The manifests of the last operation, if a user gave it some: the Application is compared with
+/// them, and not with Git, until another operation takes its place. One that was refused before it
+/// did anything does not count.
 fn local_manifests(app: &Application) -> Vec<String> {
     let begun = app
         .status
@@ -155,8 +157,9 @@ async fn with_manifests(
     })
 }
 
-/// What Git says now, and whether it does: what it said before is as good for a while in which it says nothing at all. A process that has only
-/// just begun does not know what it said; the verdict of the one before is as good then.
+/// What Git says now, and whether it does: what it said before is as good for a while in which it
+/// says nothing at all. A process that has only just begun does not know what it said; the verdict
+/// of the one before is as good then.
 async fn load(
     pass: &mut Pass<'_>,
     cluster: &LiveCluster,
@@ -227,7 +230,8 @@ pub async fn with_live(
     with_target(pass, cluster, target).await
 }
 
-/// Compares this with the cluster. With errors of the target, what lives is told as far as that goes without knowing what is wanted.
+/// Compares this with the cluster. With errors of the target, what lives is told as far as that
+/// goes without knowing what is wanted.
 async fn with_target(
     pass: &mut Pass<'_>,
     cluster: &LiveCluster,
@@ -306,7 +310,8 @@ async fn ask(executor: &Executor, comparison: &Comparison) -> DryRuns {
         .collect()
 }
 
-/// Whether differences are told by the API server: the Application's own word counts before that of the installation.
+/// Whether differences are told by the API server: the Application's own word counts before that of
+/// the installation.
 fn server_side_diff(app: &Application, by_default: bool) -> Option<ServerSideDiff> {
     let options = app
         .metadata

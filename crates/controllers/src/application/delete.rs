@@ -1,7 +1,8 @@
-//! The end of an Application: hooks before, its resources if a finalizer says so, the highest wave before the lower ones, hooks after; each
-//! stage ends by removing its finalizer.
+//! The end of an Application: hooks before, its resources if a finalizer says so, the highest wave
+//! before the lower ones, hooks after; each stage ends by removing its finalizer.
 //!
-//! Main function: [`run`]. Level-triggered: each look deletes what may go now and waits for the rest.
+//! Main function: [`run`]. Level-triggered: each look deletes what may go now and waits for the
+//! rest.
 
 use super::{
     Controller, compare,
@@ -148,7 +149,8 @@ async fn advance(pass: &mut Pass<'_>) -> Result<Again, Error> {
     Ok(Some((Reason::LOOK, pause)))
 }
 
-/// Shows what is still there and what is on its way, where that can be told without asking Git, which a deletion does not wait for.
+/// Shows what is still there and what is on its way, where that can be told without asking Git,
+/// which a deletion does not wait for.
 async fn show(pass: &mut Pass<'_>) -> Result<(), Error> {
     let known = Wanted::of(&pass.app).is_ok_and(|wanted| {
         pass.memo
@@ -166,7 +168,8 @@ async fn show(pass: &mut Pass<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether there is a project that says what may be deleted. The error is why there is none, and what to do.
+/// Whether there is a project that says what may be deleted. The error is why there is none, and
+/// what to do.
 fn project(pass: &Pass<'_>) -> Result<(), String> {
     const OR: &str = "or remove the Application's finalizers to leave its resources in the cluster";
     let project = pass
@@ -347,7 +350,8 @@ async fn cascade(pass: &mut Pass<'_>) -> Result<Progress, Stop> {
     })
 }
 
-/// The objects whose turn it is: the highest wave. A project goes after all Applications, which cannot be deleted without it.
+/// The objects whose turn it is: the highest wave. A project goes after all Applications, which
+/// cannot be deleted without it.
 fn next_to_go(live: &[Arc<Object>]) -> Vec<&Arc<Object>> {
     let is = |o: &Object, kind: &str| o.group() == GROUP && o.kind() == kind;
     let lowest = live
@@ -363,7 +367,8 @@ fn next_to_go(live: &[Arc<Object>]) -> Vec<&Arc<Object>> {
     live.iter().filter(|o| Some(turn(o)) == next).collect()
 }
 
-/// What those that are on their way are waiting for: an Application that says why it cannot go, or an object that should have gone long ago.
+/// What those that are on their way are waiting for: an Application that says why it cannot go, or
+/// an object that should have gone long ago.
 fn held(live: &[Arc<Object>], now: Timestamp) -> Progress {
     let leaving = live
         .iter()
@@ -469,7 +474,8 @@ async fn deletable(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Vec<Arc<Obj
         .collect())
 }
 
-/// Whether an object goes with the Application of this uid: it is the Application's, and nothing says that it is to be kept.
+/// Whether an object goes with the Application of this uid: it is the Application's, and nothing
+/// says that it is to be kept.
 fn goes_with(object: &Object, rules: &CompareRules, app_uid: &str) -> bool {
     let is_kept = marks::sync_option(object, &rules.sync_options, "Delete") == Some("false")
         || marks::has_option(object, "helm.sh/resource-policy", "keep")
@@ -495,7 +501,8 @@ pub(super) async fn owned(
         .collect())
 }
 
-/// Whether an object is by its mark one that the Application applied, and one that its project lets it have.
+/// Whether an object is by its mark one that the Application applied, and one that its project lets
+/// it have.
 fn is_owned(object: &Object, rules: &CompareRules) -> bool {
     permit::resource(
         rules,

@@ -1,7 +1,9 @@
-//! Hooks around the deletion of an Application: those of `PreDelete` run before its resources go, those of `PostDelete` afterwards.
+//! Hooks around the deletion of an Application: those of `PreDelete` run before its resources go,
+//! those of `PostDelete` afterwards.
 //!
-//! Main functions: [`align`] keeps the finalizers that hold an Application back for them, [`execute`] runs them, [`cleanup`] removes what
-//! their delete policies say. Level-triggered: each call does what may be done now and tells whether that was all.
+//! Main functions: [`align`] keeps the finalizers that hold an Application back for them,
+//! [`execute`] runs them, [`cleanup`] removes what their delete policies say. Level-triggered: each
+//! call does what may be done now and tells whether that was all.
 
 use super::{
     compare,
@@ -79,8 +81,8 @@ impl When {
     }
 }
 
-/// Gives an Application the finalizers of the hooks that it has, and takes those of hooks that it has no longer. What could not be read is
-/// no reason to take one.
+/// Gives an Application the finalizers of the hooks that it has, and takes those of hooks that it
+/// has no longer. What could not be read is no reason to take one.
 pub fn align(finalizers: &mut Vec<String>, hooks: &[Arc<Kept>], conditions: &[Condition]) {
     let complete = !conditions.iter().any(Condition::is_error);
     for when in When::ALL {
@@ -95,8 +97,9 @@ pub fn align(finalizers: &mut Vec<String>, hooks: &[Arc<Kept>], conditions: &[Co
     }
 }
 
-/// Creates the hooks that are not there and looks how the others do. The error names those that failed. They are removed, so that they run
-/// again, at a look after it was told: once they are gone nobody can tell that they failed.
+/// Creates the hooks that are not there and looks how the others do. The error names those that
+/// failed. They are removed, so that they run again, at a look after it was told: once they are
+/// gone nobody can tell that they failed.
 pub async fn execute(pass: &mut Pass<'_>, when: When) -> Result<Progress, Stop> {
     let doing = |e: String| Stop::Refused(format!("{}{e}", when.executing()));
     let cluster = compare::cluster(pass).await?;
@@ -282,7 +285,8 @@ async fn desired(pass: &mut Pass<'_>, cluster: &LiveCluster) -> Result<Arc<Compa
     }
 }
 
-/// A name for a hook that has only the beginning of one: the same at every look, so that it is found again, and not one of those taken.
+/// A name for a hook that has only the beginning of one: the same at every look, so that it is
+/// found again, and not one of those taken.
 fn named(pass: &Pass<'_>, object: &Object, when: When, taken: &[ResourceKey]) -> Object {
     let mut object = object.clone();
     if object.name().is_empty() {

@@ -1,6 +1,7 @@
 //! The end of an operation, or of one attempt of it: what is told, what is kept, and what follows.
 //!
-//! Main function: [`finish`]. What follows may be another attempt, a rollback, or the sync of a newer revision.
+//! Main function: [`finish`]. What follows may be another attempt, a rollback, or the sync of a
+//! newer revision.
 
 use super::{
     error::Error,
@@ -140,8 +141,9 @@ pub async fn finish(
     Ok(())
 }
 
-/// How the Application is compared after an operation. Asking Git again after every automatic sync would be too much; whoever syncs by hand
-/// may have pushed meanwhile. A dry run has changed nothing.
+/// How the Application is compared after an operation. Asking Git again after every automatic sync
+/// would be too much; whoever syncs by hand may have pushed meanwhile. A dry run has changed
+/// nothing.
 fn refresh_after(automated: bool, dry_run: bool) -> Option<Level> {
     match (dry_run, automated) {
         (true, _) => None,
@@ -150,7 +152,8 @@ fn refresh_after(automated: bool, dry_run: bool) -> Option<Level> {
     }
 }
 
-/// Ends an operation that takes longer than so many seconds (0: as long as it takes); else says how much of them is left.
+/// Ends an operation that takes longer than so many seconds (0: as long as it takes); else says how
+/// much of them is left.
 pub fn limit(state: &mut OperationState, seconds: u32, now: Timestamp) -> Option<Duration> {
     if state.phase != "Running" || seconds == 0 {
         return None;
@@ -164,8 +167,8 @@ pub fn limit(state: &mut OperationState, seconds: u32, now: Timestamp) -> Option
     left
 }
 
-/// What is told of an operation that has not ended. One that is being terminated is so until it has ended, whatever it waits for; why it is
-/// terminated is told again then.
+/// What is told of an operation that has not ended. One that is being terminated is so until it has
+/// ended, whatever it waits for; why it is terminated is told again then.
 pub fn goes_on(
     state: &mut OperationState,
     terminating: bool,
@@ -226,7 +229,8 @@ fn follows(pass: &Pass<'_>, attempt: &Attempt, state: &mut OperationState) -> Op
         state.message = format!("{}; {told}", state.message);
         return found.ok();
     }
-    // What a user asked for without naming a revision goes on with the new one; an automatic sync is started anew by whoever started it.
+    // What a user asked for without naming a revision goes on with the new one; an automatic sync
+    // is started anew by whoever started it.
     (attempt.superseded && !state.operation.initiated_by.automated).then(|| state.operation.clone())
 }
 

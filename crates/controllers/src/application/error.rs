@@ -1,5 +1,5 @@
-//! Why a look at an Application could not be finished. Faults of Git, manifests or the destination are no errors here: they are
-//! conditions of the Application.
+//! Why a look at an Application could not be finished. Faults of Git, manifests or the destination
+//! are no errors here: they are conditions of the Application.
 
 /// What stops a pass.
 #[derive(Debug, thiserror::Error)]

@@ -6,8 +6,8 @@ use tiphys_api::{
     operation::{Operation, OperationState, SyncOperationResult},
 };
 
-/// The id of one attempt of one operation of the Application with this `uid`. `started` is in seconds since 1970, `last_sync` the id of the
-/// newest entry of the history.
+/// The id of one attempt of one operation of the Application with this `uid`. `started` is in
+/// seconds since 1970, `last_sync` the id of the newest entry of the history.
 pub fn id(uid: &str, started: i64, attempt: i64, last_sync: Option<i64>) -> String {
     let mut hash = Sha256::new();
     hash.update(uid);
@@ -21,8 +21,8 @@ pub fn id(uid: &str, started: i64, attempt: i64, last_sync: Option<i64>) -> Stri
         .collect()
 }
 
-/// Whether a process that knows only what is `stored` syncs the same. A dry run does nothing, and what an operation names completely needs no
-/// second record.
+/// Whether a process that knows only what is `stored` syncs the same. A dry run does nothing, and
+/// what an operation names completely needs no second record.
 pub fn is_remembered(stored: Option<&SyncOperationResult>, state: &OperationState) -> bool {
     let sync = state.operation.sync.clone().unwrap_or_default();
     let result = state.sync_result.clone().unwrap_or_default();
@@ -94,7 +94,8 @@ mod tests {
         );
     }
 
-    /// Each line: what is stored, the operation, its result so far, and whether a process that finds this syncs the same.
+    /// Each line: what is stored, the operation, its result so far, and whether a process that
+    /// finds this syncs the same.
     #[test]
     fn what_an_operation_stands_for_is_stored_unless_it_says_so_itself() {
         let (git, other) = (

@@ -1,6 +1,7 @@
-//! In whose name an Application's cluster is written to: a service account that its project names for the destination, where
-//! `application.sync.impersonation.enabled` asks for one. Main functions: [`for_sync`], [`for_diff`] and [`for_deletion`], which differ in
-//! what they do without one.
+//! In whose name an Application's cluster is written to: a service account that its project names
+//! for the destination, where `application.sync.impersonation.enabled` asks for one. Main
+//! functions: [`for_sync`], [`for_diff`] and [`for_deletion`], which differ in what they do without
+//! one.
 
 use super::pass::Pass;
 use crate::metrics::Request;
@@ -52,7 +53,8 @@ pub fn for_diff(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Executor, Stri
     })
 }
 
-/// The hand that deletes: our own where there is no service account, or the Application could never go.
+/// The hand that deletes: our own where there is no service account, or the Application could never
+/// go.
 pub fn for_deletion(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Executor, String> {
     match executor(pass, cluster) {
         Err(Impersonation::Underivable(why)) => Err(format!(

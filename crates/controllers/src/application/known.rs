@@ -1,5 +1,6 @@
-//! What an Application is known to have, or to have had: the kinds that must be readable before anything is said or done on the strength of
-//! what is not there. Main functions: [`resources`] and [`of`].
+//! What an Application is known to have, or to have had: the kinds that must be readable before
+//! anything is said or done on the strength of what is not there. Main functions: [`resources`] and
+//! [`of`].
 
 use tiphys_api::Application;
 use tiphys_apimachinery::ResourceKey;
@@ -27,7 +28,8 @@ pub fn resources(app: &Application) -> Vec<ResourceKey> {
         .collect()
 }
 
-/// What it may have. Of one whose comparisons all failed, or that came without its status, nothing is known.
+/// What it may have. Of one whose comparisons all failed, or that came without its status, nothing
+/// is known.
 pub fn of(app: &Application) -> Known {
     let resources = resources(app);
     let status = app.status.sync.status.as_str();

@@ -1,4 +1,5 @@
-//! What an Application names: its project, the clusters it may mean, and how its repositories are reached.
+//! What an Application names: its project, the clusters it may mean, and how its repositories are
+//! reached.
 
 use super::Controller;
 use std::sync::Arc;
@@ -25,7 +26,8 @@ impl Controller {
         self.records.settings().destinations.clone()
     }
 
-    /// How to reach a repository: its own Secret, else the credential template that fits best, else nothing.
+    /// How to reach a repository: its own Secret, else the credential template that fits best, else
+    /// nothing.
     pub fn access(&self, url: &str, project: &str) -> RepoAccess {
         access(&self.records.settings(), url, project)
     }

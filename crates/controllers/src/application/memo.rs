@@ -15,7 +15,8 @@ use tiphys_apimachinery::ResourceKey;
 use tiphys_cluster::clusters::PAUSE_AFTER_FAILURE;
 use tiphys_engine::types::Comparison;
 
-/// What is remembered of an Application between looks. Losing it costs time, and at most one automatic sync that was to wait.
+/// What is remembered of an Application between looks. Losing it costs time, and at most one
+/// automatic sync that was to wait.
 pub struct Memo {
     pub desired: Option<Desired>,
     /// Why there were no manifests of these sources when they were last asked for.
@@ -30,7 +31,8 @@ pub struct Memo {
     /// What it then needed the kinds of.
     pub unseen: Vec<ResourceKey>,
     pub running: Option<operation::Running>,
-    /// The server itself has shown it to this process, or taken a change of it: it is not from the past.
+    /// The server itself has shown it to this process, or taken a change of it: it is not from the
+    /// past.
     pub proved: bool,
     pub syncing: Option<supersede::Syncing>,
     pub last_start: Option<start::Start>,
@@ -43,7 +45,8 @@ pub struct Memo {
     pub failures: u32,
 }
 
-/// A time in which no manifests could be had: the repository cannot be reached, or what it has cannot be rendered.
+/// A time in which no manifests could be had: the repository cannot be reached, or what it has
+/// cannot be rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
     pub since: Timestamp,
@@ -53,8 +56,8 @@ pub struct Outage {
 }
 
 impl Outage {
-    /// The longer it lasts, the more rarely it is asked, from every ten seconds to every minute; and when the time is over in which it is
-    /// nobody's concern.
+    /// The longer it lasts, the more rarely it is asked, from every ten seconds to every minute;
+    /// and when the time is over in which it is nobody's concern.
     pub fn goes_on(known: Option<Self>, now: Timestamp, patience: Timestamp) -> Self {
         let attempts = known.map_or(0, |outage| outage.attempts) + 1;
         let next = now + PAUSE_AFTER_FAILURE * attempts.min(6);

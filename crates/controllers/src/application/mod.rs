@@ -1,7 +1,9 @@
-//! The Application controller: every Application is looked at when something about it may have changed, and taken a step further.
+//! The Application controller: every Application is looked at when something about it may have
+//! changed, and taken a step further.
 //!
-//! Main type: [`Controller`]. One worker at a time looks at one Application ([`pass`]); the reasons come from the Application's own
-//! record, from its live objects, from projects and settings, and from the clock.
+//! Main type: [`Controller`]. One worker at a time looks at one Application ([`pass`]); the reasons
+//! come from the Application's own record, from its live objects, from projects and settings, and
+//! from the clock.
 
 mod auto_sync;
 mod compare;
@@ -305,7 +307,8 @@ impl Controller {
         );
         let mut memo = self.memos().remove(key).unwrap_or_default();
         let failures = memo.failures;
-        // Boxed: a look is large, and what is put around it would have it on the stack again and again.
+        // Boxed: a look is large, and what is put around it would have it on the stack again and
+        // again.
         let pass = Box::pin(async {
             match Pass::new(self, key, &mut memo, record) {
                 Ok(pass) => pass.run(reason).await,
@@ -321,7 +324,8 @@ impl Controller {
             None => pass.await,
         };
         if fence.is_some_and(|fence| !fence.is_open()) {
-            // What it came to may be wrong, and is another's now; if it is ours again it is begun anew.
+            // What it came to may be wrong, and is another's now; if it is ours again it is begun
+            // anew.
             self.leave(key);
             return;
         }
@@ -421,8 +425,9 @@ fn concerns_us(change: &RecordChange<Application>) -> bool {
             .is_some_and(|s| s.phase == "Terminating")
 }
 
-/// How thorough a look a changed record calls for. What was compared says itself whether source or destination differ from it; of the
-/// rest of the specification, such as the project, it keeps nothing.
+/// How thorough a look a changed record calls for. What was compared says itself whether source or
+/// destination differ from it; of the rest of the specification, such as the project, it keeps
+/// nothing.
 fn reason_of(change: &RecordChange<Application>) -> Reason {
     let Some((before, after)) = both(change) else {
         return Reason::LOOK;

@@ -1,7 +1,7 @@
 //! A sync operation of one Application, from the `operation` field to its result.
 //!
-//! Main function: [`run`]. The engine says what to do next; here it is stored, done and recorded. Stopping anywhere is fine: what is
-//! stored in the status is enough to go on.
+//! Main function: [`run`]. The engine says what to do next; here it is stored, done and recorded.
+//! Stopping anywhere is fine: what is stored in the status is enough to go on.
 
 use super::{
     auto_sync, compare,
@@ -44,7 +44,8 @@ pub struct Running {
     request: SyncRequest,
     plan: SyncPlan,
     progress: Progress,
-    /// The sources and revisions that it stands for. The record that a look begins with may be older than they are.
+    /// The sources and revisions that it stands for. The record that a look begins with may be
+    /// older than they are.
     result: SyncOperationResult,
     cluster: Arc<LiveCluster>,
     executor: Executor,
@@ -112,8 +113,9 @@ pub async fn run(pass: &mut Pass<'_>) -> Result<Again, Error> {
     again
 }
 
-/// Whether an operation that this process did not begin still is as it was told: who resumes what has ended long ago makes its hooks run
-/// twice. Asked of the server once; what it knows better is looked at next.
+/// Whether an operation that this process did not begin still is as it was told: who resumes what
+/// has ended long ago makes its hooks run twice. Asked of the server once; what it knows better is
+/// looked at next.
 async fn is_current(pass: &mut Pass<'_>) -> Result<bool, Error> {
     if pass.memo.proved || !matches!(state(pass).phase.as_str(), "Running" | "Terminating") {
         return Ok(true);
@@ -129,8 +131,8 @@ async fn is_current(pass: &mut Pass<'_>) -> Result<bool, Error> {
     Ok(pass.memo.proved)
 }
 
-/// Stores which revisions and sources the operation stands for, before anything is done with them: a process that resumes it must not resolve a
-/// branch again.
+/// Stores which revisions and sources the operation stands for, before anything is done with them:
+/// a process that resumes it must not resolve a branch again.
 async fn remember_revisions(pass: &mut Pass<'_>) -> Result<(), Error> {
     let stored = pass
         .before
@@ -155,8 +157,8 @@ pub fn state(pass: &Pass<'_>) -> OperationState {
         .unwrap_or_default()
 }
 
-/// Makes the state of a new operation, or sees whether a failed one is to be tried again now. `Some`: there is nothing more to do in this
-/// pass, because it waits for that, or has ended.
+/// Makes the state of a new operation, or sees whether a failed one is to be tried again now.
+/// `Some`: there is nothing more to do in this pass, because it waits for that, or has ended.
 async fn begin(pass: &mut Pass<'_>) -> Result<Option<Again>, Error> {
     let operation = pass.app.operation.as_deref().cloned().unwrap_or_default();
     let stored = pass
@@ -211,7 +213,8 @@ async fn begin(pass: &mut Pass<'_>) -> Result<Option<Again>, Error> {
             return Ok(Some(None));
         }
     };
-    // Where an attempt that took too long is followed by another, each has the whole time; else the pauses count, too.
+    // Where an attempt that took too long is followed by another, each has the whole time; else the
+    // pauses count, too.
     let each_has_its_time = limits(pass).then == OnTimeout::Retry;
     let left = if each_has_its_time { None } else { limit(pass) };
     if self::state(pass).phase == "Terminating" {
@@ -247,7 +250,8 @@ fn limit(pass: &mut Pass<'_>) -> Again {
     Some((Reason::LOOK, left))
 }
 
-/// How long to wait when a sync window bars the operation. It stays as it is meanwhile; one that a user ends is never held up.
+/// How long to wait when a sync window bars the operation. It stays as it is meanwhile; one that a
+/// user ends is never held up.
 async fn barred(pass: &mut Pass<'_>) -> Result<Option<Duration>, Error> {
     let Ok(project) = pass.controller.project_of(&pass.app) else {
         return Ok(None);
@@ -270,7 +274,8 @@ async fn barred(pass: &mut Pass<'_>) -> Result<Option<Duration>, Error> {
     ))
 }
 
-/// The same for every look at one attempt of one operation, whoever looks; different for the next attempt.
+/// The same for every look at one attempt of one operation, whoever looks; different for the next
+/// attempt.
 fn operation_id(pass: &Pass<'_>) -> String {
     let state = state(pass);
     let started = state.started_at.map_or(0, |t| t.seconds);
@@ -315,7 +320,8 @@ async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
             (wanted, revisions)
         }
     };
-    // Not only what the specification names: nothing is recorded of sources, nor fetched, that the project does not take.
+    // Not only what the specification names: nothing is recorded of sources, nor fetched, that the
+    // project does not take.
     sources::permitted(pass, &wanted).map_err(Failure::error)?;
     let comparison_error = |message: String| Failure::error(format!("ComparisonError: {message}"));
     let named = Revisions::new(&wanted, revisions.clone());

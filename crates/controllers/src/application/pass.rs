@@ -1,7 +1,8 @@
 //! One look at one Application: read it, decide what is due, do it, write what changed.
 //!
-//! Main type: [`Pass`]. It holds the Application as stored and as it shall be; [`Pass::store`] writes the difference in one patch, so
-//! that a comparison, an operation's progress and the next operation cost one request together.
+//! Main type: [`Pass`]. It holds the Application as stored and as it shall be; [`Pass::store`]
+//! writes the difference in one patch, so that a comparison, an operation's progress and the next
+//! operation cost one request together.
 
 use super::{
     Controller, Memo, auto_sync,
@@ -148,7 +149,8 @@ impl<'a> Pass<'a> {
                 .await?;
             again = soonest(again, next);
             if self.app.operation.is_none() {
-                // It ended, and was compared again: what is still out of sync may call for the next one.
+                // It ended, and was compared again: what is still out of sync may call for the next
+                // one.
                 again = soonest(again, self.auto_sync().await);
             }
         }
@@ -159,10 +161,12 @@ impl<'a> Pass<'a> {
         Ok(soonest(again, self.expires(expiry)))
     }
 
-    /// When to look again although nothing happens: the comparison is no longer good, or what kept it from being renewed may be over.
+    /// When to look again although nothing happens: the comparison is no longer good, or what kept
+    /// it from being renewed may be over.
     fn expires(&self, expiry: Expiry) -> Again {
         if let Some(outage) = self.memo.untold_outage() {
-            // Whether or not comparisons expire. It is over already when this look did not come to asking.
+            // Whether or not comparisons expire. It is over already when this look did not come to
+            // asking.
             let pause = outage
                 .next
                 .duration_since(self.now)
@@ -177,7 +181,8 @@ impl<'a> Pass<'a> {
         refresh::next_expiry(&self.app, expiry, self.now).map(|d| (Reason::LOOK, d))
     }
 
-    /// Checks the specification, compares, and writes the verdict into the status. An error of Git or cluster is a condition, not an `Err`.
+    /// Checks the specification, compares, and writes the verdict into the status. An error of Git
+    /// or cluster is a condition, not an `Err`.
     pub async fn refresh(&mut self, refresh: &Refresh) -> Result<(), Error> {
         tracing::info!(
             hard = refresh.hard,
@@ -191,7 +196,8 @@ impl<'a> Pass<'a> {
             .annotations
             .contains_key(constants::REFRESH)
         {
-            // A request that comes meanwhile makes the write fail, so that it is not taken for this one.
+            // A request that comes meanwhile makes the write fail, so that it is not taken for this
+            // one.
             for name in [constants::REFRESH, constants::REFRESH_TIMESTAMP] {
                 self.app.metadata.annotations.remove(name);
                 self.annotate(name, None);
@@ -253,7 +259,8 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Whether what failed before for want of the live state would fail again. Asking so costs no write.
+    /// Whether what failed before for want of the live state would fail again. Asking so costs no
+    /// write.
     async fn is_out_of_sight(&self) -> bool {
         if self.memo.lost_sight == 0 {
             return false;
@@ -267,7 +274,8 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// A cluster that was away is looked for before the comparison expires, the longer it is away the more rarely.
+    /// A cluster that was away is looked for before the comparison expires, the longer it is away
+    /// the more rarely.
     fn look_for_cluster(&self) -> Again {
         (self.memo.lost_sight > 0).then(|| {
             (
@@ -295,7 +303,8 @@ impl<'a> Pass<'a> {
         self.annotate(PROGRESS_ANNOTATION, None);
     }
 
-    /// Remembers the last entry of the history that was healthy, where a sync may have to go back to it.
+    /// Remembers the last entry of the history that was healthy, where a sync may have to go back
+    /// to it.
     fn remember_healthy(&mut self) {
         let options = self
             .app
@@ -457,7 +466,8 @@ impl<'a> Pass<'a> {
                 self.memo.automated =
                     Repeats::after(self.memo.automated.take(), &operation, backoff, self.now);
                 self.app.operation = Some(operation);
-                // Argo CD clears it when an operation is set, so that a reader never takes the last one's result for this one's.
+                // Argo CD clears it when an operation is set, so that a reader never takes the last
+                // one's result for this one's.
                 self.app.status.operation_state = None;
             }
         }
@@ -482,7 +492,8 @@ impl<'a> Pass<'a> {
                 set_annotation(&mut to, name, value);
             }
         }
-        // In one write with the status: an Application that shows its hooks' revision never lacks what holds it back for them.
+        // In one write with the status: an Application that shows its hooks' revision never lacks
+        // what holds it back for them.
         if self.app.metadata.finalizers != self.before.metadata.finalizers {
             from["metadata"]["finalizers"] = json!(self.before.metadata.finalizers);
             to["metadata"]["finalizers"] = json!(self.app.metadata.finalizers);
@@ -515,8 +526,8 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Says that the status cannot be stored, and nothing else; an operation that cannot be told of ends. What is returned is the refusal, so
-    /// that the next look comes later and later.
+    /// Says that the status cannot be stored, and nothing else; an operation that cannot be told of
+    /// ends. What is returned is the refusal, so that the next look comes later and later.
     async fn store_too_large(&mut self, refusal: tiphys_cluster::Error) -> Result<(), Error> {
         let mut app = Application::clone(&self.before);
         let condition = Condition::new(ConditionType::UnknownError, status::TOO_LARGE);

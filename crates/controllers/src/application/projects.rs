@@ -1,4 +1,5 @@
-//! The end of a project: one that is being deleted is held by its finalizer while an Application refers to it. Main function: [`follow`].
+//! The end of a project: one that is being deleted is held by its finalizer while an Application
+//! refers to it. Main function: [`follow`].
 
 use super::{Controller, next};
 use serde_json::json;
@@ -28,7 +29,8 @@ pub async fn follow(controller: Arc<Controller>) {
     }
 }
 
-/// Takes the finalizer off every project that may go. False: of one of them that is not known, or it could not be written.
+/// Takes the finalizer off every project that may go. False: of one of them that is not known, or
+/// it could not be written.
 async fn release(controller: &Controller) -> bool {
     let mut all_well = true;
     for project in controller
@@ -88,7 +90,8 @@ fn is_held(project: &Record<AppProject>) -> bool {
             .any(|f| f == RESOURCES_FINALIZER)
 }
 
-/// An Application that cannot be read may belong to any project; one from a namespace that the project does not take belongs to none.
+/// An Application that cannot be read may belong to any project; one from a namespace that the
+/// project does not take belongs to none.
 fn refers(app: &Record<Application>, project: &Record<AppProject>, own: &str) -> bool {
     let permitted = project.value().map_or(true, |project| {
         spec::namespace_permitted(&project, &app.meta.namespace, own)

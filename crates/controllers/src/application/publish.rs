@@ -1,4 +1,5 @@
-//! What a comparison tells readers in the same process: each resource with its difference, and the tree.
+//! What a comparison tells readers in the same process: each resource with its difference, and the
+//! tree.
 
 use super::Controller;
 use std::{
@@ -21,7 +22,8 @@ use tiphys_engine::{
 const APPLICATION: (&str, &str) = ("argoproj.io", "Application");
 
 impl Controller {
-    /// Publishes resources and tree; of resources that were published before nothing is written again.
+    /// Publishes resources and tree; of resources that were published before nothing is written
+    /// again.
     pub(super) fn publish(
         &self,
         key: &AppKey,
@@ -55,8 +57,8 @@ impl Controller {
         self.states.publish(key, &[], ApplicationTree::default());
     }
 
-    /// The tree as it is now, with the orphans if they are looked for, and whether these are all. From then on a change of what belongs to
-    /// nobody in the namespace is a reason to look again.
+    /// The tree as it is now, with the orphans if they are looked for, and whether these are all.
+    /// From then on a change of what belongs to nobody in the namespace is a reason to look again.
     pub(super) fn tree(
         &self,
         comparison: &Comparison,
@@ -81,7 +83,8 @@ impl Controller {
         (tree, complete)
     }
 
-    /// What is in a namespace without an owner, without the mark of an Application that there is, and not in the tree.
+    /// What is in a namespace without an owner, without the mark of an Application that there is,
+    /// and not in the tree.
     fn nobodys(
         &self,
         cache: &LiveCache,
@@ -111,7 +114,8 @@ impl Controller {
         }
         let certain = |o: &Live| match &readable {
             Ok(()) => true,
-            // A claim may be that of a StatefulSet that cannot be seen, a mark that of an Application.
+            // A claim may be that of a StatefulSet that cannot be seen, a mark that of an
+            // Application.
             Err(_) => o.app.is_none() && o.key.kind != "PersistentVolumeClaim",
         };
         let nobodys = |o: &&Live| {

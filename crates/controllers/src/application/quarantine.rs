@@ -1,4 +1,5 @@
-//! What becomes of an Application whose look panicked: the fault is told, its operation ends, and the others go on. Main function: [`contain`].
+//! What becomes of an Application whose look panicked: the fault is told, its operation ends, and
+//! the others go on. Main function: [`contain`].
 
 use super::{Controller, Memo, ending, operation, pass::Pass};
 use futures::FutureExt as _;
@@ -7,7 +8,8 @@ use tiphys_api::operation::OperationState;
 use tiphys_cluster::app_state::AppKey;
 use tiphys_engine::sync::OperationPhase;
 
-/// Runs a look. When it panics, the answer is `None`, after an operation that was under way has ended with what was said.
+/// Runs a look. When it panics, the answer is `None`, after an operation that was under way has
+/// ended with what was said.
 pub async fn contain<T>(
     controller: &Controller,
     key: &AppKey,

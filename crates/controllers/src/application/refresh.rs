@@ -50,7 +50,8 @@ pub struct Refresh {
     pub level: Level,
     /// Nothing remembered may be used.
     pub hard: bool,
-    /// The Application's record calls for it: what was looked up after the record came is new enough.
+    /// The Application's record calls for it: what was looked up after the record came is new
+    /// enough.
     pub by_record: bool,
     pub why: String,
 }

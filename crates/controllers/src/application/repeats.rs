@@ -1,7 +1,9 @@
-//! The same automatic sync, of the same revision and parameters, is not started again and again without a pause, whatever calls for it.
+//! The same automatic sync, of the same revision and parameters, is not started again and again
+//! without a pause, whatever calls for it.
 //!
-//! Main type: [`Repeats`]. Pure. What was tried is otherwise judged by what the status says of the last operation; this looks at nothing but
-//! what was started, so it holds where the status is lost, changed by others, or cannot say what was synced. It is not kept across a restart.
+//! Main type: [`Repeats`]. Pure. What was tried is otherwise judged by what the status says of the
+//! last operation; this looks at nothing but what was started, so it holds where the status is
+//! lost, changed by others, or cannot say what was synced. It is not kept across a restart.
 
 use super::{auto_sync::Backoff, rollback, sources};
 use jiff::{SignedDuration, Timestamp};
@@ -17,7 +19,8 @@ pub struct Repeats {
 }
 
 impl Repeats {
-    /// How long this operation must wait, and the `SyncError` condition for it. `None`: it may start.
+    /// How long this operation must wait, and the `SyncError` condition for it. `None`: it may
+    /// start.
     pub fn pause(
         before: Option<&Self>,
         operation: &Operation,
@@ -57,7 +60,8 @@ impl Repeats {
     }
 }
 
-/// What is synced, and its revision for people. A self-heal is not looked at: it counts its attempts itself.
+/// What is synced, and its revision for people. A self-heal is not looked at: it counts its
+/// attempts itself.
 fn what(operation: &Operation) -> Option<(String, String)> {
     let sync = operation
         .sync

@@ -1,4 +1,5 @@
-//! What a repo-server is asked for an Application's sources, with all that Argo CD's controller sends.
+//! What a repo-server is asked for an Application's sources, with all that Argo CD's controller
+//! sends.
 //!
 //! Main type: [`Questions`], put together once for all sources of a look.
 
@@ -32,7 +33,8 @@ pub struct Questions<'a> {
 }
 
 impl<'a> Questions<'a> {
-    /// `names`: which source each `ref` names; `before` and `revisions`: those known before and those to use of each source.
+    /// `names`: which source each `ref` names; `before` and `revisions`: those known before and
+    /// those to use of each source.
     pub fn new(
         pass: &'a Pass<'a>,
         cluster: &LiveCluster,
@@ -107,7 +109,8 @@ impl<'a> Questions<'a> {
         Ok(manifests)
     }
 
-    /// Whether one of the sources differs from what it was before where the annotation says that it matters.
+    /// Whether one of the sources differs from what it was before where the annotation says that it
+    /// matters.
     pub async fn any_changed(
         &self,
         server: &RepoServer,
@@ -119,7 +122,8 @@ impl<'a> Questions<'a> {
             if is_only_referred_to(source) || (same && self.common.ref_sources.is_empty()) {
                 continue;
             }
-            // A repo-server knows paths of Git only, and takes another version of a chart for no change.
+            // A repo-server knows paths of Git only, and takes another version of a chart for no
+            // change.
             let is_git = source.chart.is_empty() && !source.repo_url.starts_with("oci://");
             let repo = self
                 .settings
@@ -187,7 +191,8 @@ impl<'a> Questions<'a> {
         server.manifests(&request).await.map_err(failed)
     }
 
-    /// The question whether a new commit concerns the Application at all: where it names the paths that do.
+    /// The question whether a new commit concerns the Application at all: where it names the paths
+    /// that do.
     fn comparison(
         &self,
         source: &ApplicationSource,

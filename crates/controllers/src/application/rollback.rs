@@ -1,7 +1,9 @@
-//! Going back after a timeout (`OnTimeout=rollback`): the last entry of the history that was healthy is synced.
+//! Going back after a timeout (`OnTimeout=rollback`): the last entry of the history that was
+//! healthy is synced.
 //!
-//! Main function: [`operation`]. Pure. The operation carries where it came from as its `info`: it is never followed by another rollback,
-//! and the revision that it left is not synced again by itself.
+//! Main function: [`operation`]. Pure. The operation carries where it came from as its `info`: it
+//! is never followed by another rollback, and the revision that it left is not synced again by
+//! itself.
 
 use super::sources::shown;
 use sha2::{Digest, Sha256};

@@ -1,7 +1,9 @@
-//! Which Applications are this replica's: those whose destination is in a shard that it holds the lease of.
+//! Which Applications are this replica's: those whose destination is in a shard that it holds the
+//! lease of.
 //!
-//! Main type: [`Shards`]. Replicas may learn of a new cluster at different moments and then, for that long, both count it as theirs; the
-//! resourceVersion of the Application's record lets only one of them go on.
+//! Main type: [`Shards`]. Replicas may learn of a new cluster at different moments and then, for
+//! that long, both count it as theirs; the resourceVersion of the Application's record lets only
+//! one of them go on.
 
 use super::{Controller, next};
 use crate::sharding::{Apart, Distribution, Member, Method};

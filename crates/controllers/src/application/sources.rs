@@ -1,4 +1,5 @@
-//! Where an Application's manifests come from: each of its sources is rendered at its revision, and the objects are put together.
+//! Where an Application's manifests come from: each of its sources is rendered at its revision, and
+//! the objects are put together.
 //!
 //! Main types: [`Wanted`] and [`Desired`]; main function: [`load`].
 
@@ -40,7 +41,8 @@ impl Wanted {
         Self::new(operation.source.as_ref(), &operation.sources).map_or_else(|| Self::of(app), Ok)
     }
 
-    /// What a sync that was begun stands for, and at which revisions. `None`: it has not come so far.
+    /// What a sync that was begun stands for, and at which revisions. `None`: it has not come so
+    /// far.
     pub fn resumed(result: &SyncOperationResult) -> Option<(Self, Vec<String>)> {
         let one = Some(&result.source).filter(|source| **source != ApplicationSource::default());
         let wanted = Self::new(one, &result.sources)?;
@@ -68,7 +70,8 @@ impl Wanted {
         }
     }
 
-    /// The revision to use of each: those of an operation where it names them, else the sources' own.
+    /// The revision to use of each: those of an operation where it names them, else the sources'
+    /// own.
     pub fn revisions(&self, operation: &SyncOperation) -> Vec<String> {
         let one = std::slice::from_ref(&operation.revision);
         let named = if self.several {
@@ -236,7 +239,8 @@ pub async fn load(
     })
 }
 
-/// Whether the project takes the sources. An operation, what is recorded of it, and a history name sources of their own.
+/// Whether the project takes the sources. An operation, what is recorded of it, and a history name
+/// sources of their own.
 pub fn permitted(pass: &Pass<'_>, wanted: &Wanted) -> Result<(), String> {
     let project = pass.controller.project_of(&pass.app)?;
     spec::refused_sources(&wanted.list, &project).map_or(Ok(()), Err)

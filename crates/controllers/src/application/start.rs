@@ -2,8 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-/// The id of an operation is made from its start, which is kept in whole seconds: one that begins in the second of the one before tells of the
-/// next second.
+/// The id of an operation is made from its start, which is kept in whole seconds: one that begins
+/// in the second of the one before tells of the next second.
 #[derive(Clone, Copy)]
 pub struct Start {
     /// What the operation's state tells.
@@ -20,7 +20,8 @@ impl Start {
         }
     }
 
-    /// When the operation that tells of the start `told` truly began: whoever approved what it asks for since then meant it.
+    /// When the operation that tells of the start `told` truly began: whoever approved what it asks
+    /// for since then meant it.
     pub fn truly(self, told: Timestamp) -> Timestamp {
         if self.told.as_second() == told.as_second() {
             self.truly

@@ -1,6 +1,7 @@
 //! What a comparison means for an Application's status, and the smallest patch that says so.
 //!
-//! Pure. Main function: [`apply_comparison`]. Where Argo CD keeps something (a transition time, an order), so do we.
+//! Pure. Main function: [`apply_comparison`]. Where Argo CD keeps something (a transition time, an
+//! order), so do we.
 
 use super::sources::Revisions;
 use jiff::Timestamp;
@@ -144,7 +145,8 @@ fn compared_to(status: &mut ApplicationStatus, spec: &ApplicationSpec) {
     status.sync.compared_to = compared.into();
 }
 
-/// Whether these are the sources that were compared. Of several a status does not tell the one that there may be beside them.
+/// Whether these are the sources that were compared. Of several a status does not tell the one that
+/// there may be beside them.
 pub fn is_of_sources(compared: &ComparedTo, spec: &ApplicationSpec) -> bool {
     let same = match spec.source.as_ref().filter(|_| spec.sources.is_empty()) {
         Some(source) => *source == compared.source,
@@ -158,7 +160,8 @@ pub fn is_compared(app: &Application) -> bool {
     app.status.reconciled_at.is_some() && is_of_sources(&app.status.sync.compared_to, &app.spec)
 }
 
-/// The status of an Application that cannot be compared at all. The revision stays what was compared last.
+/// The status of an Application that cannot be compared at all. The revision stays what was
+/// compared last.
 pub fn apply_unknown(app: &mut Application, now: Timestamp) {
     let status = &mut *app.status;
     status.sync.status = SyncStatus::Unknown.to_string();
@@ -167,7 +170,8 @@ pub fn apply_unknown(app: &mut Application, now: Timestamp) {
     reconciled(status, now);
 }
 
-/// The status of an Application whose objects could not be compared. Those it had before stay listed, and nothing is said of them.
+/// The status of an Application whose objects could not be compared. Those it had before stay
+/// listed, and nothing is said of them.
 pub fn apply_uncompared(app: &mut Application, now: Timestamp) {
     apply_unknown(app, now);
     let told =
@@ -182,7 +186,8 @@ pub fn apply_uncompared(app: &mut Application, now: Timestamp) {
     }
 }
 
-/// Clients wait until an Application was reconciled after its operation ended, and the end may lie in the next second.
+/// Clients wait until an Application was reconciled after its operation ended, and the end may lie
+/// in the next second.
 fn reconciled(status: &mut ApplicationStatus, now: Timestamp) {
     let ended = status
         .operation_state
@@ -269,7 +274,8 @@ pub fn set_conditions(
     status.conditions = after;
 }
 
-/// The errors among the conditions, as an operation reports them: `<Type>: <message>;…`, in the order of a status.
+/// The errors among the conditions, as an operation reports them: `<Type>: <message>;…`, in the
+/// order of a status.
 pub fn error_text(conditions: &[Condition]) -> Option<String> {
     let stops = |c: &&Condition| {
         matches!(
@@ -317,7 +323,8 @@ pub fn keep_times(before: &ApplicationStatus, after: &mut Shared<ApplicationStat
     }
 }
 
-/// An operation's state as far as it can be told when the whole is too large. One that was still on its way ends here.
+/// An operation's state as far as it can be told when the whole is too large. One that was still on
+/// its way ends here.
 pub fn without_results(mut state: OperationState, now: Timestamp) -> OperationState {
     state
         .sync_result
@@ -330,7 +337,8 @@ pub fn without_results(mut state: OperationState, now: Timestamp) -> OperationSt
     state
 }
 
-/// Appends a finished sync to the history and trims it to the Application's limit (ten unless it says otherwise).
+/// Appends a finished sync to the history and trims it to the Application's limit (ten unless it
+/// says otherwise).
 pub fn append_history(app: &mut Application, state: &OperationState, now: Timestamp) {
     let Some(result) = &state.sync_result else {
         return;
@@ -388,8 +396,8 @@ pub fn hide_passwords(status: &mut Shared<ApplicationStatus>) {
     }
 }
 
-/// `before` and `after`, restricted to what the controller writes, status and operation, and there to what differs. Both are empty maps when
-/// nothing does.
+/// `before` and `after`, restricted to what the controller writes, status and operation, and there
+/// to what differs. Both are empty maps when nothing does.
 pub fn difference(before: &Application, after: &Application) -> (Value, Value) {
     let (mut from, mut to) = (json!({}), json!({}));
     if before.status != after.status {

@@ -1,6 +1,7 @@
 //! Whether a newer revision is to take the place of a running sync (`Supersede=true`).
 //!
-//! Main function: [`newer`]. Only a sync that follows the Application's target revision can be superseded, and only by other manifests.
+//! Main function: [`newer`]. Only a sync that follows the Application's target revision can be
+//! superseded, and only by other manifests.
 
 use super::{
     pass::Pass,

@@ -1,6 +1,6 @@
-//! How long things may take and stay good, as the settings say: comparisons (`timeout.reconciliation`, its jitter,
-//! `timeout.hard.reconciliation` of argocd-cm), syncs, waves and self-healing, and how much a sync may prune (`controller.*` of
-//! argocd-cmd-params-cm).
+//! How long things may take and stay good, as the settings say: comparisons
+//! (`timeout.reconciliation`, its jitter, `timeout.hard.reconciliation` of argocd-cm), syncs, waves
+//! and self-healing, and how much a sync may prune (`controller.*` of argocd-cmd-params-cm).
 
 use super::auto_sync::Backoff;
 use jiff::SignedDuration;
@@ -25,7 +25,8 @@ fn read(settings: &Settings, key: &str, default: SignedDuration) -> SignedDurati
     }
 }
 
-/// `share` between 0 and 1 says how much of the jitter this Application gets, so that many do not expire at once.
+/// `share` between 0 and 1 says how much of the jitter this Application gets, so that many do not
+/// expire at once.
 pub fn soft(settings: &Settings, share: f64) -> SignedDuration {
     let timeout = read(settings, "timeout.reconciliation", DEFAULT);
     if timeout.is_zero() {
@@ -43,7 +44,8 @@ pub fn hard(settings: &Settings) -> SignedDuration {
     )
 }
 
-/// For how long manifests that cannot be had are not told of: `controller.repo.error.grace.period.seconds`, a number or a duration.
+/// For how long manifests that cannot be had are not told of:
+/// `controller.repo.error.grace.period.seconds`, a number or a duration.
 pub fn repo_error_grace(settings: &Settings) -> SignedDuration {
     const KEY: &str = "controller.repo.error.grace.period.seconds";
     let text = settings.param(KEY).trim();
@@ -83,7 +85,8 @@ fn seconds(settings: &Settings, key: &str) -> Option<u32> {
     number
 }
 
-/// How long syncs and their waves may take, and what follows: as the installation says, and then the options of the sync.
+/// How long syncs and their waves may take, and what follows: as the installation says, and then
+/// the options of the sync.
 ///
 /// # Errors
 /// When an option cannot be read; the text names it.
@@ -146,14 +149,15 @@ fn word<T>(settings: &Settings, key: &str, parse: impl Fn(&str) -> Option<T>) ->
     value
 }
 
-/// The pause after each wave: what the process was told, else what the settings say. Argo CD waits two seconds; here readiness decides,
-/// unless somebody asks for a pause.
+/// The pause after each wave: what the process was told, else what the settings say. Argo CD waits
+/// two seconds; here readiness decides, unless somebody asks for a pause.
 pub fn wave_delay(told: Option<u32>, settings: &Settings) -> u32 {
     told.or_else(|| seconds(settings, "controller.sync.wave.delay.seconds"))
         .unwrap_or(0)
 }
 
-/// How self-healing slows down: more and more, or, with a backoff of zero, by the same pause each time.
+/// How self-healing slows down: more and more, or, with a backoff of zero, by the same pause each
+/// time.
 pub fn self_heal(settings: &Settings) -> Backoff {
     let default = Backoff::default();
     let duration = |key, default: SignedDuration| {

@@ -1,6 +1,8 @@
-//! Whether what is compared now differs from what was synced last in the paths that the Application names by an annotation.
+//! Whether what is compared now differs from what was synced last in the paths that the Application
+//! names by an annotation.
 //!
-//! Main function: [`since_last_sync`]. An answer that cannot be had is yes: a sync too many does less harm than one that never comes.
+//! Main function: [`since_last_sync`]. An answer that cannot be had is yes: a sync too many does
+//! less harm than one that never comes.
 
 use super::{
     compare,

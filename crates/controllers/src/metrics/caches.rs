@@ -1,4 +1,5 @@
-//! What caches of clusters cost: the time that events take, and, under names of our own, bytes and the time until one was whole.
+//! What caches of clusters cost: the time that events take, and, under names of our own, bytes and
+//! the time until one was whole.
 //!
 //! Main type: [`Caches`].
 

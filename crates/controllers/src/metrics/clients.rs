@@ -1,6 +1,8 @@
-//! What clients of the controller do: requests to API servers and to Redis, under the names that Argo CD gives them.
+//! What clients of the controller do: requests to API servers and to Redis, under the names that
+//! Argo CD gives them.
 //!
-//! Main types: [`RedisRequests`], which counts, and [`Servers`], which shows what the connections to clusters have counted.
+//! Main types: [`RedisRequests`], which counts, and [`Servers`], which shows what the connections
+//! to clusters have counted.
 
 use super::Labels;
 use prometheus_client::{

@@ -1,6 +1,8 @@
-//! What the controller counts. Main type: [`Metrics`]; [`report`] shows it with what there is now, under Argo CD's names.
+//! What the controller counts. Main type: [`Metrics`]; [`report`] shows it with what there is now,
+//! under Argo CD's names.
 //!
-//! What was counted of an Application goes with it, so that memory does not grow with what once was.
+//! What was counted of an Application goes with it, so that memory does not grow with what once
+//! was.
 
 mod caches;
 mod clients;

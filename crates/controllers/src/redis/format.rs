@@ -1,4 +1,5 @@
-//! What Argo CD's servers read in Redis: the names of keys, and how values are written (JSON, gzip). Main type: [`Format`].
+//! What Argo CD's servers read in Redis: the names of keys, and how values are written (JSON,
+//! gzip). Main type: [`Format`].
 
 use flate2::{Compression, write::GzEncoder};
 use serde::Serialize;
@@ -91,7 +92,8 @@ impl Format {
     }
 }
 
-/// Where readers are told that there is something new of an Application; neither prefix nor compression matter to it.
+/// Where readers are told that there is something new of an Application; neither prefix nor
+/// compression matter to it.
 pub fn channel(instance: &str) -> String {
     format!("{}|{VERSION}", managed_name(instance))
 }

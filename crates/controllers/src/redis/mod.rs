@@ -1,7 +1,9 @@
-//! The cache for others: what the controller knows of Applications and clusters, in Redis, as Argo CD's servers read it.
+//! The cache for others: what the controller knows of Applications and clusters, in Redis, as Argo
+//! CD's servers read it.
 //!
-//! Main function: [`follow`]. It writes what was published since it last looked, and everything anew when the connection was lost or the
-//! values are soon to expire or are missing. Nothing waits for it: where Redis is down, Applications are compared and synced all the same.
+//! Main function: [`follow`]. It writes what was published since it last looked, and everything
+//! anew when the connection was lost or the values are soon to expire or are missing. Nothing waits
+//! for it: where Redis is down, Applications are compared and synced all the same.
 
 mod format;
 mod sentinel;
@@ -85,7 +87,8 @@ impl Place {
         }
     }
 
-    /// Fails when the master is another one now. One that was cut off may go on taking what nobody reads any more.
+    /// Fails when the master is another one now. One that was cut off may go on taking what nobody
+    /// reads any more.
     async fn check(&self, address: &str) -> Result<(), RedisError> {
         let Server::Known(_) = &self.server else {
             return Ok(());
@@ -105,7 +108,8 @@ pub struct Known {
     pub states: AppStates,
     /// The control plane's namespace.
     pub namespace: String,
-    /// Whether there is such an Application; another replica may look after it, and then what is written is that one's.
+    /// Whether there is such an Application; another replica may look after it, and then what is
+    /// written is that one's.
     pub is_there: IsThere,
     /// The clusters in use, by server.
     pub clusters: InUse,

@@ -1,7 +1,8 @@
-//! A queue of keys with reasons: one worker at a time for a key, and reasons that arrive meanwhile are merged into one.
+//! A queue of keys with reasons: one worker at a time for a key, and reasons that arrive meanwhile
+//! are merged into one.
 //!
-//! Main type: [`Queue`]. It knows nothing of what the keys name. Workers are woken for what is ready, and only [`Queue::keep_time`] for what
-//! will be.
+//! Main type: [`Queue`]. It knows nothing of what the keys name. Workers are woken for what is
+//! ready, and only [`Queue::keep_time`] for what will be.
 
 use std::{
     cmp::Reverse,
@@ -12,7 +13,8 @@ use std::{
 };
 use tokio::{sync::Notify, time::Instant};
 
-/// How long the first of many wait for each other, and how long those of a stream that does not end.
+/// How long the first of many wait for each other, and how long those of a stream that does not
+/// end.
 const FIRST_WINDOW: Duration = Duration::from_millis(50);
 const LAST_WINDOW: Duration = Duration::from_millis(200);
 /// So many in one window are a stream.
@@ -96,8 +98,8 @@ impl<K: Clone + Eq + Hash, R: Merge> Queue<K, R> {
         }
     }
 
-    /// Makes a key ready now when it comes alone, and together with others when many come: what is done in one go takes less of the
-    /// processor.
+    /// Makes a key ready now when it comes alone, and together with others when many come: what is
+    /// done in one go takes less of the processor.
     pub fn add_together(&self, key: K, reason: R) {
         let now = Instant::now();
         let wait = self.lock().wait_for_others(now);
@@ -210,7 +212,8 @@ impl<K: Clone + Eq + Hash, R: Merge> State<K, R> {
         first
     }
 
-    /// How long a key of many waits for the others: the longer the stream of them lasts, the longer.
+    /// How long a key of many waits for the others: the longer the stream of them lasts, the
+    /// longer.
     fn wait_for_others(&mut self, now: Instant) -> Duration {
         if let Some(together) = self.together.as_mut().filter(|t| now < t.at) {
             together.many += 1;

@@ -1,7 +1,7 @@
 //! How much is worked on at a time, without counting what waits for somebody far away.
 //!
-//! Main type: [`Seats`]; main function: [`standing`]. Workers are few, and a Git server that accepts connections and never answers would
-//! otherwise take one for as long as it is waited for.
+//! Main type: [`Seats`]; main function: [`standing`]. Workers are few, and a Git server that
+//! accepts connections and never answers would otherwise take one for as long as it is waited for.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},

@@ -1,7 +1,8 @@
-//! Which replica of the controller looks after which cluster: every cluster is in one shard, as Argo CD spreads them.
+//! Which replica of the controller looks after which cluster: every cluster is in one shard, as
+//! Argo CD spreads them.
 //!
-//! Main type: [`Distribution`]. Pure. Clusters land where Argo CD 3.6 puts them, so that one of its replicas can be exchanged for one of
-//! ours. It knows nothing of who holds a shard.
+//! Main type: [`Distribution`]. Pure. Clusters land where Argo CD 3.6 puts them, so that one of its
+//! replicas can be exchanged for one of ours. It knows nothing of who holds a shard.
 
 mod ring;
 
@@ -18,7 +19,8 @@ pub enum Method {
     Legacy,
     /// By rank among all ids: even, but a new cluster moves all after it.
     RoundRobin,
-    /// A ring of hashes on which a shard with too many Applications is passed over: nearly even, and few clusters move.
+    /// A ring of hashes on which a shard with too many Applications is passed over: nearly even,
+    /// and few clusters move.
     ConsistentHashing,
     /// Not of Argo CD: every Application by itself, so that one large cluster is work for several.
     ByApplication,
@@ -133,7 +135,8 @@ impl Distribution {
         }
     }
 
-    /// The shard of an Application (`namespace/name`) of a cluster; `None` for a cluster that was not there when this was made.
+    /// The shard of an Application (`namespace/name`) of a cluster; `None` for a cluster that was
+    /// not there when this was made.
     pub fn shard(&self, server: &str, application: &str) -> Option<usize> {
         self.shards
             .get(server)
@@ -187,8 +190,9 @@ mod tests {
             .collect()
     }
 
-    /// Where Argo CD 3.6.0 puts clusters: blocks of the number of replicas, clusters as `id=applications`, and the shard of each by
-    /// method. Printed by its distribution functions; their hash is golang.org/x/crypto's BLAKE2b instead of one for special processors.
+    /// Where Argo CD 3.6.0 puts clusters: blocks of the number of replicas, clusters as
+    /// `id=applications`, and the shard of each by method. Printed by its distribution functions;
+    /// their hash is golang.org/x/crypto's BLAKE2b instead of one for special processors.
     #[test]
     fn fact_96_clusters_land_where_argo_cd_puts_them() {
         let mut compared = 0;

@@ -1,5 +1,5 @@
-//! Consistent hashing with bounded loads: shards have many places on a ring of hashes, and a cluster belongs to the next one on it whose
-//! shard is not full. Main type: [`Ring`].
+//! Consistent hashing with bounded loads: shards have many places on a ring of hashes, and a
+//! cluster belongs to the next one on it whose shard is not full. Main type: [`Ring`].
 
 use blake2::{Blake2b512, Digest};
 use std::{

@@ -1,4 +1,5 @@
-//! Where scripts are played: an API server, and the controller that works on it. Main type: [`Ground`].
+//! Where scripts are played: an API server, and the controller that works on it. Main type:
+//! [`Ground`].
 
 use crate::wire::Wire;
 use http::Method;
@@ -44,7 +45,8 @@ const CRDS: [&str; 2] = [
     include_str!("../../../../deploy/crds/appproject-crd.yaml"),
 ];
 
-/// Nothing may be written for so long for an embedded cluster to be at rest. Shorter than what scripts let take long.
+/// Nothing may be written for so long for an embedded cluster to be at rest. Shorter than what
+/// scripts let take long.
 const QUIET: Duration = Duration::from_secs(6);
 /// A cluster that is never at rest is looked at after so long.
 const RESTLESS: Duration = Duration::from_secs(20);
@@ -209,7 +211,8 @@ impl Ground {
         }
     }
 
-    /// Writes into the resources of an Application's status how each does, as the API's answers have it: the status as stored leaves it out.
+    /// Writes into the resources of an Application's status how each does, as the API's answers
+    /// have it: the status as stored leaves it out.
     pub fn add_health(&self, namespace: &str, name: &str, app: &mut Value) {
         let Some(state) = self
             .states
@@ -250,8 +253,8 @@ impl Ground {
         self.embedded.is_none()
     }
 
-    /// Lets the embedded cluster and the controller come to rest. A controller that has just died, or begun, is not at rest: what it waited
-    /// for, it waits for again.
+    /// Lets the embedded cluster and the controller come to rest. A controller that has just died,
+    /// or begun, is not at rest: what it waited for, it waits for again.
     pub async fn settle(&self) {
         let Some((kube, wire)) = &self.embedded else {
             return;
@@ -300,7 +303,8 @@ impl Ground {
         }
     }
 
-    /// The path of an object, or of a collection where the name is empty. `None`: there is no such kind.
+    /// The path of an object, or of a collection where the name is empty. `None`: there is no such
+    /// kind.
     pub async fn path(
         &self,
         version: &str,

@@ -1,21 +1,27 @@
-//! Scenario scripts of syncing: text in, transcript out. One file is one scenario; the grammar is in README.md beside this file.
+//! Scenario scripts of syncing: text in, transcript out. One file is one scenario; the grammar is
+//! in README.md beside this file.
 //!
-//! What runs is the true controller ([`application::run`]) with its live cache, the engine, the cluster crate's executor and a Git repository of
-//! its own; a script changes Git, the Application or the cluster from outside, and the transcript is read from the API server. Two grounds:
+//! What runs is the true controller ([`application::run`]) with its live cache, the engine, the
+//! cluster crate's executor and a Git repository of its own; a script changes Git, the Application
+//! or the cluster from outside, and the transcript is read from the API server. Two grounds:
 //!
-//! - `embedded`: the embedded API server with its simulated cluster, in one thread whose time is tokio's paused time. Nothing waits: when
-//!   nobody has anything to do, the time jumps to the next moment at which somebody has. A step is over when nothing was written for a while.
-//! - `real`: a real control plane (`KUBECONFIG`, `TIPHYS_TEST_REAL=1`), where time passes by itself and a step is over when the transcript is
-//!   the expected one. Scripts share one controller there and run side by side; those that change its settings or kill it have controllers of
-//!   their own, each with a namespace of its own.
+//! - `embedded`: the embedded API server with its simulated cluster, in one thread whose time is
+//!   tokio's paused time. Nothing waits: when nobody has anything to do, the time jumps to the next
+//!   moment at which somebody has. A step is over when nothing was written for a while.
+//! - `real`: a real control plane (`KUBECONFIG`, `TIPHYS_TEST_REAL=1`), where time passes by itself
+//!   and a step is over when the transcript is the expected one. Scripts share one controller there
+//!   and run side by side; those that change its settings or kill it have controllers of their own,
+//!   each with a namespace of its own.
 //!
-//! The transcript is the same file for both. Not covered: the API of our own server (steps write what its calls write), several clusters,
-//! and what lies between two rests, such as the messages of a wave that is healthy at once.
+//! The transcript is the same file for both. Not covered: the API of our own server (steps write
+//! what its calls write), several clusters, and what lies between two rests, such as the messages
+//! of a wave that is healthy at once.
 //!
-//! With `TIPHYS_SCRIPTS_CONTROLLER=external`, `real` starts no controller but records what the one that runs there does; see [`recorded`].
+//! With `TIPHYS_SCRIPTS_CONTROLLER=external`, `real` starts no controller but records what the one
+//! that runs there does; see [`recorded`].
 //!
-//! `TIPHYS_SCRIPT=part` picks scripts by name, `TIPHYS_SCRIPTS=folder` takes those of another folder; `TIPHYS_TRANSCRIPTS=overwrite` writes the
-//! transcripts again (embedded).
+//! `TIPHYS_SCRIPT=part` picks scripts by name, `TIPHYS_SCRIPTS=folder` takes those of another
+//! folder; `TIPHYS_TRANSCRIPTS=overwrite` writes the transcripts again (embedded).
 
 mod faults;
 mod ground;
@@ -48,7 +54,8 @@ const SIDE_BY_SIDE_RECORDED: usize = 40;
 /// Control planes there for scripts that need one to themselves.
 const LANES: usize = 4;
 
-/// Where the scripts lie: here, or in `TIPHYS_SCRIPTS`, which is understood from the root of the workspace.
+/// Where the scripts lie: here, or in `TIPHYS_SCRIPTS`, which is understood from the root of the
+/// workspace.
 fn folder() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     std::env::var_os("TIPHYS_SCRIPTS").map_or_else(

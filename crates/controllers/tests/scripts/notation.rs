@@ -1,7 +1,9 @@
-//! The short notation of objects: `kind name word…`. Main functions: [`object`], and [`fields`] for a change of one.
+//! The short notation of objects: `kind name word…`. Main functions: [`object`], and [`fields`] for
+//! a change of one.
 //!
-//! Words that every kind knows: `wave=`, `hook=`, `delete=` (a hook's policies), `options=` (of syncing), `compare=` (options of comparing),
-//! `namespace=`, `label:k=v`, `annotation:k=v`, `finalizer=`. A word whose left side has a dot sets that field: `spec.replicas=3`. A name that
+//! Words that every kind knows: `wave=`, `hook=`, `delete=` (a hook's policies), `options=` (of
+//! syncing), `compare=` (options of comparing), `namespace=`, `label:k=v`, `annotation:k=v`,
+//! `finalizer=`. A word whose left side has a dot sets that field: `spec.replicas=3`. A name that
 //! ends with `*` is generated. The other words are of the kind, see [`KINDS`].
 
 use serde_json::{Map, Value, json};
@@ -158,7 +160,8 @@ fn job() -> Value {
     json!({"spec": {"backoffLimit": 0, "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}})
 }
 
-/// A volume for a claim of the same script: a real control plane without a provisioner has no others.
+/// A volume for a claim of the same script: a real control plane without a provisioner has no
+/// others.
 fn volume() -> Value {
     json!({"spec": {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "storageClassName": "$APP", "hostPath": {"path": "/tmp/none"}}})
 }
@@ -199,8 +202,8 @@ pub fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// `apiVersion` and `kind` of a word such as `deployment`, `Deployment`, or `Kind.version.group` as kubectl has it. One that is not known is of
-/// the script's own group.
+/// `apiVersion` and `kind` of a word such as `deployment`, `Deployment`, or `Kind.version.group` as
+/// kubectl has it. One that is not known is of the script's own group.
 pub fn type_of(word: &str) -> (String, String) {
     if let Some((kind, rest)) = word.split_once('.') {
         let version = rest.split_once('.').map_or_else(

@@ -1,4 +1,5 @@
-//! Plays a script on a ground and writes down what comes of it. Main type: [`Play`]; what each step does is in `steps`.
+//! Plays a script on a ground and writes down what comes of it. Main type: [`Play`]; what each step
+//! does is in `steps`.
 
 use crate::{
     ground::Ground,
@@ -42,8 +43,9 @@ pub struct Play<'a> {
     pub places: BTreeMap<String, String>,
 }
 
-/// Plays a script; `id` is a part of every name that others could have, too. The answer is the script with the transcript that came out. On a
-/// real control plane it ends with the first step that does not come out as expected.
+/// Plays a script; `id` is a part of every name that others could have, too. The answer is the
+/// script with the transcript that came out. On a real control plane it ends with the first step
+/// that does not come out as expected.
 pub async fn run(ground: &Ground, script: &Script, id: &str) -> Script {
     let mut play = Play::new(ground, id);
     play.begin().await;
@@ -87,7 +89,8 @@ pub async fn run(ground: &Ground, script: &Script, id: &str) -> Script {
     played
 }
 
-/// Plays a script and tells what is seen when all is at rest after each step. For an embedded ground.
+/// Plays a script and tells what is seen when all is at rest after each step. For an embedded
+/// ground.
 pub async fn states(ground: &Ground, script: &Script) -> Vec<Vec<Section>> {
     let mut play = Play::begun(ground).await;
     let mut states = Vec::new();
@@ -130,7 +133,8 @@ impl<'a> Play<'a> {
         play
     }
 
-    /// Does a step and lets what follows from it come to rest; the answer is what is to be told of it.
+    /// Does a step and lets what follows from it come to rest; the answer is what is to be told of
+    /// it.
     pub async fn done(&mut self, script: &Script, step: &Step) -> Vec<String> {
         let said = self
             .step(step)
@@ -352,7 +356,8 @@ impl<'a> Play<'a> {
         objects
     }
 
-    /// Whether an object is worth telling of: made by somebody on purpose, and not by another script.
+    /// Whether an object is worth telling of: made by somebody on purpose, and not by another
+    /// script.
     fn is_ours(&self, object: &Value, kind: &str, shared: bool) -> bool {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let made = name == "kube-root-ca.crt" || (kind == "ServiceAccount" && name == "default");
@@ -480,7 +485,8 @@ impl<'a> Play<'a> {
         )
     }
 
-    /// The path of `kind/name` or `kind/namespace/name`; `app` is the Application, `project` the script's own.
+    /// The path of `kind/name` or `kind/namespace/name`; `app` is the Application, `project` the
+    /// script's own.
     pub async fn target(&self, target: &str) -> Option<String> {
         self.target_of(&self.apps[0], target).await
     }

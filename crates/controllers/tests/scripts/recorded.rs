@@ -1,9 +1,12 @@
-//! What Argo CD itself makes of scripts: `NAME.argocd` beside `NAME.txt` is the same script with the transcript of a genuine controller, and its
-//! first line says which version that was. Where ours differs on purpose, `NAME.differences` holds the difference, and begins with the reason
-//! (`#`). With `TIPHYS_TRANSCRIPTS=overwrite`, the test writes the differences of those that have a reason again.
+//! What Argo CD itself makes of scripts: `NAME.argocd` beside `NAME.txt` is the same script with
+//! the transcript of a genuine controller, and its first line says which version that was. Where
+//! ours differs on purpose, `NAME.differences` holds the difference, and begins with the reason
+//! (`#`). With `TIPHYS_TRANSCRIPTS=overwrite`, the test writes the differences of those that have a
+//! reason again.
 //!
-//! Recorded with `TIPHYS_SCRIPTS_CONTROLLER=external TIPHYS_SCRIPTS_VERSION=v3.6.0 TIPHYS_TRANSCRIPTS=overwrite` and the test `real`, on a control
-//! plane on which only that controller runs, for the namespace `tiphys-scripts`, with `controller.resource.health.persist`.
+//! Recorded with `TIPHYS_SCRIPTS_CONTROLLER=external TIPHYS_SCRIPTS_VERSION=v3.6.0
+//! TIPHYS_TRANSCRIPTS=overwrite` and the test `real`, on a control plane on which only that
+//! controller runs, for the namespace `tiphys-scripts`, with `controller.resource.health.persist`.
 
 use crate::{chosen, script::Script};
 use regex::Regex;
@@ -24,8 +27,9 @@ pub fn write(script: &Script, played: &Script) {
         .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
 }
 
-/// A transcript without what tells nothing about a controller: the order of details, since Argo CD applies side by side what belongs together; how
-/// hooks do, which its status leaves out and its API reads from the tree; the widths of columns.
+/// A transcript without what tells nothing about a controller: the order of details, since Argo CD
+/// applies side by side what belongs together; how hooks do, which its status leaves out and its
+/// API reads from the tree; the widths of columns.
 fn comparable(transcript: &str) -> String {
     let hook =
         Regex::new(r"^(\|   \S+ +\S+ +)\S+( +(?:.*, )?hook\b).*").expect("the rule is valid");
@@ -79,7 +83,8 @@ fn parts(known: &str) -> (String, String) {
     (reason.join("\n"), known.join("\n"))
 }
 
-/// What is wrong with a script beside its recording and the differences that are known, if anything.
+/// What is wrong with a script beside its recording and the differences that are known, if
+/// anything.
 fn problem(script: &str, recording: &str, known: &str) -> Option<String> {
     let first = recording.lines().next().unwrap_or_default();
     if !first.starts_with(FIRST) {

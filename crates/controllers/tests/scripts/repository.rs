@@ -16,8 +16,8 @@ type Beside = Vec<(PathBuf, String)>;
 pub type Files = BTreeMap<String, String>;
 
 impl Play<'_> {
-    /// The words before `from`, and the files that it names: `from PATH OLD=NEW…`, PATH being a file or a folder beside the script. What the
-    /// words after it say is replaced in their texts.
+    /// The words before `from`, and the files that it names: `from PATH OLD=NEW…`, PATH being a
+    /// file or a folder beside the script. What the words after it say is replaced in their texts.
     pub fn given(
         &self,
         folder: &Path,

@@ -1,7 +1,8 @@
-//! A script as text: its steps, and the transcript that is expected after each. Main type: [`Script`].
+//! A script as text: its steps, and the transcript that is expected after each. Main type:
+//! [`Script`].
 //!
-//! A line that starts in the first column is a step, indented lines below it are its body, lines that start with `|` what is expected then,
-//! `#` and empty lines are for readers.
+//! A line that starts in the first column is a step, indented lines below it are its body, lines
+//! that start with `|` what is expected then, `#` and empty lines are for readers.
 
 use std::path::{Path, PathBuf};
 
@@ -144,7 +145,8 @@ impl Script {
         self.path.with_extension(ending)
     }
 
-    /// Whether it does to the controller what others beside it would feel, at a moment of its choice.
+    /// Whether it does to the controller what others beside it would feel, at a moment of its
+    /// choice.
     pub fn is_for_embedded_only(&self) -> bool {
         self.steps.iter().any(|s| s.text == "sync panic")
     }

@@ -1,6 +1,7 @@
 //! What the steps of a script do: each is one function on [`Play`], by the step's first word.
 //!
-//! A step does what a user's program would: a commit, a request to the API server. What the API server refuses is a line of the transcript.
+//! A step does what a user's program would: a commit, a request to the API server. What the API
+//! server refuses is a line of the transcript.
 
 use crate::{
     notation::{self, fields, merge, words},
@@ -214,8 +215,9 @@ impl Play<'_> {
             .await
     }
 
-    /// The whole content of the next revision: one object a line, or between two lines `---` as it stands; `from PATH` takes files from beside
-    /// the script; `/folder` begins another folder. Words of the step itself are its first line.
+    /// The whole content of the next revision: one object a line, or between two lines `---` as it
+    /// stands; `from PATH` takes files from beside the script; `/folder` begins another folder.
+    /// Words of the step itself are its first line.
     fn push(&mut self, beside: &Path, first: &[String], body: &str) -> Said {
         let mut files = Files::new();
         let (mut folder, mut raw) = ("app/".to_owned(), None::<(Option<String>, String)>);

@@ -1,7 +1,9 @@
-//! What is seen after a step: the operation, the Application, what is in the cluster. Main type: [`Transcript`].
+//! What is seen after a step: the operation, the Application, what is in the cluster. Main type:
+//! [`Transcript`].
 //!
-//! A section that says what it said after the step before is left out. Times, uids and generated parts of names are replaced by what they are,
-//! commits by their number. Results and resources stand in the order in which the Application has them; objects of the cluster are sorted, since
+//! A section that says what it said after the step before is left out. Times, uids and generated
+//! parts of names are replaced by what they are, commits by their number. Results and resources
+//! stand in the order in which the Application has them; objects of the cluster are sorted, since
 //! an API server has no order of its own.
 
 use regex::Regex;
@@ -14,7 +16,8 @@ pub struct Transcript {
     shown: BTreeMap<String, Vec<String>>,
 }
 
-/// A title (empty for the script's own Application) and its lines, the first of which says what they are.
+/// A title (empty for the script's own Application) and its lines, the first of which says what
+/// they are.
 pub type Section = (String, Vec<String>);
 
 impl Transcript {

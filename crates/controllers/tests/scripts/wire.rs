@@ -1,7 +1,8 @@
-//! What lies between a controller and its API server, and does harm as told. Main types: [`Wire`] and [`Plan`].
+//! What lies between a controller and its API server, and does harm as told. Main types: [`Wire`]
+//! and [`Plan`].
 //!
-//! A controller that dies here dies as with `kill -9`: what it sent before may have been done, nothing of it is ever heard of again, and
-//! nothing that it goes on to do arrives anywhere.
+//! A controller that dies here dies as with `kill -9`: what it sent before may have been done,
+//! nothing of it is ever heard of again, and nothing that it goes on to do arrives anywhere.
 
 mod answer;
 mod held;

@@ -1,4 +1,5 @@
-//! What a request asks for, as roles see it. Main type: [`Attributes`], read from method and URL alone, never from the body.
+//! What a request asks for, as roles see it. Main type: [`Attributes`], read from method and URL
+//! alone, never from the body.
 
 use crate::http::query::Query;
 use crate::http::route::{self, Route};
@@ -21,7 +22,8 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// The same reading of the path as the one that routes the request: what is authorised is what is done.
+    /// The same reading of the path as the one that routes the request: what is authorised is what
+    /// is done.
     pub fn of(parts: &Parts) -> Self {
         let Route::Resource(target) = route::parse(parts.uri.path()) else {
             let (verb, path) = (

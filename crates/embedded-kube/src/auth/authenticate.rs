@@ -8,7 +8,8 @@ use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Users with a token that was given at the start, by the token's hash: finding one takes a time that tells nothing.
+/// Users with a token that was given at the start, by the token's hash: finding one takes a time
+/// that tells nothing.
 pub struct StaticTokens(HashMap<[u8; 32], Arc<UserInfo>>);
 
 impl StaticTokens {
@@ -34,7 +35,8 @@ pub type Authenticated = (Arc<UserInfo>, Vec<String>);
 const UNKNOWN: &str = "invalid bearer token";
 
 impl Auth {
-    /// `audiences`: at least one of them must be meant. The error says why the token is worth nothing.
+    /// `audiences`: at least one of them must be meant. The error says why the token is worth
+    /// nothing.
     pub fn authenticate(&self, token: &str, audiences: &[String]) -> Result<Authenticated, String> {
         let key: [u8; 32] = Sha256::digest(token).into();
         if let Some(user) = self.tokens.0.get(&key) {

@@ -1,4 +1,5 @@
-//! The roles and bindings that every cluster has. Main function: [`make_defaults`]; the facts are in `bootstrap.txt`.
+//! The roles and bindings that every cluster has. Main function: [`make_defaults`]; the facts are
+//! in `bootstrap.txt`.
 
 use super::policy::GROUP;
 use super::rules::{Rule, missing};
@@ -10,8 +11,8 @@ use tiphys_apimachinery::{Gvr, Object};
 const TABLE: &str = include_str!("bootstrap.txt");
 const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
-/// Makes what is missing. What is there keeps its changes, but gets back rules and subjects that it lost, unless its annotation
-/// `autoupdate` says no.
+/// Makes what is missing. What is there keeps its changes, but gets back rules and subjects that it
+/// lost, unless its annotation `autoupdate` says no.
 pub fn make_defaults(registry: &Registry) -> Result<(), Status> {
     let options = WriteOptions::manager("kube-apiserver");
     for (resource, object) in objects() {

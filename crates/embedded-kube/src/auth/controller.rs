@@ -1,4 +1,5 @@
-//! What a controller manager does for roles and tokens: aggregated cluster roles, and the tokens in Secrets.
+//! What a controller manager does for roles and tokens: aggregated cluster roles, and the tokens in
+//! Secrets.
 //!
 //! Main function: [`run`], one task that follows every change.
 

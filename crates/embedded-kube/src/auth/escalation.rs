@@ -1,6 +1,7 @@
 //! Nobody gives away rights that he does not have: the check on writes of roles and bindings.
 //!
-//! Main function: [`check`], called with the object as it would be stored and the one that it replaces.
+//! Main function: [`check`], called with the object as it would be stored and the one that it
+//! replaces.
 
 use super::attributes::Attributes;
 use super::policy::{GROUP, Policy, together};

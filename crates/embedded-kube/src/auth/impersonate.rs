@@ -1,7 +1,8 @@
 //! Acting as somebody else: `Impersonate-*` headers, allowed by the roles of the one who asks.
 //!
-//! Main function: [`impersonate`]. There are four ways that are tied to what is done (`impersonate:<way>` together with
-//! `impersonate-on:<way>:<verb>`), and the old one, `impersonate`, that allows everything the other user may do.
+//! Main function: [`impersonate`]. There are four ways that are tied to what is done
+//! (`impersonate:<way>` together with `impersonate-on:<way>:<verb>`), and the old one,
+//! `impersonate`, that allows everything the other user may do.
 
 use super::attributes::{Attributes, quoted};
 use super::policy::Policy;
@@ -22,7 +23,8 @@ const AUTHENTICATION: &str = "authentication.k8s.io";
 
 /// The user whom the request wants to be, as written in its headers.
 fn wanted(headers: &HeaderMap) -> Result<Option<UserInfo>, Status> {
-    // A value that is no text must not be lost: without it the request would be carried out as the one who asks.
+    // A value that is no text must not be lost: without it the request would be carried out as the
+    // one who asks.
     let text = |v: &http::HeaderValue| String::from_utf8_lossy(v.as_bytes()).into_owned();
     let texts = |name: &str| headers.get_all(name).iter().map(text).collect::<Vec<_>>();
     let first = |name: &str| texts(name).into_iter().next().unwrap_or_default();

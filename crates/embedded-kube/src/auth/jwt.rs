@@ -1,4 +1,5 @@
-//! Tokens of service accounts: signed statements about who the bearer is and what the token depends on.
+//! Tokens of service accounts: signed statements about who the bearer is and what the token depends
+//! on.
 //!
 //! Main types: [`Signer`] and [`Claims`]. Whether the account still exists is not its matter.
 

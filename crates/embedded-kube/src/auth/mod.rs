@@ -1,7 +1,7 @@
 //! Who calls, and what they may do: tokens, service accounts, impersonation, roles.
 //!
-//! Main type: [`Auth`]. Requests over the socket are admitted here before anything of their body is read; the in-process router
-//! does not ask. It knows URLs and headers, not what the handlers do.
+//! Main type: [`Auth`]. Requests over the socket are admitted here before anything of their body is
+//! read; the in-process router does not ask. It knows URLs and headers, not what the handlers do.
 
 mod attributes;
 mod authenticate;
@@ -37,7 +37,8 @@ use tiphys_apimachinery::Object;
 /// The type of Secrets that carry a token.
 pub const TOKEN_SECRET: &str = "kubernetes.io/service-account-token";
 
-/// The user of a request, put into its extensions. Without it the caller is in the same process and may do everything.
+/// The user of a request, put into its extensions. Without it the caller is in the same process and
+/// may do everything.
 #[derive(Clone, Debug)]
 pub struct Caller(pub Arc<UserInfo>);
 
@@ -124,7 +125,8 @@ impl Auth {
         }
     }
 
-    /// The check on a write of roles and bindings; nothing for other resources and for those who may do everything.
+    /// The check on a write of roles and bindings; nothing for other resources and for those who
+    /// may do everything.
     pub fn guard(
         self: &Arc<Self>,
         user: &Arc<UserInfo>,

@@ -1,5 +1,5 @@
-//! The roles and bindings of the cluster, compiled: who is bound to which rules. Main type: [`Policy`], immutable; a change of a
-//! role makes a new one, which takes over what did not change.
+//! The roles and bindings of the cluster, compiled: who is bound to which rules. Main type:
+//! [`Policy`], immutable; a change of a role makes a new one, which takes over what did not change.
 
 use super::attributes::{Attributes, quoted};
 use super::rules::Rule;
@@ -104,7 +104,8 @@ impl Policy {
         })
     }
 
-    /// Shows every rule that holds for a user in a namespace (empty: cluster-wide) until `see` says stop by returning false.
+    /// Shows every rule that holds for a user in a namespace (empty: cluster-wide) until `see` says
+    /// stop by returning false.
     pub fn visit(&self, user: &UserInfo, namespace: &str, see: &mut dyn FnMut(Found<'_>) -> bool) {
         let keys: Vec<String> = std::iter::once(user_key(&user.name))
             .chain(user.groups.iter().map(|g| group_key(g)))
@@ -133,7 +134,8 @@ impl Policy {
         }
     }
 
-    /// Whether it is allowed, and the reason: the binding that allows it, or what went wrong on the way.
+    /// Whether it is allowed, and the reason: the binding that allows it, or what went wrong on the
+    /// way.
     pub fn authorize(&self, user: &UserInfo, asked: &Attributes) -> (bool, String) {
         if user.is_master() {
             return (true, String::new());

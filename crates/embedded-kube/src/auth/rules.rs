@@ -1,4 +1,5 @@
-//! One rule of a role: what it allows, what it covers, how it is shown. Main type: [`Rule`], a plain value.
+//! One rule of a role: what it allows, what it covers, how it is shown. Main type: [`Rule`], a
+//! plain value.
 
 use super::attributes::{Attributes, quoted};
 use serde_json::{Map, Value, json};
@@ -203,7 +204,8 @@ fn resource_matches(rule: &str, resource: &str, subresource: &str) -> bool {
         .is_some_and(|(r, sub)| (r == resource || r == "*") && sub == subresource)
 }
 
-/// What `wanted` gives and `held` does not: one line for each resource, sorted. Nothing when all is held.
+/// What `wanted` gives and `held` does not: one line for each resource, sorted. Nothing when all is
+/// held.
 pub fn missing(held: &[Rule], wanted: &[Rule]) -> Vec<String> {
     let parts = wanted
         .iter()

@@ -1,6 +1,7 @@
 //! Custom resources: what a CustomResourceDefinition adds to the catalog.
 //!
-//! Main type: [`Custom`]. The definition has been validated when it was written; what is wrong all the same is skipped.
+//! Main type: [`Custom`]. The definition has been validated when it was written; what is wrong all
+//! the same is skipped.
 
 use super::{Resource, Subresource};
 use crate::cel::rules::Compiled;
@@ -68,7 +69,8 @@ pub struct ScalePaths {
 }
 
 impl Custom {
-    /// The same for the same schema. Large ones are not written out again for everybody who asks what has changed.
+    /// The same for the same schema. Large ones are not written out again for everybody who asks
+    /// what has changed.
     pub fn digest(&self) -> &[u8; 32] {
         self.digest
             .get_or_init(|| Sha256::digest(self.raw.to_string()).into())
@@ -96,7 +98,8 @@ pub fn resources(definition: &Object) -> Vec<Resource> {
         .pointer("/status/acceptedNames")
         .filter(|n| n["plural"].as_str().is_some_and(|p| !p.is_empty()));
     let names = accepted.unwrap_or(&spec["names"]);
-    // A definition whose names were not accepted is not served; definitions of older stores have conditions, too.
+    // A definition whose names were not accepted is not served; definitions of older stores have
+    // conditions, too.
     if !crate::strategy::is_established(definition) {
         return Vec::new();
     }
@@ -294,7 +297,8 @@ fn custom(
     }
 }
 
-/// Kubernetes' order of versions: stable before beta before alpha, newer before older, anything else last.
+/// Kubernetes' order of versions: stable before beta before alpha, newer before older, anything
+/// else last.
 pub fn version_priority(version: &str) -> (u8, u32, u32, std::cmp::Reverse<String>) {
     let unknown = (0, 0, 0, std::cmp::Reverse(version.to_owned()));
     let Some(rest) = version.strip_prefix('v') else {

@@ -1,6 +1,7 @@
 //! What is served: built-in resources and those of CustomResourceDefinitions.
 //!
-//! Main types: [`Catalog`], replaced as a whole when a definition changes, and [`Resource`]. It holds no objects.
+//! Main types: [`Catalog`], replaced as a whole when a definition changes, and [`Resource`]. It
+//! holds no objects.
 
 pub mod builtin;
 pub mod crd;
@@ -51,7 +52,8 @@ pub struct Resource {
     pub custom: Option<Arc<Custom>>,
     /// The same of all versions that the definition has, by name.
     customs: Arc<BTreeMap<String, Arc<Custom>>>,
-    /// The versions that a definition has and that are not served: objects and managers of them are still known.
+    /// The versions that a definition has and that are not served: objects and managers of them are
+    /// still known.
     pub unserved: Arc<[Resource]>,
     generation: bool,
 }
@@ -99,7 +101,8 @@ impl Resource {
             .map(|custom| &**custom)
     }
 
-    /// The same, as far as it matters to an object of another kind that one of its subresources speaks.
+    /// The same, as far as it matters to an object of another kind that one of its subresources
+    /// speaks.
     pub fn speaking(&self, kind: &Gvk) -> Self {
         let Gvk {
             group,
@@ -128,7 +131,8 @@ impl Resource {
         self.verbs.iter().any(|v| v == verb)
     }
 
-    /// The verbs that discovery tells of: those that write are still there while a definition goes, but nobody should begin with them.
+    /// The verbs that discovery tells of: those that write are still there while a definition goes,
+    /// but nobody should begin with them.
     pub fn told_verbs(&self) -> Vec<&str> {
         let ends = self
             .custom
@@ -177,7 +181,8 @@ impl Resource {
     }
 }
 
-/// A definition and what it serves. Reading one compiles its schemas and rules, so it is done once for each state of it.
+/// A definition and what it serves. Reading one compiles its schemas and rules, so it is done once
+/// for each state of it.
 struct Defined {
     stored: Arc<Stored>,
     resources: Vec<Arc<Resource>>,
@@ -369,7 +374,8 @@ mod tests {
         );
     }
 
-    /// Who waits for a name is found among the others without reading them, and gets it when it is free.
+    /// Who waits for a name is found among the others without reading them, and gets it when it is
+    /// free.
     #[test]
     fn a_definition_that_waits_for_a_name_gets_it() {
         let registry =

@@ -1,4 +1,5 @@
-//! Expressions of admission policies: which variables they have, and what they must come to. Main types: [`Scope`], [`Returns`].
+//! Expressions of admission policies: which variables they have, and what they must come to. Main
+//! types: [`Scope`], [`Returns`].
 
 use super::authz;
 use super::kinds::Opaque;

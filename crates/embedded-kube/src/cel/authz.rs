@@ -1,4 +1,5 @@
-//! What expressions can ask about rights: `authorizer.group('apps').resource('deployments').check('get').allowed()`.
+//! What expressions can ask about rights:
+//! `authorizer.group('apps').resource('deployments').check('get').allowed()`.
 //!
 //! Main types: [`Asking`], a question on its way, and [`Judge`], who answers. It knows no roles.
 
@@ -27,7 +28,8 @@ pub struct Question {
     pub path: String,
 }
 
-/// Answers for one user, or for a service account (namespace and name): whether it is allowed, and why.
+/// Answers for one user, or for a service account (namespace and name): whether it is allowed, and
+/// why.
 #[derive(Clone)]
 pub struct Judge(Arc<Answers>);
 

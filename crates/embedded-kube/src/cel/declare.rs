@@ -48,7 +48,8 @@ pub fn escaped(name: &str) -> Option<String> {
     Some(out)
 }
 
-/// The type of a schema; None for what expressions do not see. `root`: the schema is that of an object with a kind.
+/// The type of a schema; None for what expressions do not see. `root`: the schema is that of an
+/// object with a kind.
 pub fn of_schema(node: &Node, root: bool, name: &str) -> Option<Type> {
     if node.int_or_string {
         return Some(Type::Dyn);

@@ -1,7 +1,7 @@
 //! Expressions that select devices. Main function: [`check`].
 //!
-//! They are compiled, not run: nobody here allocates devices. How much they may cost is not estimated, and those that bind names of
-//! their own (`cel.bind`) are believed.
+//! They are compiled, not run: nobody here allocates devices. How much they may cost is not
+//! estimated, and those that bind names of their own (`cel.bind`) are believed.
 
 use super::admission::object;
 use super::types::Type;

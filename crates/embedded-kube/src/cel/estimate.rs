@@ -1,6 +1,7 @@
 //! What a rule may cost at most, from the sizes that the schema allows. Main function: [`cost`].
 //!
-//! It follows the estimates of the real server, so that a rule without bounds is refused when its definition is written.
+//! It follows the estimates of the real server, so that a rule without bounds is refused when its
+//! definition is written.
 
 use super::Program;
 use super::ast::{ACCU, Expr, Fold, Kind, Literal};

@@ -161,7 +161,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// `variables`, unless a loop has a variable of that name: its fields are computed when they are asked for.
+    /// `variables`, unless a loop has a variable of that name: its fields are computed when they
+    /// are asked for.
     fn is_composed(&self, operand: &Expr) -> bool {
         operand.as_ident() == Some(COMPOSED)
             && !self.scopes.iter().any(|(name, _)| *name == COMPOSED)

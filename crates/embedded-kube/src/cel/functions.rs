@@ -13,7 +13,8 @@ pub struct Overload {
     pub result: Type,
 }
 
-/// `name: arguments -> result`; a method is `target.(arguments)`. Capital letters alone are type variables.
+/// `name: arguments -> result`; a method is `target.(arguments)`. Capital letters alone are type
+/// variables.
 const DECLARATIONS: &str = "
 _?_:_: (bool, A, A) -> A
 _&&_: (bool, bool) -> bool

@@ -1,4 +1,5 @@
-//! The functions of expressions, and what they cost. Main functions: [`call`], [`cost_before`], [`cost_after`].
+//! The functions of expressions, and what they cost. Main functions: [`call`], [`cost_before`],
+//! [`cost_after`].
 
 use super::eval::{Evaluated, failed, index};
 use super::value::{Key, Value, concatenated};

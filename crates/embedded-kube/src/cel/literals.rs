@@ -1,4 +1,5 @@
-//! Constants in calls that can be judged before anything runs: patterns, durations, times. Main function: [`check`].
+//! Constants in calls that can be judged before anything runs: patterns, durations, times. Main
+//! function: [`check`].
 
 use super::ast::{Expr, Kind, Literal};
 use super::lexer::Issue;

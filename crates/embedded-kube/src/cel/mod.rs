@@ -1,7 +1,9 @@
-//! The expression language of validation rules and admission policies (CEL): read, checked, computed within a budget.
+//! The expression language of validation rules and admission policies (CEL): read, checked,
+//! computed within a budget.
 //!
-//! Main types: [`Env`] (the variables and their types), [`Program`]. It knows schemas ([`declare`], [`rules`]), no registry.
-//! It is our own and not a library: libraries to be had check no types, have no budget and not Kubernetes' messages.
+//! Main types: [`Env`] (the variables and their types), [`Program`]. It knows schemas ([`declare`],
+//! [`rules`]), no registry. It is our own and not a library: libraries to be had check no types,
+//! have no budget and not Kubernetes' messages.
 
 pub mod admission;
 mod ast;

@@ -28,7 +28,8 @@ pub const RESERVED: &[&str] = &[
     "void",
     "while",
 ];
-/// What may begin an operand, in the order of the grammar; marked are those that only may stand where something ends or is optional.
+/// What may begin an operand, in the order of the grammar; marked are those that only may stand
+/// where something ends or is optional.
 const OPERAND: [(&str, bool); 19] = [
     ("'['", false),
     ("']'", true),
@@ -199,7 +200,8 @@ impl Parser {
         )
     }
 
-    /// What is wrong where an operand should be. Reading goes on after a token too many, and with an operator as if there were one.
+    /// What is wrong where an operand should be. Reading goes on after a token too many, and with
+    /// an operator as if there were one.
     fn no_operand(&mut self) -> Parsed {
         let token = self.peek().clone();
         let stop = self.expected_operand(&[]);
@@ -416,7 +418,8 @@ impl Parser {
         }
     }
 
-    /// What stands after a dot: a field or a function, which the real parser tells apart by what follows.
+    /// What stands after a dot: a field or a function, which the real parser tells apart by what
+    /// follows.
     fn field_name(&mut self, optional: bool) -> Parsed<String> {
         let token = self.peek().clone();
         match token.kind {

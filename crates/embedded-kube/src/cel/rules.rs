@@ -1,6 +1,7 @@
 //! `x-kubernetes-validations`: rules compiled once with a schema, and run over objects.
 //!
-//! Main types: [`Compiled`] (a schema's rules, ready to run), [`Definitions`] (the checks when a definition is written).
+//! Main types: [`Compiled`] (a schema's rules, ready to run), [`Definitions`] (the checks when a
+//! definition is written).
 
 use super::declare;
 use super::estimate::{self, Sizes};
@@ -128,7 +129,8 @@ impl Compiled {
         }
     }
 
-    /// Runs every rule; `old` is there for updates. With `ratchet`, what is wrong but unchanged is a warning.
+    /// Runs every rule; `old` is there for updates. With `ratchet`, what is wrong but unchanged is
+    /// a warning.
     pub fn check_with(
         &self,
         node: &Node,
@@ -491,7 +493,8 @@ impl<'n> Definitions<'n> {
         }
     }
 
-    /// What is wrong with the rules of one place. `lost` is the place above that updates cannot be followed through.
+    /// What is wrong with the rules of one place. `lost` is the place above that updates cannot be
+    /// followed through.
     pub fn check(
         &mut self,
         schema: &Json,

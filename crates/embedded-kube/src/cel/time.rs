@@ -20,7 +20,8 @@ pub fn parse_timestamp(text: &str) -> Option<Timestamp> {
         .flatten()
 }
 
-/// Our library ends a day before the real one; that day, which often stands for "never", is our last moment.
+/// Our library ends a day before the real one; that day, which often stands for "never", is our
+/// last moment.
 fn last_day(text: &str) -> Option<Timestamp> {
     let rest = text.strip_prefix("9999-12-3")?;
     format!("9998-12-3{rest}")

@@ -61,7 +61,8 @@ impl Type {
         Self::Kind(Arc::new(of))
     }
 
-    /// The name of the type itself, which some messages have where others have what a reader writes.
+    /// The name of the type itself, which some messages have where others have what a reader
+    /// writes.
     pub fn runtime_name(&self) -> String {
         match self {
             Self::Duration => "google.protobuf.Duration".to_owned(),
@@ -140,7 +141,8 @@ impl fmt::Display for Type {
 pub struct Mapping(HashMap<Arc<str>, Type>);
 
 impl Mapping {
-    /// The type with variables replaced; those that stand for nothing become `dyn` when `free` says so.
+    /// The type with variables replaced; those that stand for nothing become `dyn` when `free` says
+    /// so.
     pub fn apply(&self, ty: &Type, free: bool) -> Type {
         match ty {
             Type::Var(name) => match self.0.get(name) {

@@ -1,4 +1,5 @@
-//! The binary request body of typed clients: `k8s\0`, an envelope, and the object in protobuf. Main function: [`decode`].
+//! The binary request body of typed clients: `k8s\0`, an envelope, and the object in protobuf. Main
+//! function: [`decode`].
 
 use super::{Field, Struct, Type, find, of};
 use base64::Engine;

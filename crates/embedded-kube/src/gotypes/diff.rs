@@ -1,5 +1,6 @@
-//! The difference of two values as some messages of the real server show it: a unified diff of their indented JSON, under Go's names.
-//! Main function: [`diff`]. The lines are matched as Python's difflib does, since the diff would look different otherwise.
+//! The difference of two values as some messages of the real server show it: a unified diff of
+//! their indented JSON, under Go's names. Main function: [`diff`]. The lines are matched as
+//! Python's difflib does, since the diff would look different otherwise.
 
 use super::{drop_empty, find, forget_empty, internal};
 use serde_json::Value;
@@ -10,8 +11,8 @@ const CONTEXT: usize = 3;
 /// From this many lines on, lines that come often are not looked for.
 const POPULAR_FROM: usize = 200;
 
-/// What became of `old`; both are of the named type. What was kept holds no lists and maps without anything in them, although those of
-/// the new one may stand in it while the two are compared.
+/// What became of `old`; both are of the named type. What was kept holds no lists and maps without
+/// anything in them, although those of the new one may stand in it while the two are compared.
 pub fn diff(old: &Value, new: &Value, of: &str) -> String {
     let mut old = old.clone();
     if let (Some(of), Some(map)) = (find(of), old.as_object_mut()) {

@@ -1,5 +1,5 @@
-//! A value as the real server's messages show it: its internal structs have no JSON names, so Go's own field names appear, and nothing
-//! is left out. Main function: [`internal`].
+//! A value as the real server's messages show it: its internal structs have no JSON names, so Go's
+//! own field names appear, and nothing is left out. Main function: [`internal`].
 
 use super::internal_names::{self as names, MOVED};
 use super::{Field, Struct, Type, find};
@@ -10,7 +10,8 @@ const CAPITALS: [&str; 11] = [
     "api", "cel", "cidr", "dns", "fqdn", "http", "id", "ip", "tls", "uid", "url",
 ];
 
-/// The JSON of a value of the named type (`core/v1.ServicePort`; `[]` and `{}` before it for lists and maps).
+/// The JSON of a value of the named type (`core/v1.ServicePort`; `[]` and `{}` before it for lists
+/// and maps).
 pub fn internal(value: &Value, of: &str) -> String {
     if let Some(item) = of.strip_prefix("[]") {
         return list(value, |v| internal(v, item));

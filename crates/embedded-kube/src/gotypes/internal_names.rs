@@ -1,4 +1,5 @@
-//! Where Go's internal structs differ from the public ones: names that do not follow from the JSON name, and the order of fields.
+//! Where Go's internal structs differ from the public ones: names that do not follow from the JSON
+//! name, and the order of fields.
 
 /// Go names of JSON fields.
 const NAMES: &[(&str, &str)] = &[

@@ -1,7 +1,8 @@
-//! What Go does to an object on its way through the real API server: which empty fields it drops and which it writes, how it reads
-//! quantities, and how the binary form of a request is laid out.
+//! What Go does to an object on its way through the real API server: which empty fields it drops
+//! and which it writes, how it reads quantities, and how the binary form of a request is laid out.
 //!
-//! Main type: [`Struct`], from the committed `table.txt` (made by `examples/go_types.rs`). It knows fields, not their meaning.
+//! Main type: [`Struct`], from the committed `table.txt` (made by `examples/go_types.rs`). It knows
+//! fields, not their meaning.
 
 mod decode;
 mod diff;

@@ -1,12 +1,14 @@
-//! An object as the real server would write it after reading it into Go structs. Main functions: [`read_into`], which keeps lists and
-//! maps that were given without anything in them, as Go does in memory, and [`normalize`], which drops them, as Go does in writing.
+//! An object as the real server would write it after reading it into Go structs. Main functions:
+//! [`read_into`], which keeps lists and maps that were given without anything in them, as Go does
+//! in memory, and [`normalize`], which drops them, as Go does in writing.
 
 use super::read::{WrongType, read};
 use super::{Field, Message, SCHEMA, Struct, Type};
 use serde_json::{Map, Value};
 use tiphys_apimachinery::quantity::Quantity;
 
-/// Drops what Go omits, writes what Go always writes, and brings quantities to their canonical form.
+/// Drops what Go omits, writes what Go always writes, and brings quantities to their canonical
+/// form.
 pub fn normalize(map: &mut Map<String, Value>, of: &'static Struct) -> Result<(), WrongType> {
     read(map, of, false)?;
     walk(map, of, false);
@@ -24,7 +26,8 @@ pub fn read_into(
     Ok(())
 }
 
-/// Drops the lists and maps without anything in them that Go does not write. The object has been read before.
+/// Drops the lists and maps without anything in them that Go does not write. The object has been
+/// read before.
 pub fn drop_empty(map: &mut Map<String, Value>, of: &'static Struct) {
     walk(map, of, false);
 }
@@ -34,8 +37,8 @@ pub fn drop_zero(map: &mut Map<String, Value>, of: &'static Struct) {
     walk(map, of, true);
 }
 
-/// Gives `to` what `from` has where Go takes the two for equal: amounts that are written in another way, and lists and maps without
-/// anything in them where `to` has nothing.
+/// Gives `to` what `from` has where Go takes the two for equal: amounts that are written in another
+/// way, and lists and maps without anything in them where `to` has nothing.
 pub fn share_equal(from: &Map<String, Value>, to: &mut Map<String, Value>, of: &'static Struct) {
     for field in &of.fields {
         if let (Type::Message(message), true) = (&field.ty, field.inline) {
@@ -114,7 +117,8 @@ fn share_equal_parts(from: &Value, to: &mut Value, ty: &Type) {
 fn walk(map: &mut Map<String, Value>, of: &'static Struct, keep_empty: bool) {
     for field in &of.fields {
         if field.inline {
-            // An inlined pointer adds nothing of its own; inlined structs of this API hold only optional fields or need all.
+            // An inlined pointer adds nothing of its own; inlined structs of this API hold only
+            // optional fields or need all.
             if let Type::Message(message) = &field.ty
                 && let Some(inner) = message.find()
             {
@@ -166,7 +170,8 @@ fn walk_parts(value: &mut Value, ty: &Type, keep_empty: bool) {
     }
 }
 
-/// Turns empty lists and maps that Go writes all the same into null: in the store, protobuf does not tell empty from absent.
+/// Turns empty lists and maps that Go writes all the same into null: in the store, protobuf does
+/// not tell empty from absent.
 pub fn forget_empty(map: &mut Map<String, Value>, of: &'static Struct) {
     for field in &of.fields {
         match (&field.ty, field.inline) {
@@ -235,7 +240,8 @@ pub(super) fn omitted(field: &Field, value: &Value) -> bool {
     }
 }
 
-/// What Go writes for a field that was not given: structs that are not behind a pointer, and anything without `omitempty`.
+/// What Go writes for a field that was not given: structs that are not behind a pointer, and
+/// anything without `omitempty`.
 fn written_anyway(field: &Field) -> Option<Value> {
     if field.omit_zero || (field.pointer && field.omit_empty) {
         return None;

@@ -4,7 +4,8 @@ use super::read::field;
 use super::{Struct, Type};
 use serde_json::{Map, Value};
 
-/// Cuts numbers to the size of their field, as Go does when it converts a tree instead of reading a text.
+/// Cuts numbers to the size of their field, as Go does when it converts a tree instead of reading a
+/// text.
 pub fn cut_numbers(map: &mut Map<String, Value>, of: &'static Struct) {
     for (key, value) in map.iter_mut() {
         if let Some((field, _)) = field(of, key) {

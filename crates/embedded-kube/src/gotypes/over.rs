@@ -1,9 +1,11 @@
-//! A value read where Go has read one before: a key that is twice in a text. Main function: [`read_over`].
+//! A value read where Go has read one before: a key that is twice in a text. Main function:
+//! [`read_over`].
 
 use super::{Field, Struct, Type};
 use serde_json::{Map, Value};
 
-/// Reads a value into a field: structs, lists and maps keep what it does not say, as far as Go reads into what is there.
+/// Reads a value into a field: structs, lists and maps keep what it does not say, as far as Go
+/// reads into what is there.
 pub fn read_over(old: &mut Value, new: Value, field: &Field) {
     if new.is_null() && !field.pointer && keeps(&field.ty) {
         return;

@@ -1,4 +1,5 @@
-//! An object read as Go's JSON decoder reads it: field by field as they stand, the first misfit reported. Main function: [`read`].
+//! An object read as Go's JSON decoder reads it: field by field as they stand, the first misfit
+//! reported. Main function: [`read`].
 
 use super::{Field, Message, SCHEMA, Struct, Type, time};
 use base64::engine::general_purpose::{GeneralPurpose, PAD, STANDARD};
@@ -42,8 +43,8 @@ impl WrongType {
     }
 }
 
-/// Brings values to the form in which Go holds them, or says what does not fit: of a text the first misfit as it stands, of a tree
-/// that in the first field of the struct.
+/// Brings values to the form in which Go holds them, or says what does not fit: of a text the first
+/// misfit as it stands, of a tree that in the first field of the struct.
 pub fn read(
     map: &mut Map<String, Value>,
     of: &'static Struct,
@@ -54,7 +55,8 @@ pub fn read(
     reader.misfit.map_or(Ok(()), Err)
 }
 
-/// Types that read themselves end the reading when they cannot; of other misfits the first is told when all is read.
+/// Types that read themselves end the reading when they cannot; of other misfits the first is told
+/// when all is read.
 #[derive(Default)]
 struct Reader {
     misfit: Option<WrongType>,
@@ -269,7 +271,8 @@ impl Reader {
         Ok(())
     }
 
-    /// What reads itself: as a text, also where a tree is converted, and its misfits end the reading.
+    /// What reads itself: as a text, also where a tree is converted, and its misfits end the
+    /// reading.
     fn apart(&self, value: &mut Value, ty: &Type, at: Place<'_>) -> Result<(), WrongType> {
         let mut inner = Self::default();
         let at = if self.tree {
@@ -340,7 +343,8 @@ impl Reader {
     }
 }
 
-/// What Go makes of a fraction without one: the lowest number of all if it is too large, cut to the size of the field.
+/// What Go makes of a fraction without one: the lowest number of all if it is too large, cut to the
+/// size of the field.
 fn converted(fraction: f64, ty: &Type) -> i64 {
     let long = if fraction < i64::MAX as f64 {
         fraction as i64
@@ -470,7 +474,8 @@ fn not_converted(found: &Value, wanted: &Type, name: &str) -> String {
     }
 }
 
-/// The text that Go writes for these bytes: without line ends, and nothing in the bits that are left over.
+/// The text that Go writes for these bytes: without line ends, and nothing in the bits that are
+/// left over.
 fn as_encoded(text: String) -> String {
     const LENIENT: GeneralPurpose = GeneralPurpose::new(
         &alphabet::STANDARD,

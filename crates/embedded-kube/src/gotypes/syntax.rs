@@ -1,4 +1,5 @@
-//! What Go's decoder says about text that is no JSON. Main function: [`syntax_error`]; it is asked only when decoding has failed.
+//! What Go's decoder says about text that is no JSON. Main function: [`syntax_error`]; it is asked
+//! only when decoding has failed.
 
 use crate::structural::gofmt;
 

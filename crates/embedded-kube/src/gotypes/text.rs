@@ -1,7 +1,8 @@
-//! Objects as Go writes them: the fields of a struct in the order of their declaration. Main type: [`AsWritten`].
+//! Objects as Go writes them: the fields of a struct in the order of their declaration. Main type:
+//! [`AsWritten`].
 //!
-//! The real server patches the text of an object. What the patch looks into is written anew then, in order of the keys; everything
-//! else stays as it was written, wherever it is moved to.
+//! The real server patches the text of an object. What the patch looks into is written anew then,
+//! in order of the keys; everything else stays as it was written, wherever it is moved to.
 
 use super::{Message, Struct, Type, find};
 use crate::structural::gofmt;

@@ -1,4 +1,5 @@
-//! Texts that say a time or a number as Go reads them, and what it says of those that do not. Main functions: [`parse`], [`read_int`].
+//! Texts that say a time or a number as Go reads them, and what it says of those that do not. Main
+//! functions: [`parse`], [`read_int`].
 
 use crate::structural::gofmt;
 use serde_json::Value;
@@ -51,7 +52,8 @@ pub fn parse(text: &str, layout: &Layout) -> Result<(), String> {
     Ok(())
 }
 
-/// What Go writes for a time that it has read, where that is not the same: in UTC, without what the layout does not have.
+/// What Go writes for a time that it has read, where that is not the same: in UTC, without what the
+/// layout does not have.
 pub fn as_written(text: &str, layout: &Layout) -> Option<Value> {
     let micro = layout.contains(&".000000");
     if text.ends_with('Z') && text.len() == if micro { 27 } else { 20 } && !text.starts_with(ZERO) {

@@ -121,7 +121,8 @@ fn parse_json(bytes: &[u8]) -> Result<(Value, Vec<String>), Status> {
     })
 }
 
-/// Bytes that are no UTF-8, and halves of surrogate pairs, become replacement characters, as in Go. The error is Go's, too.
+/// Bytes that are no UTF-8, and halves of surrogate pairs, become replacement characters, as in Go.
+/// The error is Go's, too.
 fn json(bytes: &[u8], known: Known) -> Result<(Value, Vec<String>), String> {
     match decode_json(bytes, known) {
         Err(_) if std::str::from_utf8(bytes).is_err() => {
@@ -156,7 +157,8 @@ fn decode_json(bytes: &[u8], known: Known) -> Result<(Value, Vec<String>), Strin
         .and_then(|v| reader.end().map(|()| v));
     match value {
         Ok(value) => Ok((within_depth(value)?, findings)),
-        // What Go would take is nested deeper than is worth the memory, or has a number that nothing can hold.
+        // What Go would take is nested deeper than is worth the memory, or has a number that
+        // nothing can hold.
         Err(error) => Err(gotypes::syntax_error(bytes).unwrap_or_else(|| {
             if error.to_string().starts_with("recursion limit") {
                 TOO_DEEP.to_owned()
@@ -232,7 +234,8 @@ pub fn parse_apply(bytes: &[u8]) -> Result<(Object, Vec<String>), Status> {
 
 /// The first document of a text. The error is Go's, as far as its parser's words are known.
 fn yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
-    // JSON is YAML, and clients send JSON as `application/apply-patch+yaml`; it is read faster as JSON.
+    // JSON is YAML, and clients send JSON as `application/apply-patch+yaml`; it is read faster as
+    // JSON.
     if bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{')
         && is_same_in_yaml(bytes)
         && let Ok(found) = json(bytes, Known::Nothing)
@@ -278,7 +281,8 @@ fn yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
     }
 }
 
-/// Whether JSON has none of the escapes and characters that the server's YAML does not take, or not as they are.
+/// Whether JSON has none of the escapes and characters that the server's YAML does not take, or not
+/// as they are.
 fn is_same_in_yaml(bytes: &[u8]) -> bool {
     let odd = |c: char| {
         matches!(
@@ -301,7 +305,8 @@ fn has_fractions(value: &Value) -> bool {
     }
 }
 
-/// The refusal of a text that says it is of another version of YAML. Lines count from 0, and that one is not told.
+/// The refusal of a text that says it is of another version of YAML. Lines count from 0, and that
+/// one is not told.
 fn incompatible(text: &str) -> Option<String> {
     let is_other = |line: &str| {
         line.strip_prefix("%YAML")
@@ -336,8 +341,8 @@ fn go_yaml(error: &yaml::YamlError) -> String {
     }
 }
 
-/// An object and the decoder's findings. `kind` is what the request is for, and `of` the struct that it has in Go; a null body is an
-/// empty one.
+/// An object and the decoder's findings. `kind` is what the request is for, and `of` the struct
+/// that it has in Go; a null body is an empty one.
 pub fn read_object(
     kind: &str,
     of: Option<&'static Struct>,
@@ -437,7 +442,8 @@ pub fn without_version(resource: &Resource, kind: &str, bytes: &[u8]) -> Status 
     ))
 }
 
-/// The beginning of a body, for messages: as text when it looks like an object, else as hexadecimal digits.
+/// The beginning of a body, for messages: as text when it looks like an object, else as hexadecimal
+/// digits.
 fn summary(bytes: &[u8]) -> String {
     const SHOWN: usize = 30;
     let part = &bytes[..bytes.len().min(SHOWN)];

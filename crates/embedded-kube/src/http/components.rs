@@ -1,4 +1,5 @@
-//! `componentstatuses`: the parts of a control plane that old tools look at. They are told, not kept.
+//! `componentstatuses`: the parts of a control plane that old tools look at. They are told, not
+//! kept.
 
 use super::negotiate::{self, Form};
 use super::selectors::Filter;

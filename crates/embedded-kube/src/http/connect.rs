@@ -1,5 +1,5 @@
-//! Connections to containers, services and nodes: nobody is there to connect to, but whoever judges connections is asked before that
-//! is said. Main function: [`connect`].
+//! Connections to containers, services and nodes: nobody is there to connect to, but whoever judges
+//! connections is asked before that is said. Main function: [`connect`].
 
 use super::{Call, write};
 use crate::gotypes::{self, Field, Type};

@@ -1,4 +1,5 @@
-//! The options of a delete: those of the body, or those of the query when there is none. Main functions: [`sent`], [`understood`].
+//! The options of a delete: those of the body, or those of the query when there is none. Main
+//! functions: [`sent`], [`understood`].
 
 use super::{Call, body};
 use crate::gotypes;

@@ -1,4 +1,5 @@
-//! Discovery: which groups, versions and resources are served, in the legacy and the aggregated form.
+//! Discovery: which groups, versions and resources are served, in the legacy and the aggregated
+//! form.
 
 use super::negotiate::{self, Form};
 use super::{Shared, json_response};
@@ -176,7 +177,8 @@ fn storage_version_hash(resource: &Resource) -> String {
     STANDARD.encode(&Sha256::digest(kind.as_bytes())[..8])
 }
 
-/// What a path inside a group gets that names nothing: groups that are always there answer themselves.
+/// What a path inside a group gets that names nothing: groups that are always there answer
+/// themselves.
 pub fn unknown(catalog: &Catalog, group: &str) -> Status {
     if is_always_there(catalog, group) {
         Status::not_served()

@@ -1,4 +1,5 @@
-//! The body of a list, put together piece by piece while it is sent: a large one is never in memory as a whole.
+//! The body of a list, put together piece by piece while it is sent: a large one is never in memory
+//! as a whole.
 //!
 //! Main type: [`ListBody`].
 
@@ -47,8 +48,8 @@ impl Item {
     }
 }
 
-/// Where the members stand that say the version and the kind, with the comma after each. Members are sorted, and there are always
-/// metadata after these.
+/// Where the members stand that say the version and the kind, with the comma after each. Members
+/// are sorted, and there are always metadata after these.
 fn type_members(bytes: &[u8]) -> [Range<usize>; 2] {
     let mut found = [0..0, 0..0];
     let mut start = 1;
@@ -102,7 +103,8 @@ pub struct ListBody {
     /// What comes before the first object, until it has been sent.
     head: Option<String>,
     items: std::vec::IntoIter<Item>,
-    /// Whether an object has been written, so that the next one needs a comma. The first object need not be in the first piece.
+    /// Whether an object has been written, so that the next one needs a comma. The first object
+    /// need not be in the first piece.
     begun: bool,
     /// How many bytes are still to come.
     left: u64,
@@ -249,7 +251,8 @@ mod tests {
     #[test]
     fn an_object_of_any_size_may_stand_anywhere() {
         let small = 100;
-        // Every size at which the first, a later or the last object just fits into a piece, or just does not.
+        // Every size at which the first, a later or the last object just fits into a piece, or just
+        // does not.
         for large in (PIECE - 250..PIECE + 50).chain([2 * PIECE, 5 * PIECE + 1]) {
             check(HEAD, &[large], false);
             check(HEAD, &[large, small], false);

@@ -1,7 +1,7 @@
 //! The API over HTTP: from a request to the registry and back.
 //!
-//! Main function: [`router`]. Handlers translate; every decision about an object is the registry's. Who may call is decided
-//! before a request gets here.
+//! Main function: [`router`]. Handlers translate; every decision about an object is the registry's.
+//! Who may call is decided before a request gets here.
 
 mod body;
 mod components;
@@ -59,8 +59,8 @@ pub struct Shared {
     pub logs: LogSource,
 }
 
-/// Gives the simulated log of a pod's container (empty name: the only one) until a time, or of its run before the last restart; or why
-/// there is none.
+/// Gives the simulated log of a pod's container (empty name: the only one) until a time, or of its
+/// run before the last restart; or why there is none.
 pub type LogSource = Arc<
     dyn Fn(
             &tiphys_apimachinery::Object,
@@ -164,7 +164,8 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Re
         Ok(response) => response,
         Err(status) => failure(&status),
     };
-    // The handler of OpenAPI negotiates for itself, and that of the version writes nothing but JSON.
+    // The handler of OpenAPI negotiates for itself, and that of the version writes nothing but
+    // JSON.
     let path = parts.uri.path();
     let as_it_is = path.starts_with("/openapi/")
         || (path.starts_with("/version") && response.status().is_success());
@@ -218,7 +219,8 @@ async fn dispatch(
             negotiate::check_document(&parts.headers).map(|()| found)
         }
         Route::OpenApiV2 | Route::OpenApiV3 | Route::OpenApiV3Group(_) => {
-            // Documents are made anew after each change of a definition, which takes a while: beside what others ask.
+            // Documents are made anew after each change of a definition, which takes a while:
+            // beside what others ask.
             let (shared, headers) = (shared.clone(), parts.headers.clone());
             let make = move || match route {
                 Route::OpenApiV3 => Ok(openapi::v3_index(&shared)),
@@ -248,7 +250,8 @@ fn lasts(target: &Target, method: &Method, query: &Query) -> bool {
     target.watched || watches || connects
 }
 
-/// Whether what is no resource is there for one method only; most of it answers whatever it is asked.
+/// Whether what is no resource is there for one method only; most of it answers whatever it is
+/// asked.
 fn looks_at_methods(shared: &Shared, route: &Route) -> bool {
     match route {
         Route::CoreVersions | Route::Version | Route::OpenId | Route::KeySet => true,

@@ -10,7 +10,8 @@ pub const YAML: &str = "application/yaml";
 const JSON: &str = "application/json";
 const MEDIA: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// Refuses at once what no form of the answer could satisfy. `collection` is true for lists and watches.
+/// Refuses at once what no form of the answer could satisfy. `collection` is true for lists and
+/// watches.
 pub fn check(headers: &HeaderMap, resource: &Resource, collection: bool) -> Result<(), Status> {
     let streams = if collection {
         ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
@@ -258,7 +259,8 @@ struct Clause<'a> {
     parameters: Vec<(&'a str, &'a str)>,
 }
 
-/// The clauses of `Accept` in the order in which they are tried, which is that of Go's library: an insertion sort by what is no order.
+/// The clauses of `Accept` in the order in which they are tried, which is that of Go's library: an
+/// insertion sort by what is no order.
 fn clauses(accept: &str) -> Vec<Clause<'_>> {
     let mut all: Vec<Clause<'_>> = accept.split(',').filter_map(Clause::parse).collect();
     for end in 1..all.len() {

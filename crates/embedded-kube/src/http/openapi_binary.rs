@@ -1,7 +1,7 @@
 //! An OpenAPI v2 document in the protobuf form that kubectl asks for. Main function: [`encode`].
 //!
-//! Only what the generated documents contain is encoded: paths with their parameters, definitions, vendor extensions. Field
-//! numbers are those of gnostic's `OpenAPIv2.proto`.
+//! Only what the generated documents contain is encoded: paths with their parameters, definitions,
+//! vendor extensions. Field numbers are those of gnostic's `OpenAPIv2.proto`.
 
 use serde_json::Value;
 

@@ -1,4 +1,5 @@
-//! Which part of a collection a list is about, and as of when: revisions, limits and continue tokens. Main type: [`Wanted`].
+//! Which part of a collection a list is about, and as of when: revisions, limits and continue
+//! tokens. Main type: [`Wanted`].
 
 use super::{Call, object};
 use crate::gotypes;

@@ -16,7 +16,8 @@ pub const ALL: [&str; 4] = [JSON, MERGE, STRATEGIC, APPLY];
 
 const NO_PATCH: &str = "Invalid JSON Patch";
 
-/// The patch and what its decoder noticed. Where fields are validated it is read twice, and the first reader says what is wrong.
+/// The patch and what its decoder noticed. Where fields are validated it is read twice, and the
+/// first reader says what is wrong.
 pub fn read(
     media: &str,
     validation: FieldValidation,

@@ -1,4 +1,5 @@
-//! What is asked of a pod besides changing it: eviction, which disruption budgets may forbid, and binding to a node.
+//! What is asked of a pod besides changing it: eviction, which disruption budgets may forbid, and
+//! binding to a node.
 
 use super::{Call, body, bytes_response, delete_options, negotiate, with_warnings, write};
 use crate::gotypes;

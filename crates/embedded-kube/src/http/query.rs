@@ -1,4 +1,5 @@
-//! Query parameters. Main type: [`Query`]. A value that cannot be used is refused with the words of the API server.
+//! Query parameters. Main type: [`Query`]. A value that cannot be used is refused with the words of
+//! the API server.
 
 use super::delete_options::dry_run_problem;
 use super::route::decode;

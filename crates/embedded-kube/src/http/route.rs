@@ -44,8 +44,8 @@ pub enum Route {
     Unknown,
 }
 
-/// Reads a path; escapes are decoded per segment. Slashes at the end say nothing to most handlers; two of them elsewhere have an empty
-/// word between them.
+/// Reads a path; escapes are decoded per segment. Slashes at the end say nothing to most handlers;
+/// two of them elsewhere have an empty word between them.
 pub fn parse(path: &str) -> Route {
     let inner = path.strip_prefix('/').unwrap_or(path);
     let trimmed = inner.trim_end_matches('/');

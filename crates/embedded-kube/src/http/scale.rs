@@ -305,7 +305,8 @@ fn set_at(object: &mut Object, pointer: &str, value: Value) {
     }
 }
 
-/// Sets the replicas that the changed Scale asks for; tried again when somebody else writes in between.
+/// Sets the replicas that the changed Scale asks for; tried again when somebody else writes in
+/// between.
 async fn store(
     call: &Call<'_>,
     options: &WriteOptions,
@@ -367,7 +368,8 @@ fn request<'a>(call: &'a Call<'_>, options: &'a WriteOptions) -> Request<'a> {
     Request::new(call.registry(), &call.resource, Operation::Update, at, by).of("scale")
 }
 
-/// A Scale of a custom object says which revision it replaces if it says anything of it, any other one which object it is of.
+/// A Scale of a custom object says which revision it replaces if it says anything of it, any other
+/// one which object it is of.
 fn check_whose(call: &Call<'_>, live: &Object, scale: &Object) -> Result<(), Status> {
     if call.resource.custom.is_some() {
         let none = !scale.resource_version().is_empty() && asked_revision(scale)?.is_none();

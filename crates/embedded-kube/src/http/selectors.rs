@@ -79,8 +79,9 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// The selectors of a list (or watch) whose options have all been looked at: first whether they can be read, then whether they
-    /// go together, which `problems` says, and last whether the fields can be selected.
+    /// The selectors of a list (or watch) whose options have all been looked at: first whether they
+    /// can be read, then whether they go together, which `problems` says, and last whether the
+    /// fields can be selected.
     pub fn from_query(
         query: &Query,
         resource: &Resource,
@@ -251,7 +252,8 @@ fn is_selectable(resource: &Resource, path: &str) -> bool {
             .any(|f| f.trim_start_matches('.') == path),
         None => match fields_of(resource) {
             Some(fields) => fields.contains(&path),
-            // The rule for kinds without fields of their own does not ask whether they live in a namespace.
+            // The rule for kinds without fields of their own does not ask whether they live in a
+            // namespace.
             None => path == "metadata.namespace",
         },
     }

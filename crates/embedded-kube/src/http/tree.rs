@@ -55,8 +55,8 @@ impl Known {
     }
 }
 
-/// Builds a tree and notes keys that appear twice: in a map the last one wins, what Go has in a struct is read into once more.
-/// Nulls inside maps are kept.
+/// Builds a tree and notes keys that appear twice: in a map the last one wins, what Go has in a
+/// struct is read into once more. Nulls inside maps are kept.
 pub struct Tree<'a> {
     /// The way to the value, as messages have it: `spec.containers[0].name`.
     pub path: String,

@@ -5,7 +5,8 @@ const ALL: usize = 4 * 1024;
 /// The letters of one that was cut.
 const ONE: usize = 256;
 
-/// The warnings that are told: none twice, none that a header cannot hold, and only the beginnings of very long or many ones.
+/// The warnings that are told: none twice, none that a header cannot hold, and only the beginnings
+/// of very long or many ones.
 pub fn shown(warnings: &[String]) -> Vec<String> {
     let mut distinct: Vec<&str> = Vec::new();
     for text in warnings

@@ -46,7 +46,8 @@ struct Stream {
     changes: mpsc::Receiver<Arc<Change>>,
     bookmarks: bool,
     next_bookmark: Instant,
-    /// For the next bookmark or the end. One for all events: making a timer costs more than sending an event.
+    /// For the next bookmark or the end. One for all events: making a timer costs more than sending
+    /// an event.
     timer: Pin<Box<Sleep>>,
     end: Instant,
     last: u64,
@@ -264,7 +265,8 @@ impl Stream {
     }
 
     fn on_timer(&mut self) {
-        // Every change up to this revision is in the channel already, since both happen under one lock.
+        // Every change up to this revision is in the channel already, since both happen under one
+        // lock.
         let revision = self.printer.registry.revision();
         while let Ok(change) = self.changes.try_recv() {
             self.accept(&change);
@@ -315,7 +317,8 @@ fn line(word: &str, object: &[u8]) -> Bytes {
 }
 
 impl Printer {
-    /// A change as the filter sees it: an object that starts to match is added, one that stops is deleted.
+    /// A change as the filter sees it: an object that starts to match is added, one that stops is
+    /// deleted.
     fn change(&mut self, change: &Change) -> Option<Bytes> {
         let old_definition = self.has_new_definition();
         if old_definition && !self.converts() {
@@ -366,7 +369,8 @@ impl Printer {
             .is_some_and(|custom| custom.conversion.is_some())
     }
 
-    /// The object by the definition that the watch began with. None when that one does not know its version.
+    /// The object by the definition that the watch began with. None when that one does not know its
+    /// version.
     fn by_old_definition(&self, stored: &Stored) -> Option<Arc<Stored>> {
         let mut object = (*stored.object()).clone();
         if let Some(node) = self.resource.written_as(&object)?.node.as_ref() {

@@ -15,7 +15,8 @@ pub fn table(definition: &Object) -> String {
     )
 }
 
-/// Deletes the objects of a definition that is being deleted, then lets the definition go. Says whether it is done.
+/// Deletes the objects of a definition that is being deleted, then lets the definition go. Says
+/// whether it is done.
 pub fn empty(registry: &Registry, table: &str) -> bool {
     let (group, plural) = table.split_once('/').unwrap_or(("", table));
     let name = format!("{plural}.{group}");
@@ -38,7 +39,8 @@ pub fn empty(registry: &Registry, table: &str) -> bool {
     }
     if let Some(kind) = registry.catalog().stored_in(table) {
         let (_, objects) = registry.list_stored(kind, None);
-        // What was marked before is written once more if the schemas of now make another object of it.
+        // What was marked before is written once more if the schemas of now make another object of
+        // it.
         objects
             .iter()
             .for_each(|object| delete(registry, kind, &object.meta, None));

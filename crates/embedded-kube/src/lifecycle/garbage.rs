@@ -1,4 +1,5 @@
-//! Garbage collection by owner references: background, foreground and orphan. Functions take uids, since names can be reused.
+//! Garbage collection by owner references: background, foreground and orphan. Functions take uids,
+//! since names can be reused.
 
 use super::{delete, modify};
 use crate::catalog::Resource;
@@ -53,7 +54,8 @@ fn judge(
         .catalog()
         .kind(&Gvk::from_api_version(&owner.api_version, &owner.kind))
         .cloned();
-    // Nobody can say whether an object of an unknown kind is there, or which one a namespaced name means outside a namespace.
+    // Nobody can say whether an object of an unknown kind is there, or which one a namespaced name
+    // means outside a namespace.
     let Some(kind) = kind else {
         return Owner::Solid;
     };
@@ -106,7 +108,8 @@ fn report(registry: &Registry, object: &Object, owner: &OwnerReference) {
     );
 }
 
-/// Deletes an object none of whose owners exists; drops references to missing owners when another one exists.
+/// Deletes an object none of whose owners exists; drops references to missing owners when another
+/// one exists.
 pub fn check_owners(registry: &Registry, uid: &str) {
     let Some((resource, stored)) = find(registry, uid) else {
         return;
@@ -179,7 +182,8 @@ fn remove_finalizer(registry: &Registry, resource: &Resource, meta: &Meta, name:
     );
 }
 
-/// Pods of Jobs carry a finalizer until the Job has counted them; a pod that has lost its Job will never be counted.
+/// Pods of Jobs carry a finalizer until the Job has counted them; a pod that has lost its Job will
+/// never be counted.
 pub fn release_tracked(registry: &Registry, resource: &Resource, pod: &Object) {
     const TRACKING: &str = "batch.kubernetes.io/job-tracking";
     if !pod.finalizers().iter().any(|f| f == TRACKING) {

@@ -1,6 +1,8 @@
-//! What a cluster does after a delete: garbage collection, emptying namespaces, removing custom resources.
+//! What a cluster does after a delete: garbage collection, emptying namespaces, removing custom
+//! resources.
 //!
-//! Main function: [`run`], one task that follows every change. It uses the registry as any client would.
+//! Main function: [`run`], one task that follows every change. It uses the registry as any client
+//! would.
 
 mod definitions;
 mod garbage;
@@ -47,7 +49,8 @@ pub async fn run(
     };
     lifecycle.look_at_everything();
     loop {
-        // Looking through a namespace costs what is in it: once for all changes that have come, not once for each.
+        // Looking through a namespace costs what is in it: once for all changes that have come, not
+        // once for each.
         if changes.is_empty() && lifecycle.look_at_changed() {
             continue;
         }
@@ -66,7 +69,8 @@ pub async fn run(
     }
 }
 
-/// Only what an API server does without a controller manager: empties definitions that are being deleted.
+/// Only what an API server does without a controller manager: empties definitions that are being
+/// deleted.
 pub async fn run_definitions(
     registry: Registry,
     mut changes: UnboundedReceiver<Event>,
@@ -220,7 +224,8 @@ fn delete(
     }
 }
 
-/// Changes an object, again if somebody else wrote it in between. `change` says whether there is anything to write.
+/// Changes an object, again if somebody else wrote it in between. `change` says whether there is
+/// anything to write.
 fn modify(
     registry: &Registry,
     resource: &Resource,

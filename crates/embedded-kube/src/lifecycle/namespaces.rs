@@ -59,7 +59,8 @@ pub fn make_system_namespaces(registry: &Registry) -> Result<(), Status> {
     Ok(())
 }
 
-/// Deletes what is left in a namespace that is being deleted, and the namespace when nothing is. Says whether it is done.
+/// Deletes what is left in a namespace that is being deleted, and the namespace when nothing is.
+/// Says whether it is done.
 pub fn empty(registry: &Registry, name: &str) -> bool {
     let gvr = Gvr::new("", "v1", "namespaces");
     let Ok(resource) = registry.resource(&gvr) else {

@@ -1,7 +1,8 @@
 //! HorizontalPodAutoscalers between their two versions. Main functions: [`to_v2`], [`to_v1`].
 //!
-//! The first version has a field for the CPU's utilization only. All else is in annotations there, as JSON in an older form of the
-//! same metrics, and, for the behavior, in that of the server's own structs.
+//! The first version has a field for the CPU's utilization only. All else is in annotations there,
+//! as JSON in an older form of the same metrics, and, for the behavior, in that of the server's own
+//! structs.
 
 use crate::structural::gofmt;
 use serde_json::{Map, Value, json};
@@ -141,7 +142,8 @@ pub fn to_v1(object: &mut Object) {
     }
 }
 
-/// What a write to an autoscaler of the first version may not change is kept: the status, or all but it.
+/// What a write to an autoscaler of the first version may not change is kept: the status, or all
+/// but it.
 pub fn keep_annotations(old: Option<&Object>, new: &mut Object, writes_status: bool) {
     let annotations = old.map(Object::annotations).unwrap_or_default();
     for name in if writes_status { OF_SPEC } else { OF_STATUS } {
@@ -427,7 +429,8 @@ fn written_behavior(behavior: &Value) -> String {
     }))
 }
 
-/// The members of an object that are among the fields, whatever their letters' case, by the other names.
+/// The members of an object that are among the fields, whatever their letters' case, by the other
+/// names.
 fn renamed(value: &Value, fields: &[(&str, &str)]) -> Map<String, Value> {
     let name = |key: &str| {
         fields

@@ -1,4 +1,5 @@
-//! Makes writes durable in batches: one thread, one commit for all that came while the last one ran.
+//! Makes writes durable in batches: one thread, one commit for all that came while the last one
+//! ran.
 //!
 //! Main type: [`Committer`]. It knows revisions and bytes, not objects.
 

@@ -22,7 +22,8 @@ fn webhook(resource: &Resource) -> Option<&Conversion> {
 }
 
 impl Registry {
-    /// The object as it is kept, in its storage version; what a real server's store would hold of it, where that is less.
+    /// The object as it is kept, in its storage version; what a real server's store would hold of
+    /// it, where that is less.
     pub fn as_stored(
         &self,
         resource: &Resource,

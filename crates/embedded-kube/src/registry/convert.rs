@@ -1,8 +1,9 @@
-//! Between the version of a request and the version objects are stored in. Main functions: [`to_storage`], [`from_storage`].
+//! Between the version of a request and the version objects are stored in. Main functions:
+//! [`to_storage`], [`from_storage`].
 //!
-//! Custom resources of which no webhook converts only change their `apiVersion` (the strategy `None`); what the schema of the other
-//! version does not have is lost on the way, and what it has as default comes. Of the built-in kinds HorizontalPodAutoscaler and Event
-//! have two forms.
+//! Custom resources of which no webhook converts only change their `apiVersion` (the strategy
+//! `None`); what the schema of the other version does not have is lost on the way, and what it has
+//! as default comes. Of the built-in kinds HorizontalPodAutoscaler and Event have two forms.
 
 use super::autoscaler;
 use crate::catalog::{CRD_TABLE, Resource};
@@ -13,8 +14,8 @@ use serde_json::Value;
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::{holds_null, map_entry};
 
-/// Makes an object of the resource's version one of its storage version. If it gets defaults then, which a real server's store would
-/// not hold, gives the object without them.
+/// Makes an object of the resource's version one of its storage version. If it gets defaults then,
+/// which a real server's store would not hold, gives the object without them.
 pub fn to_storage(resource: &Resource, object: &mut Object) -> Option<Object> {
     let mut bare = None;
     if resource.is_storage() {
@@ -38,7 +39,8 @@ pub fn to_storage(resource: &Resource, object: &mut Object) -> Option<Object> {
     bare
 }
 
-/// The object as it is kept and answered: in its storage version, without what the store does not keep. Gives what [`to_storage`] does.
+/// The object as it is kept and answered: in its storage version, without what the store does not
+/// keep. Gives what [`to_storage`] does.
 pub fn as_stored(resource: &Resource, object: &mut Object) -> Option<Object> {
     let bare = to_storage(resource, object);
     // Definitions are kept as JSON, all else that is built in as protobuf.
@@ -105,8 +107,8 @@ pub fn from_storage(resource: &Resource, object: &mut Object) {
     }
 }
 
-/// Whether objects may be there that were written by other schemas than those of now. What these do not have is kept until it is
-/// written again.
+/// Whether objects may be there that were written by other schemas than those of now. What these do
+/// not have is kept until it is written again.
 pub fn is_older(resource: &Resource) -> bool {
     resource
         .custom
@@ -121,7 +123,8 @@ pub fn rename_version(to: &Resource, object: &mut Object) {
         .insert("apiVersion".into(), to.api_version().into());
 }
 
-/// Makes a custom object one of a schema. Defaults come when it is read from the store; if it gets any, gives it without them.
+/// Makes a custom object one of a schema. Defaults come when it is read from the store; if it gets
+/// any, gives it without them.
 pub fn fit(object: &mut Object, node: &Node, with_defaults: bool) -> Option<Object> {
     object.metadata_mut().retain(|_, value| !is_nothing(value));
     let mut value = std::mem::take(object).into_value();
@@ -140,8 +143,8 @@ pub fn fit(object: &mut Object, node: &Node, with_defaults: bool) -> Option<Obje
     bare
 }
 
-/// Reads an object back that is kept as it is, with the nulls and empty metadata that somebody applied. If that is not all of it, gives
-/// what is kept.
+/// Reads an object back that is kept as it is, with the nulls and empty metadata that somebody
+/// applied. If that is not all of it, gives what is kept.
 fn read_back(object: &mut Object, node: &Node) -> Option<Object> {
     if !object.0.iter().any(|(key, value)| {
         if key == "metadata" {

@@ -251,7 +251,8 @@ pub fn track_scale(
     );
 }
 
-/// The same as [`apply`] for the Scale of an object. That of a custom one is read as a custom object once it has changed, which it is not.
+/// The same as [`apply`] for the Scale of an object. That of a custom one is read as a custom
+/// object once it has changed, which it is not.
 pub fn apply_scale(
     registry: &Registry,
     resource: &Resource,
@@ -296,9 +297,9 @@ pub fn sets_managers(old: &Object, new: &Object) -> bool {
     sent.is_some() && sent != old.metadata("managedFields")
 }
 
-/// Whether the managers may become others even when nothing else changes: when they are of another version, which may not be able to
-/// read the object any more so that all are lost, when the schema is not what it was when they were written down, and when there are
-/// more than a write leaves.
+/// Whether the managers may become others even when nothing else changes: when they are of another
+/// version, which may not be able to read the object any more so that all are lost, when the schema
+/// is not what it was when they were written down, and when there are more than a write leaves.
 pub fn may_change_managers(resource: &Resource, object: &Object) -> bool {
     let version = resource.api_version();
     let managers = object
@@ -310,8 +311,9 @@ pub fn may_change_managers(resource: &Resource, object: &Object) -> bool {
         || apply::merges_managers(managers)
 }
 
-/// A built-in object as Go compares it with what it was, if that is not what Go writes: lists that are owned as a whole are compared to
-/// the letter, so that a list or map in them counts although there is nothing in it.
+/// A built-in object as Go compares it with what it was, if that is not what Go writes: lists that
+/// are owned as a whole are compared to the letter, so that a list or map in them counts although
+/// there is nothing in it.
 pub fn as_compared(resource: &Resource, object: &Object) -> Option<Object> {
     let (ty, of) = (resource.builtin_type()?, resource.go_type()?);
     let parts = object
@@ -355,7 +357,8 @@ fn holds_empty(value: &Value) -> bool {
     }
 }
 
-/// Puts the lists of `from` that are owned as a whole in the place of those of `to`; whether that changed one.
+/// Puts the lists of `from` that are owned as a whole in the place of those of `to`; whether that
+/// changed one.
 fn keep_in_lists(from: &Value, to: &mut Value, ty: TypeRef<'_>) -> bool {
     match (from, to) {
         (Value::Object(from), Value::Object(to)) => {

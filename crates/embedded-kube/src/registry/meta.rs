@@ -1,4 +1,5 @@
-//! The rules of `metadata` that hold for every kind. Functions only; they see one object at a time and no store.
+//! The rules of `metadata` that hold for every kind. Functions only; they see one object at a time
+//! and no store.
 
 use super::Registry;
 use super::options::Part;
@@ -30,7 +31,8 @@ pub fn check_type(resource: &Resource, object: &mut Object) -> Result<(), Status
         let (want, got) = (resource.gvk(), object.gvk());
         let nothing = object.api_version().is_empty() && object.kind().is_empty();
         let fits = is_version(&want, &got) && (got.kind.is_empty() || got.kind == want.kind);
-        // A decoder that knows the type fills in what was not said; validation looks at the kind of a custom object.
+        // A decoder that knows the type fills in what was not said; validation looks at the kind of
+        // a custom object.
         if resource.custom.is_some() && !nothing {
             let null = ["apiVersion", "kind"]
                 .into_iter()
@@ -100,7 +102,8 @@ fn filled_in(said: Gvk, want: Gvk) -> Gvk {
     }
 }
 
-/// Whether a version that an object says is the one that is wanted, or none, or none of the wanted group.
+/// Whether a version that an object says is the one that is wanted, or none, or none of the wanted
+/// group.
 pub fn is_version(want: &Gvk, said: &Gvk) -> bool {
     (said.group.is_empty() && said.version.is_empty())
         || (said.group == want.group && (said.version.is_empty() || said.version == want.version))
@@ -189,8 +192,8 @@ pub fn random_suffix() -> String {
         .collect()
 }
 
-/// Takes away what the server decides about an object that is sent to be created. One that is put or applied keeps what is not
-/// decided anew.
+/// Takes away what the server decides about an object that is sent to be created. One that is put
+/// or applied keeps what is not decided anew.
 pub fn forget_system(object: &mut Object) {
     let metadata = object.metadata_mut();
     for field in SYSTEM {
@@ -225,7 +228,8 @@ pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Obj
     }
 }
 
-/// Empty maps and lists of `metadata` are not kept, except that those which are applied to a custom object are, although nobody sees them.
+/// Empty maps and lists of `metadata` are not kept, except that those which are applied to a custom
+/// object are, although nobody sees them.
 fn drop_empty(resource: &Resource, object: &mut Object) {
     const EMPTY: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
     if resource.custom.is_none() {
@@ -287,7 +291,8 @@ pub fn replaces(resource: &Resource, object: &Object, current: u64) -> Result<Op
     Ok(asked)
 }
 
-/// The uid that an update says it replaces must be the one that is there (nothing, when there is no such object).
+/// The uid that an update says it replaces must be the one that is there (nothing, when there is no
+/// such object).
 pub fn check_uid(
     resource: &Resource,
     object: &Object,
@@ -297,7 +302,8 @@ pub fn check_uid(
     check_precondition(resource, object, ("UID", object.uid(), found), dry_run)
 }
 
-/// What a request says of an object must be so, if it says it: the field, what was asked for, and what is there.
+/// What a request says of an object must be so, if it says it: the field, what was asked for, and
+/// what is there.
 pub fn check_precondition(
     resource: &Resource,
     object: &Object,
@@ -434,8 +440,9 @@ pub fn prepare_update(
     Ok(())
 }
 
-/// What somebody sent who cannot change it, where it is not what it was: when an object goes and how long that takes, and the status of a
-/// custom object. Who owns what is found with it: what does not fit its type makes that unknown.
+/// What somebody sent who cannot change it, where it is not what it was: when an object goes and
+/// how long that takes, and the status of a custom object. Who owns what is found with it: what
+/// does not fit its type makes that unknown.
 #[derive(Default)]
 pub struct TakenBack {
     end: Option<[(&'static str, Option<Value>); 2]>,
@@ -498,7 +505,8 @@ const STATUS_ONLY: [&str; 12] = [
     "volumeattachments",
 ];
 
-/// A status write of a custom resource changes nothing else; of a built-in one mostly also metadata.
+/// A status write of a custom resource changes nothing else; of a built-in one mostly also
+/// metadata.
 fn keep_all_but_status(resource: &Resource, old: &Object, new: &mut Object) {
     let status = new.0.remove("status");
     let sent = std::mem::take(new.metadata_mut());
@@ -535,7 +543,8 @@ fn keep_all_but_status(resource: &Resource, old: &Object, new: &mut Object) {
     }
 }
 
-/// Owners that are named twice are kept once; says so. A patch makes of the object what a plugin might have made of it.
+/// Owners that are named twice are kept once; says so. A patch makes of the object what a plugin
+/// might have made of it.
 pub fn distinct_owners(object: &mut Object, patched: bool) -> Option<String> {
     let owners = object
         .metadata_mut()
@@ -564,7 +573,8 @@ pub fn distinct_owners(object: &mut Object, patched: bool) -> Option<String> {
     })
 }
 
-/// Whether an object is another one because there is an empty list or map in it where none was, which only some kinds look at.
+/// Whether an object is another one because there is an empty list or map in it where none was,
+/// which only some kinds look at.
 pub fn counts_empty(resource: &Resource, old: &Object, new: &Object) -> bool {
     let field = match resource.table.as_str() {
         "networking.k8s.io/networkpolicies" => "spec",
@@ -592,7 +602,8 @@ pub fn bump_generation(resource: &Resource, old: &Object, new: &mut Object, empt
             .chain(new.0.keys())
             .any(|key| !skipped(key) && old.0.get(key) != new.0.get(key))
     };
-    // A list without anything in it is none, also where Go writes it, and an amount is the same however it is written.
+    // A list without anything in it is none, also where Go writes it, and an amount is the same
+    // however it is written.
     let of = resource.go_type();
     let changed = differ(old, new)
         && of.is_none_or(|of| {

@@ -1,7 +1,9 @@
-//! The objects and the rules of writing them: optimistic locking, identity, generation, finalizers, field managers.
+//! The objects and the rules of writing them: optimistic locking, identity, generation, finalizers,
+//! field managers.
 //!
-//! Main type: [`Registry`], cheap to clone. HTTP handlers and the simulated controllers use the same methods. It knows no HTTP.
-//! Methods do not block on the disk: await [`Registry::durable`] with the returned revision before telling a client it is done.
+//! Main type: [`Registry`], cheap to clone. HTTP handlers and the simulated controllers use the
+//! same methods. It knows no HTTP. Methods do not block on the disk: await [`Registry::durable`]
+//! with the returned revision before telling a client it is done.
 
 pub mod autoscaler;
 pub mod commit;
@@ -42,12 +44,13 @@ use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tiphys_apimachinery::{Gvk, Gvr, Object};
 use tokio::sync::mpsc;
 
-/// After a restart revisions continue this far above the last durable one, so that no revision a client saw of a write that was
-/// lost (never acknowledged) is given out a second time.
+/// After a restart revisions continue this far above the last durable one, so that no revision a
+/// client saw of a write that was lost (never acknowledged) is given out a second time.
 const REVISION_GAP: u64 = 1_000;
 
-/// Most levels of maps and lists in an object that a client sends or makes with a patch. Its field managers repeat them some levels further
-/// down, and in a list it is inside of two more: JSON of more than 127 levels is what many clients cannot read.
+/// Most levels of maps and lists in an object that a client sends or makes with a patch. Its field
+/// managers repeat them some levels further down, and in a list it is inside of two more: JSON of
+/// more than 127 levels is what many clients cannot read.
 pub const MAX_DEPTH: usize = 100;
 
 /// Tells the time for timestamps.
@@ -255,7 +258,8 @@ impl Registry {
         self.read().list_at(&resource.table, namespace, revision)
     }
 
-    /// Every change from now on, of every resource, in order. A change is in the channel before the call that made it returns.
+    /// Every change from now on, of every resource, in order. A change is in the channel before the
+    /// call that made it returns.
     pub fn subscribe(&self) -> mpsc::UnboundedReceiver<Event> {
         self.lock().follow()
     }
@@ -289,7 +293,8 @@ impl Registry {
         if resource.table == "/services" {
             self.allocations().note(object, removed);
             if removed {
-                // A service of the same name must not find the endpoints of this one; mostly there are none any more.
+                // A service of the same name must not find the endpoints of this one; mostly there
+                // are none any more.
                 let endpoints = Gvr::new("", "v1", "endpoints");
                 drop(self.delete(
                     &endpoints,
@@ -311,8 +316,8 @@ impl Registry {
         }
     }
 
-    /// Accepts names and establishes, as the real server's own controllers do: for this definition, and for those of its group that
-    /// waited for its names.
+    /// Accepts names and establishes, as the real server's own controllers do: for this definition,
+    /// and for those of its group that waited for its names.
     fn settle_definitions(&self, resource: &Resource, object: &Object, removed: bool) {
         let Ok(resource) = self.resource(&resource.gvr()) else {
             return;
@@ -384,7 +389,8 @@ impl Registry {
 
     /// Serves what the CustomResourceDefinitions say now.
     fn reload_catalog(&self) {
-        // Two reloads must not finish in the wrong order. Readers are not kept waiting: they have the catalog of before meanwhile.
+        // Two reloads must not finish in the wrong order. Readers are not kept waiting: they have
+        // the catalog of before meanwhile.
         let _one = self
             .inner
             .reloading

@@ -1,4 +1,5 @@
-//! How a request wants to be carried out. Plain values, made by the HTTP layer from query parameters or by in-process callers.
+//! How a request wants to be carried out. Plain values, made by the HTTP layer from query
+//! parameters or by in-process callers.
 
 use crate::auth::UserInfo;
 use crate::status::Status;
@@ -75,8 +76,8 @@ pub struct WriteOptions {
     /// Server-side apply takes over fields of other managers.
     pub force: bool,
     pub validation: FieldValidation,
-    /// The object comes out of server-side apply or a strategic patch, which convert a tree: nulls in a custom resource stay, and numbers that are too
-    /// large for their field are cut.
+    /// The object comes out of server-side apply or a strategic patch, which convert a tree: nulls
+    /// in a custom resource stay, and numbers that are too large for their field are cut.
     pub from_tree: bool,
     /// The object comes out of server-side apply: what nobody declares goes without a word.
     pub applied: bool,
@@ -122,7 +123,8 @@ pub struct DeleteOptions {
 /// A patch, by its media type.
 #[derive(Clone, Debug)]
 pub enum Patch {
-    /// The operations, and whether their text has characters as they are that the server writes as escapes.
+    /// The operations, and whether their text has characters as they are that the server writes as
+    /// escapes.
     Json(Value, Spelling),
     Merge(Value),
     Strategic(Value),
@@ -130,8 +132,8 @@ pub enum Patch {
     Apply(Object),
 }
 
-/// How the text of a JSON Patch spells what Go's encoder escapes: `<`, `>`, `&` and two separators of lines. Texts are compared, and the
-/// server's own are escaped.
+/// How the text of a JSON Patch spells what Go's encoder escapes: `<`, `>`, `&` and two separators
+/// of lines. Texts are compared, and the server's own are escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spelling {
     Escaped,
@@ -147,7 +149,8 @@ pub enum Part {
     Finalize,
     /// `deployments/scale` and the like: the object has been changed by the scale handler.
     Scale,
-    /// `pods/binding`: `spec.nodeName` is set, once. Also the conditions that the server itself gives a pod: nobody owns either.
+    /// `pods/binding`: `spec.nodeName` is set, once. Also the conditions that the server itself
+    /// gives a pod: nobody owns either.
     Binding,
     /// `pods/ephemeralcontainers`: only the debug containers count.
     Ephemeral,
@@ -193,7 +196,8 @@ pub struct Deleted {
     pub stored: Arc<Stored>,
     pub revision: u64,
     pub removed: bool,
-    /// Removed only for show, and with finalizers: the answer is the object, and in that is nothing.
+    /// Removed only for show, and with finalizers: the answer is the object, and in that is
+    /// nothing.
     pub hollow: bool,
     pub warnings: Vec<String>,
 }

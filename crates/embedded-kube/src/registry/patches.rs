@@ -1,4 +1,5 @@
-//! What a patch makes of an object, and how the real server refuses one. Main functions: [`patched`], [`unreadable`].
+//! What a patch makes of an object, and how the real server refuses one. Main functions:
+//! [`patched`], [`unreadable`].
 
 use super::MAX_DEPTH;
 use super::meta::{group_version, is_version};
@@ -15,7 +16,8 @@ use tiphys_apimachinery::schema::{self, TypeRef};
 use tiphys_apimachinery::{Gvk, Object};
 use tiphys_gocompat::json;
 
-/// The refusal of a patch whose result cannot be read as the kind it should be. `result` is the patched object.
+/// The refusal of a patch whose result cannot be read as the kind it should be. `result` is the
+/// patched object.
 pub fn unreadable(
     gvk: &Gvk,
     builtin: bool,
@@ -96,8 +98,8 @@ pub fn settle_said_type(
     }
 }
 
-/// Decides what a patch does that makes an object of another kind: strategic patches have no say in it, and of the text that the
-/// others make something else is read.
+/// Decides what a patch does that makes an object of another kind: strategic patches have no say in
+/// it, and of the text that the others make something else is read.
 pub fn settle_type(
     resource: &Resource,
     how: &Patch,
@@ -224,7 +226,8 @@ pub fn says_no_version(resource: &Resource, result: &Object) -> bool {
         && (said.group.is_empty() || said.group == resource.group || resource.custom.is_some())
 }
 
-/// The refusal of a patch that takes the version of what is built in away: it is read as the struct inside then, in which nothing is found.
+/// The refusal of a patch that takes the version of what is built in away: it is read as the struct
+/// inside then, in which nothing is found.
 fn without_version(
     resource: &Resource,
     (old, result): (&Object, &Object),
@@ -252,7 +255,8 @@ fn without_version(
 /// What Go reads kind and version into.
 pub const TYPE_META: &str = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
-/// A patch that does not even have the right JSON type; requests say so whether fields are validated or not.
+/// A patch that does not even have the right JSON type; requests say so whether fields are
+/// validated or not.
 fn wrong_patch(found: &Value, wanted: &str) -> Status {
     Status::bad_request(format!(
         "error decoding patch: json: cannot unmarshal {} into Go value of type {wanted}",

@@ -17,7 +17,8 @@ pub const FOREGROUND: &str = "foregroundDeletion";
 pub const ORPHAN: &str = "orphan";
 
 impl Registry {
-    /// A pod that runs on a node is only marked: whoever plays the kubelet deletes it again with a grace period of 0.
+    /// A pod that runs on a node is only marked: whoever plays the kubelet deletes it again with a
+    /// grace period of 0.
     pub fn delete(
         &self,
         gvr: &Gvr,
@@ -56,14 +57,15 @@ impl Registry {
             // Who first asks for a namespace to go only marks it, even if nothing holds it back.
             let only_marked = is_namespace && old.deletion_timestamp().is_none();
             let removed = !only_marked && meta::is_finished(&resource, &new);
-            // A mark is a write in the version that was asked for, and one even if it was marked before when the schemas of now make
-            // another object of it.
+            // A mark is a write in the version that was asked for, and one even if it was marked
+            // before when the schemas of now make another object of it.
             let mut bare = None;
             if !removed && resource.custom.is_some() {
                 self.from_storage(&resource, &mut new)?;
                 bare = self.as_stored(&resource, &mut new)?;
             }
-            // Looked up before the lock is taken: the catalog is never waited for while the objects are held.
+            // Looked up before the lock is taken: the catalog is never waited for while the objects
+            // are held.
             let storage = self.storage_resource(&resource);
             let mut state = self.lock();
             if !state
@@ -209,7 +211,8 @@ pub fn check_preconditions(
     Ok(())
 }
 
-/// What seems to go with its last finalizers is not read again for the answer, in which there is nothing.
+/// What seems to go with its last finalizers is not read again for the answer, in which there is
+/// nothing.
 fn hollow(resource: &Resource, warnings: Vec<String>) -> Deleted {
     let object = Arc::new(convert::hollow(resource));
     Deleted {
@@ -264,7 +267,8 @@ fn mark(registry: &Registry, resource: &Resource, object: &mut Object, options: 
     mark_time(registry, resource, object, options);
 }
 
-/// Whether the object is going already, and no sooner than is asked for: nothing of it can be changed by a delete then.
+/// Whether the object is going already, and no sooner than is asked for: nothing of it can be
+/// changed by a delete then.
 fn is_pending(object: &Object, options: &DeleteOptions) -> bool {
     let before = object
         .metadata("deletionGracePeriodSeconds")
@@ -319,7 +323,8 @@ fn mark_time(
         }
     }
     if already && !is_graceful(resource) {
-        // What was first marked in another way goes as everything else does from the second time on.
+        // What was first marked in another way goes as everything else does from the second time
+        // on.
         object
             .metadata_mut()
             .insert("deletionGracePeriodSeconds".into(), 0.into());

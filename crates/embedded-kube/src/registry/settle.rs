@@ -1,6 +1,7 @@
 //! The last part of every write: what may change is taken over, looked at and kept.
 //!
-//! Main functions: [`Registry::settle`] for what is there, [`Registry::commit_new`] for what is not.
+//! Main functions: [`Registry::settle`] for what is there, [`Registry::commit_new`] for what is
+//! not.
 
 use super::options::{Part, WriteOptions, Written};
 use super::{Registry, Stored, fields, meta};
@@ -93,8 +94,8 @@ impl Registry {
         })
     }
 
-    /// The last part of every update and patch: what may change is taken over, the rest comes from the old object. `applied`: it
-    /// is known already who owns what.
+    /// The last part of every update and patch: what may change is taken over, the rest comes from
+    /// the old object. `applied`: it is known already who owns what.
     pub(super) fn settle(
         &self,
         resource: &Arc<Resource>,
@@ -203,7 +204,8 @@ impl Registry {
             })
     }
 
-    /// Puts an object in the place of the current one if that changes something, or takes it away with its last finalizer.
+    /// Puts an object in the place of the current one if that changes something, or takes it away
+    /// with its last finalizer.
     fn keep(
         &self,
         resource: &Arc<Resource>,
@@ -247,7 +249,8 @@ impl Registry {
             return Ok(not_written(last.unwrap_or(new), false));
         }
         if let Some(last) = last {
-            // What is gone with its last finalizer is shown with the revision that it had. Nor was it written before it went.
+            // What is gone with its last finalizer is shown with the revision that it had. Nor was
+            // it written before it went.
             let (object, stored) = state.remove(&storage, (*current.object()).clone());
             drop(state);
             self.after_write(&storage, &object, true);

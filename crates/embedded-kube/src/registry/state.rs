@@ -1,6 +1,8 @@
-//! The objects in memory: tables, the owner index, watch history and watchers, under one revision counter.
+//! The objects in memory: tables, the owner index, watch history and watchers, under one revision
+//! counter.
 //!
-//! Main type: [`State`]. It decides nothing about an object: whoever calls [`State::put`] has checked it. It knows no HTTP.
+//! Main type: [`State`]. It decides nothing about an object: whoever calls [`State::put`] has
+//! checked it. It knows no HTTP.
 
 use super::stored::{Stored, bytes_of, table_key};
 use crate::catalog::Resource;
@@ -30,7 +32,8 @@ impl EventType {
     }
 }
 
-/// A change as in-process followers see it. `object` is in the storage version; for `Deleted` it is the last state.
+/// A change as in-process followers see it. `object` is in the storage version; for `Deleted` it is
+/// the last state.
 #[derive(Clone, Debug)]
 pub struct Event {
     pub kind: EventType,
@@ -50,7 +53,8 @@ pub struct Change {
     pub line: OnceLock<Bytes>,
 }
 
-/// How many changes one watcher may fall behind before its stream is ended; the client then lists again.
+/// How many changes one watcher may fall behind before its stream is ended; the client then lists
+/// again.
 const WATCHER_BACKLOG: usize = 16_384;
 /// How many changes of one resource are kept for watches that start in the past.
 const HISTORY: usize = 8_192;
@@ -213,7 +217,8 @@ impl State {
             .collect()
     }
 
-    /// Stores a new version: gives it the next revision, tells the watchers and hands it to the store.
+    /// Stores a new version: gives it the next revision, tells the watchers and hands it to the
+    /// store.
     pub fn put(&mut self, resource: &Arc<Resource>, object: Object) -> (Arc<Object>, Arc<Stored>) {
         self.put_completed(resource, object, None)
     }
@@ -268,8 +273,8 @@ impl State {
         (object, stored)
     }
 
-    /// Takes from the objects of a table, and from what is known of their past, what a real server's store would not hold: the schemas
-    /// of now say what is filled in.
+    /// Takes from the objects of a table, and from what is known of their past, what a real
+    /// server's store would not hold: the schemas of now say what is filled in.
     pub fn lay_bare(&mut self, table: &str) {
         let Some(table) = self.tables.get_mut(table) else {
             return;

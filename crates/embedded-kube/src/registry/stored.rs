@@ -1,7 +1,8 @@
-//! An object as it is kept: its JSON bytes, ready to be sent, and the few facts that lists, watches and owners need.
+//! An object as it is kept: its JSON bytes, ready to be sent, and the few facts that lists, watches
+//! and owners need.
 //!
-//! Main type: [`Stored`]. The parsed tree is several times larger than the bytes, so it is made when asked for and only shared
-//! while somebody holds it.
+//! Main type: [`Stored`]. The parsed tree is several times larger than the bytes, so it is made
+//! when asked for and only shared while somebody holds it.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -27,9 +28,9 @@ pub struct Meta {
 pub struct Stored {
     pub meta: Meta,
     pub bytes: Bytes,
-    /// What a real server's store would hold, where that is less: some objects (new ones, and those written in another version than
-    /// that of the store) come without what is only filled in when they are read. The next write puts it there, even one that changes
-    /// nothing.
+    /// What a real server's store would hold, where that is less: some objects (new ones, and those
+    /// written in another version than that of the store) come without what is only filled in when
+    /// they are read. The next write puts it there, even one that changes nothing.
     pub bare: Option<Bytes>,
     parsed: Mutex<Weak<Object>>,
 }
@@ -85,7 +86,8 @@ impl Stored {
     }
 }
 
-/// Boxed, because a grown vector has up to twice the size it needs, for as long as the object lives.
+/// Boxed, because a grown vector has up to twice the size it needs, for as long as the object
+/// lives.
 pub fn bytes_of(object: &Object) -> Bytes {
     serde_json::to_vec(object)
         .expect("a JSON tree serialises")
@@ -113,7 +115,8 @@ impl Meta {
     }
 }
 
-/// The key of an object inside its table. It sorts as etcd's keys do, so lists have the order of a real server.
+/// The key of an object inside its table. It sorts as etcd's keys do, so lists have the order of a
+/// real server.
 pub fn table_key(namespace: &str, name: &str) -> String {
     if namespace.is_empty() {
         name.to_owned()

@@ -11,7 +11,8 @@ use serde_json::Value;
 use std::sync::Arc;
 use tiphys_apimachinery::{Gvr, Object};
 
-/// How often a patch, or an update without a resourceVersion, is tried again when somebody else writes the same object.
+/// How often a patch, or an update without a resourceVersion, is tried again when somebody else
+/// writes the same object.
 const ATTEMPTS: usize = 50;
 
 /// How a new object came.
@@ -199,7 +200,8 @@ impl Registry {
         }
     }
 
-    /// Replaces an object; a `resourceVersion` in it must be the current one. The status stays as it is.
+    /// Replaces an object; a `resourceVersion` in it must be the current one. The status stays as
+    /// it is.
     pub fn update(
         &self,
         gvr: &Gvr,
@@ -210,8 +212,8 @@ impl Registry {
         self.update_part(gvr, namespace, object, Part::Main, options)
     }
 
-    /// Replaces the status and nothing else, except that a Deployment says with it which revision it is (over HTTP a status write of any
-    /// built-in kind may also change annotations).
+    /// Replaces the status and nothing else, except that a Deployment says with it which revision
+    /// it is (over HTTP a status write of any built-in kind may also change annotations).
     pub fn update_status(
         &self,
         gvr: &Gvr,
@@ -242,7 +244,8 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Written, Status> {
         let resource = self.resource(gvr)?;
-        // What a Scale changes was read from the store, where a null may stand that a schema would replace.
+        // What a Scale changes was read from the store, where a null may stand that a schema would
+        // replace.
         let as_kept = part == Part::Scale && resource.custom.is_some();
         let warnings = if as_kept {
             Vec::new()
@@ -420,7 +423,8 @@ impl Registry {
         Err(Status::modified(&resource.group, &resource.resource, name))
     }
 
-    /// The refusal of an object that only the store cannot take: all else that is wrong is found before.
+    /// The refusal of an object that only the store cannot take: all else that is wrong is found
+    /// before.
     fn refused_late(
         &self,
         gvr: &Gvr,

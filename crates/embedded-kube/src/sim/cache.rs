@@ -1,4 +1,5 @@
-//! What the controllers know of the cluster, with the indexes that make work proportional to change.
+//! What the controllers know of the cluster, with the indexes that make work proportional to
+//! change.
 //!
 //! Main type: [`Cache`]. Objects are shared, not copied. It decides nothing.
 
@@ -90,7 +91,8 @@ impl Cache {
         self.addresses.contains_key(address)
     }
 
-    /// Takes a newer state of an object; gives the state before when it is a change, `None` when it is not.
+    /// Takes a newer state of an object; gives the state before when it is a change, `None` when it
+    /// is not.
     pub fn put(&mut self, key: &Key, object: Arc<Object>) -> Option<Option<Arc<Object>>> {
         if let Some(old) = self.objects.get(key) {
             let (new_version, old_version) = (object.resource_version(), old.resource_version());

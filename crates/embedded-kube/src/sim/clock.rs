@@ -1,6 +1,7 @@
 //! The time the simulated cluster lives in.
 //!
-//! Main type: [`Clock`]. [`SystemClock`] is the real time; [`VirtualClock`] stands still until a test moves it.
+//! Main type: [`Clock`]. [`SystemClock`] is the real time; [`VirtualClock`] stands still until a
+//! test moves it.
 
 use jiff::{SignedDuration, Timestamp};
 use std::{future::Future, pin::Pin, time::Duration};
@@ -25,7 +26,8 @@ impl Clock for SystemClock {
 
     fn sleep_until(&self, until: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async move {
-            // A set clock (time zone daemon, suspended laptop) must not stretch the wait: look again at least once a minute.
+            // A set clock (time zone daemon, suspended laptop) must not stretch the wait: look
+            // again at least once a minute.
             loop {
                 let left = until.duration_since(self.now());
                 if left <= SignedDuration::ZERO {

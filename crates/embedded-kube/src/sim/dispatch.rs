@@ -192,7 +192,8 @@ impl<S: SimStore> Engine<S> {
         steps
     }
 
-    /// A pod that its node no longer takes: gives what is done now, or notes in `plan` when to look again.
+    /// A pod that its node no longer takes: gives what is done now, or notes in `plan` when to look
+    /// again.
     fn plan_leaving(
         &mut self,
         plan: &mut Plan,
@@ -324,7 +325,8 @@ impl<S: SimStore> Engine<S> {
             .filter(|p| selects(selector, p))
             .cloned()
             .collect();
-        // What the controllers of the pods want in all; a ReplicaSet of a Deployment wants what the Deployment wants.
+        // What the controllers of the pods want in all; a ReplicaSet of a Deployment wants what the
+        // Deployment wants.
         let mut owners = std::collections::BTreeMap::new();
         for pod in &selected {
             let mut owner = self.owner_of(pod);

@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tiphys_apimachinery::Object;
 
-/// The next step of a budget. `selected` are its pods, `wanted` how many pods their controllers want in all, `loose`
-/// whether some have none.
+/// The next step of a budget. `selected` are its pods, `wanted` how many pods their controllers
+/// want in all, `loose` whether some have none.
 pub fn reconcile(
     budget: &Object,
     selected: &[Arc<Object>],
@@ -81,7 +81,8 @@ pub fn reconcile(
     plan
 }
 
-/// The pods whose eviction was allowed and that are not stopping yet; after two minutes it is taken that they will not.
+/// The pods whose eviction was allowed and that are not stopping yet; after two minutes it is taken
+/// that they will not.
 fn evicted(
     plan: &mut Plan,
     budget: &Object,

@@ -1,6 +1,7 @@
 //! The loop: notices changes, asks reconcilers for plans, carries them out.
 //!
-//! Main type: [`Engine`]. It is driven with [`Engine::step`] and has no clock of its own, so tests decide what time it is.
+//! Main type: [`Engine`]. It is driven with [`Engine::step`] and has no clock of its own, so tests
+//! decide what time it is.
 
 use super::{
     SimOptions,
@@ -36,7 +37,8 @@ pub(super) enum Marker {
     Address,
 }
 
-/// An object may be looked at this often within one second; more means two writers disagree, and is slowed down.
+/// An object may be looked at this often within one second; more means two writers disagree, and is
+/// slowed down.
 const TURNS_PER_SECOND: u32 = 200;
 
 /// The controllers of one cluster.
@@ -149,7 +151,8 @@ impl<S: SimStore> Engine<S> {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// Handles what has changed and what is due, at most `budget` objects. Says whether there is more to do now.
+    /// Handles what has changed and what is due, at most `budget` objects. Says whether there is
+    /// more to do now.
     pub fn step(&mut self, now: Timestamp, budget: usize) -> bool {
         for _ in 0..budget {
             // Changes first: a reconciler must not see less than what its own writes made.
@@ -192,7 +195,8 @@ impl<S: SimStore> Engine<S> {
         }
     }
 
-    /// Since when the object with this key and uid is in the state `marker`; from now on if that is new.
+    /// Since when the object with this key and uid is in the state `marker`; from now on if that is
+    /// new.
     pub(super) fn since(
         &mut self,
         key: &Key,
@@ -313,8 +317,8 @@ impl<S: SimStore> Engine<S> {
         entry.1 > TURNS_PER_SECOND
     }
 
-    /// Does one write for the object with `key`. `versions` remembers what this plan wrote, so that its own earlier writes do not
-    /// make its later ones look outdated.
+    /// Does one write for the object with `key`. `versions` remembers what this plan wrote, so that
+    /// its own earlier writes do not make its later ones look outdated.
     fn carry_out(
         &mut self,
         key: &Key,

@@ -1,4 +1,5 @@
-//! Entries of the `events` resource, as the real controllers write them, but never more than a fixed number.
+//! Entries of the `events` resource, as the real controllers write them, but never more than a
+//! fixed number.
 //!
 //! Main type: [`Recorder`]. The same event about the same object is counted, not repeated.
 
@@ -61,7 +62,8 @@ impl Recorder {
         }
     }
 
-    /// Records `note` about `object`. Failures are ignored: an event is a remark, not a fact others depend on.
+    /// Records `note` about `object`. Failures are ignored: an event is a remark, not a fact others
+    /// depend on.
     pub fn record<S: SimStore>(&mut self, store: &S, object: &Object, note: &Note, now: Timestamp) {
         if self.limit == 0 {
             return;

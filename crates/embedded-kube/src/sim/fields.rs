@@ -74,7 +74,8 @@ impl Cond<'_> {
     }
 }
 
-/// Sets a condition; the transition time stays while the status stays. An unchanged one keeps its place.
+/// Sets a condition; the transition time stays while the status stays. An unchanged one keeps its
+/// place.
 pub fn set_condition(list: &mut Vec<Value>, cond: Cond<'_>, now: Timestamp) {
     let now = rfc3339(now);
     let status = if cond.status { "True" } else { "False" };
@@ -189,7 +190,8 @@ pub fn int_or_percent(value: Option<&Value>, total: i64, round_up: bool, default
     }
 }
 
-/// Whether two values mean the same to a typed reader: an absent field, `null`, an empty map and an empty list are one.
+/// Whether two values mean the same to a typed reader: an absent field, `null`, an empty map and an
+/// empty list are one.
 pub fn same_meaning(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {
@@ -229,7 +231,8 @@ fn is_void(value: &Value) -> bool {
     }
 }
 
-/// A short name part made from a JSON value: the 32-bit FNV-1a of its text, spelled in letters that form no words.
+/// A short name part made from a JSON value: the 32-bit FNV-1a of its text, spelled in letters that
+/// form no words.
 pub fn short_hash(value: &Value, salt: i64) -> String {
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let mut hash: u32 = 0x811c_9dc5;

@@ -1,6 +1,7 @@
 //! The kinds that the simulated controllers read or write, and the key of an object.
 //!
-//! Main types: [`Kind`] and [`Key`]. An enum instead of names keeps the indexes small, and leaves out the kinds nobody simulates.
+//! Main types: [`Kind`] and [`Key`]. An enum instead of names keeps the indexes small, and leaves
+//! out the kinds nobody simulates.
 
 use std::fmt;
 use tiphys_apimachinery::{Gvk, Object, gvk::split_api_version};
@@ -74,7 +75,8 @@ impl Kind {
         self.names().2
     }
 
-    /// Whether the cache should keep this object: all of its kind, except for ConfigMaps, of which only one name matters.
+    /// Whether the cache should keep this object: all of its kind, except for ConfigMaps, of which
+    /// only one name matters.
     pub fn wants(self, name: &str) -> bool {
         match self {
             Kind::ConfigMap => name == ROOT_CA,

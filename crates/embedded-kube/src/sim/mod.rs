@@ -1,8 +1,9 @@
 //! Plays the controllers, the scheduler and the kubelets of a cluster that has no containers.
 //!
-//! Main function: [`run`], one task for a whole cluster. Level-triggered: each reconciler is a pure function from an object, what
-//! belongs to it and the time to a [`plan::Plan`]; [`engine::Engine`] carries plans out and looks again when something changes.
-//! Idle costs nothing. It does not collect garbage or empty namespaces: that is the API server's part. It knows no HTTP.
+//! Main function: [`run`], one task for a whole cluster. Level-triggered: each reconciler is a pure
+//! function from an object, what belongs to it and the time to a [`plan::Plan`]; [`engine::Engine`]
+//! carries plans out and looks again when something changes. Idle costs nothing. It does not
+//! collect garbage or empty namespaces: that is the API server's part. It knows no HTTP.
 
 mod autoscaler;
 mod cache;
@@ -43,19 +44,20 @@ pub struct SimOptions {
     pub start_delay: Duration,
     /// How long a command runs that does not say so with `sleep`.
     pub finish_delay: Duration,
-    /// How long a running container takes to stop. A real server container often takes seconds; this default is short so that
-    /// trying things out is pleasant.
+    /// How long a running container takes to stop. A real server container often takes seconds;
+    /// this default is short so that trying things out is pleasant.
     pub stop_delay: Duration,
     /// Until a load balancer or an ingress has an address.
     pub balancer_delay: Duration,
-    /// Between two signs of life of a node; zero: it gives none after the first. A kubelet renews its lease each 10 s, but here
-    /// nobody looks at it, and each write goes to a disk.
+    /// Between two signs of life of a node; zero: it gives none after the first. A kubelet renews
+    /// its lease each 10 s, but here nobody looks at it, and each write goes to a disk.
     pub heartbeat: Duration,
     /// How many entries of the `events` resource are kept; 0 writes none.
     pub events: usize,
     /// What `kube-root-ca.crt` holds in each namespace, PEM.
     pub ca_certificate: String,
-    /// Whether claims get volumes of storage classes that nobody defined, as on a cluster that has whatever they ask for.
+    /// Whether claims get volumes of storage classes that nobody defined, as on a cluster that has
+    /// whatever they ask for.
     pub any_storage_class: bool,
 }
 

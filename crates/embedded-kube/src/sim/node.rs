@@ -1,4 +1,5 @@
-//! Nodes as their kubelets and the node controllers keep them: status, heartbeats, a lease, the taint of a cordoned node.
+//! Nodes as their kubelets and the node controllers keep them: status, heartbeats, a lease, the
+//! taint of a cordoned node.
 //!
 //! Every node is simulated, whoever made it. It does not know pods.
 
@@ -36,7 +37,8 @@ pub fn node(name: &str) -> Object {
     node
 }
 
-/// The next step of a node, which gives a sign of life each `heartbeat` (never again when that is zero).
+/// The next step of a node, which gives a sign of life each `heartbeat` (never again when that is
+/// zero).
 pub fn reconcile(
     node: &Object,
     lease: Option<&Object>,
@@ -74,7 +76,8 @@ pub fn reconcile(
     plan
 }
 
-/// The node with the taint of a cordoned one, or without it and that of a new one, when that is to be changed.
+/// The node with the taint of a cordoned one, or without it and that of a new one, when that is to
+/// be changed.
 fn taint_if_cordoned(node: &Object, now: Timestamp) -> Option<Object> {
     let cordoned = node.pointer("/spec/unschedulable").and_then(Value::as_bool) == Some(true);
     let taints = node

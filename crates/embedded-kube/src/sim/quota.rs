@@ -115,7 +115,8 @@ fn node_ports(service: &Object) -> usize {
     }
 }
 
-/// What a pod asks for: its containers together, or an init container alone if that is more; sidecars always.
+/// What a pod asks for: its containers together, or an init container alone if that is more;
+/// sidecars always.
 fn asked(pod: &Object, list: &str, resource: &str) -> Quantity {
     let of = |c: &Value| -> Option<Quantity> {
         c.pointer("/resources")?

@@ -174,7 +174,8 @@ pub struct RegistryFeed {
 }
 
 fn change(event: Event) -> Option<Change> {
-    // Most objects of a GitOps cluster are of kinds and names that nobody simulates: only that they are there counts.
+    // Most objects of a GitOps cluster are of kinds and names that nobody simulates: only that they
+    // are there counts.
     let simulated = Kind::of_names(&event.resource.group, &event.resource.kind)
         .is_some_and(|kind| kind.wants(event.object.name()));
     match event.kind {

@@ -1,6 +1,7 @@
 //! Whom a change concerns.
 //!
-//! Main function: [`changed`]. It only puts keys into the queue; looking at one too many is harmless, at one too few is not.
+//! Main function: [`changed`]. It only puts keys into the queue; looking at one too many is
+//! harmless, at one too few is not.
 
 use super::{
     engine::Engine,
@@ -11,7 +12,8 @@ use super::{
 };
 use tiphys_apimachinery::Object;
 
-/// Queues all that may have to do something about an object's change; `new` is absent when it is gone.
+/// Queues all that may have to do something about an object's change; `new` is absent when it is
+/// gone.
 pub fn changed<S: SimStore>(
     engine: &mut Engine<S>,
     key: &Key,

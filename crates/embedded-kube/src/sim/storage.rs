@@ -1,7 +1,7 @@
 //! Claims and volumes: binding, waiting for a consumer, provisioning, reclaiming.
 //!
-//! A claim takes the smallest free volume that fits; when there is none, one is made if its storage class exists. This cluster has
-//! a provisioner for every class but `kubernetes.io/no-provisioner`.
+//! A claim takes the smallest free volume that fits; when there is none, one is made if its storage
+//! class exists. This cluster has a provisioner for every class but `kubernetes.io/no-provisioner`.
 
 use super::{
     fields::{rfc3339, set_spec, text},
@@ -313,7 +313,8 @@ fn new_volume(claim: &Object, class: &Object, provisioner: &str) -> Object {
     volume
 }
 
-/// The next step of a PersistentVolume. `claim` is the one its `claimRef` names, if it still is that one.
+/// The next step of a PersistentVolume. `claim` is the one its `claimRef` names, if it still is
+/// that one.
 pub fn reconcile_volume(volume: &Object, claim: Option<&Object>, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     if volume.deletion_timestamp().is_some() {

@@ -1,7 +1,7 @@
 //! What the simulated controllers need of a store of objects.
 //!
-//! Main type: [`SimStore`]. The API server's registry implements it; tests use a small one in memory. The controllers know
-//! nothing of HTTP, persistence or other clients beyond it.
+//! Main type: [`SimStore`]. The API server's registry implements it; tests use a small one in
+//! memory. The controllers know nothing of HTTP, persistence or other clients beyond it.
 
 use super::kind::Kind;
 use std::{future::Future, sync::Arc};
@@ -64,12 +64,13 @@ pub trait ChangeFeed: Send {
     /// The next change if one is there now.
     fn try_next(&mut self) -> Option<Change>;
 
-    /// Waits for the next change; `None` when the store has ended. Must be safe to drop before it is ready.
+    /// Waits for the next change; `None` when the store has ended. Must be safe to drop before it
+    /// is ready.
     fn next(&mut self) -> impl Future<Output = Option<Change>> + Send;
 }
 
-/// A store of Kubernetes objects. Every change made through it must be in its feeds before the call returns. The calls must be
-/// quick: they may take a lock, but not wait for a disk or a network.
+/// A store of Kubernetes objects. Every change made through it must be in its feeds before the call
+/// returns. The calls must be quick: they may take a lock, but not wait for a disk or a network.
 pub trait SimStore: Send + 'static {
     type Feed: ChangeFeed;
 

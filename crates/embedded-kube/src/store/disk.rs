@@ -1,4 +1,5 @@
-//! The store in a folder: one redb file. Main type: [`Disk`]. An acknowledged commit survives `kill -9`.
+//! The store in a folder: one redb file. Main type: [`Disk`]. An acknowledged commit survives `kill
+//! -9`.
 
 use super::{Loaded, Store, StoreError, Write};
 use bytes::Bytes;

@@ -1,4 +1,5 @@
-//! Numbers that were fields of older versions: inside they still are, and annotations to those who look from outside.
+//! Numbers that were fields of older versions: inside they still are, and annotations to those who
+//! look from outside.
 //!
 //! Main functions: [`key`], [`read`] and [`keep`].
 

@@ -1,4 +1,5 @@
-//! Custom resources against the schema of their definition. Main functions: [`read`], [`check`], [`warnings`].
+//! Custom resources against the schema of their definition. Main functions: [`read`], [`check`],
+//! [`warnings`].
 
 use crate::catalog::{Resource, crd::Custom};
 use crate::cel::rules::Budget;
@@ -99,7 +100,8 @@ fn drop_malformed(metadata: &mut Value) {
     });
 }
 
-/// What Go says of the time of a deletion that is none, which is in the way of who converts the object to the version of the store.
+/// What Go says of the time of a deletion that is none, which is in the way of who converts the
+/// object to the version of the store.
 pub fn unreadable_deletion(object: &Object) -> Option<String> {
     let time = object
         .metadata("deletionTimestamp")
@@ -158,8 +160,9 @@ pub fn wrong_type(resource: &Resource, object: &Object) -> Vec<Cause> {
         .collect()
 }
 
-/// Everything that is wrong besides what was `found` before, and what is only warned about. An object that is not `of_kind` is not
-/// compared with the schema, but with all that is said beside it.
+/// Everything that is wrong besides what was `found` before, and what is only warned about. An
+/// object that is not `of_kind` is not compared with the schema, but with all that is said beside
+/// it.
 pub fn check(
     custom: &Custom,
     object: &Object,

@@ -1,7 +1,7 @@
 //! What depends on the kind: which fields exist, what is filled in, what is refused.
 //!
-//! Main functions, called by the registry in this order: [`check_fields`], [`fill_in`], [`prepare_create`] or [`prepare_update`],
-//! [`validate`].
+//! Main functions, called by the registry in this order: [`check_fields`], [`fill_in`],
+//! [`prepare_create`] or [`prepare_update`], [`validate`].
 
 pub mod admission;
 pub mod annotated;
@@ -47,8 +47,8 @@ pub const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation"
 /// The cluster IP of the service `kubernetes`.
 pub const API_SERVICE_IP: &str = "10.0.0.1";
 
-/// Drops fields that the type does not have and what Go would not keep; fills in what a CustomResourceDefinition has as default.
-/// Returns warnings.
+/// Drops fields that the type does not have and what Go would not keep; fills in what a
+/// CustomResourceDefinition has as default. Returns warnings.
 pub fn check_fields(
     resource: &Resource,
     object: &mut Object,
@@ -218,7 +218,8 @@ fn not_handled(resource: &Resource, said: &Gvk, why: &str) -> Status {
     ))
 }
 
-/// What Go writes of a built-in object: lists and maps without anything in them only matter until then.
+/// What Go writes of a built-in object: lists and maps without anything in them only matter until
+/// then.
 pub fn drop_empty(resource: &Resource, object: &mut Object) {
     let Some(of) = resource.go_type() else { return };
     // An empty list resets the managers, which is not the same as to say nothing of them.
@@ -272,7 +273,8 @@ pub fn validate(
     old: Option<&Object>,
     part: Part,
 ) -> Result<Vec<String>, Status> {
-    // Whoever places a pod goes to the store itself, with whatever labels and whatever name of a node he sent.
+    // Whoever places a pod goes to the store itself, with whatever labels and whatever name of a
+    // node he sent.
     if part == Part::Binding {
         return Ok(Vec::new());
     }
@@ -395,7 +397,8 @@ pub fn decides_on_update(resource: &Resource, part: Part) -> bool {
         || (part == Part::Status && has_decided_status)
 }
 
-/// Makes the object that was sent the one whose fields its sender owns: with defaults, before the server decides anything.
+/// Makes the object that was sent the one whose fields its sender owns: with defaults, before the
+/// server decides anything.
 pub fn as_sent(registry: &Registry, resource: &Resource, sent: &mut Object, part: Part) {
     fill_in(registry, resource, sent);
     complete(resource, sent);
@@ -403,8 +406,8 @@ pub fn as_sent(registry: &Registry, resource: &Resource, sent: &mut Object, part
     as_converted(resource, sent, part != Part::Main);
 }
 
-/// An autoscaler of the first version is sent in the other one, and comes back: whoever sends it owns the annotations that stand there
-/// for what the first one does not have.
+/// An autoscaler of the first version is sent in the other one, and comes back: whoever sends it
+/// owns the annotations that stand there for what the first one does not have.
 pub fn as_converted(resource: &Resource, sent: &mut Object, with_status: bool) {
     if !resource.is("autoscaling", "horizontalpodautoscalers") || resource.is_storage() {
         return;

@@ -1,4 +1,5 @@
-//! Writes to one part of an object: the debug containers and the sizes of a pod, the decision about a certificate request.
+//! Writes to one part of an object: the debug containers and the sizes of a pod, the decision about
+//! a certificate request.
 //!
 //! Main function: [`take`], which leaves everything else as it was.
 
@@ -43,7 +44,8 @@ pub fn take(part: Part, old: &Object, new: &mut Object) {
     }
 }
 
-/// Takes over what the containers ask for. Whoever sends other containers is told so when they are checked.
+/// Takes over what the containers ask for. Whoever sends other containers is told so when they are
+/// checked.
 fn resize(sent: Object, new: &mut Object) {
     const LISTS: [&str; 2] = ["containers", "initContainers"];
     let list = |o: &Object, list: &str| {

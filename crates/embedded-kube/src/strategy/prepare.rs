@@ -14,8 +14,8 @@ use serde_json::{Map, Value, json};
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::map_entry;
 
-/// Fills in what is missing whenever an object is read: the status that a kind has from the beginning, the labels that a Job shares with
-/// its pods. Whether there was something to do.
+/// Fills in what is missing whenever an object is read: the status that a kind has from the
+/// beginning, the labels that a Job shares with its pods. Whether there was something to do.
 pub fn complete(resource: &Resource, object: &mut Object) -> bool {
     let first_phase = match resource.table.as_str() {
         "batch/jobs" if object.labels().is_empty() => {
@@ -41,7 +41,8 @@ fn add_finalizer(object: &mut Object, name: &str) {
     object.set_finalizers(finalizers);
 }
 
-/// What the server decides about a new object; it matters whether it is made by its status, and whether only for show. Gives warnings.
+/// What the server decides about a new object; it matters whether it is made by its status, and
+/// whether only for show. Gives warnings.
 pub fn prepare_create(
     registry: &Registry,
     resource: &Resource,
@@ -267,7 +268,8 @@ fn note_phase(registry: &Registry, old: &Object, new: &mut Object) {
     }
 }
 
-/// Whether there is something in an object that is known and not kept. Who sends it owns it all the same.
+/// Whether there is something in an object that is known and not kept. Who sends it owns it all the
+/// same.
 pub fn forgets(resource: &Resource, object: &Object) -> bool {
     let any = |list: &str, fields: &[&str]| {
         let mut items = object
@@ -317,7 +319,8 @@ fn keep_names(account: &mut Object) {
     }
 }
 
-/// Attributes with several values, and devices that stand for a node's own resources, are not switched on; whether there were any.
+/// Attributes with several values, and devices that stand for a node's own resources, are not
+/// switched on; whether there were any.
 fn drop_device_fields(slice: &mut Object) -> bool {
     let dropped = |map: &mut Map<String, Value>, fields: &[&str]| {
         let gone: Vec<Value> = fields
@@ -402,7 +405,8 @@ fn drops_fields(resource: &Resource, old: &Object, new: &mut Object) -> bool {
     }
 }
 
-/// Topology as it was before it had fields of its own cannot be written any more; whether there was any.
+/// Topology as it was before it had fields of its own cannot be written any more; whether there was
+/// any.
 fn drop_topology(old: Option<&Object>, new: &mut Object) -> bool {
     if old.is_some_and(|old| old.0.get("endpoints") == new.0.get("endpoints")) {
         return false;
@@ -434,7 +438,8 @@ fn drop_unavailable(set: &mut Object) {
     }
 }
 
-/// DaemonSets count the changes of their template in an annotation, from the time when others were missing.
+/// DaemonSets count the changes of their template in an annotation, from the time when others were
+/// missing.
 fn count_template(resource: &Resource, old: &Object, new: &mut Object) {
     let before = old
         .annotation(TEMPLATE_GENERATION)

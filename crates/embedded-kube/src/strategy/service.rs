@@ -1,4 +1,5 @@
-//! Cluster IPs and node ports. Main type: [`Allocations`], which the registry tells of every stored service.
+//! Cluster IPs and node ports. Main type: [`Allocations`], which the registry tells of every stored
+//! service.
 
 mod node_ports;
 
@@ -15,7 +16,8 @@ use super::validate::{self, rules::At};
 /// The service network, a /16; the first address is the API server's.
 const NETWORK: [u8; 2] = [10, 0];
 
-/// What is in use and where the search goes on. An address is not used again soon after its service went.
+/// What is in use and where the search goes on. An address is not used again soon after its service
+/// went.
 #[derive(Debug, Default)]
 pub struct Allocations(Mutex<Used>);
 
@@ -99,8 +101,9 @@ fn number(map: &Map<String, Value>, field: &str) -> i64 {
     map.get(field).and_then(Value::as_i64).unwrap_or(0)
 }
 
-/// Gives a service what its type needs and it does not have. Refusals come before those of validation. For a new service that is
-/// not only for show an address is kept in an object that names it, so that its name is looked at here.
+/// Gives a service what its type needs and it does not have. Refusals come before those of
+/// validation. For a new service that is not only for show an address is kept in an object that
+/// names it, so that its name is looked at here.
 pub fn allocate(
     registry: &Registry,
     object: &mut Object,
@@ -163,7 +166,8 @@ pub fn allocate(
     Ok(())
 }
 
-/// An update that leaves out what the server allocated keeps it; address and addresses follow each other.
+/// An update that leaves out what the server allocated keeps it; address and addresses follow each
+/// other.
 fn carry_over(spec: &mut Map<String, Value>, before: &Map<String, Value>) {
     let external = |spec: &Map<String, Value>| text(spec, "type") == "ExternalName";
     let own_ips = texts(spec, "clusterIPs");
@@ -447,7 +451,8 @@ fn address(
     Ok(())
 }
 
-/// A service that changed its type loses what only the old type had, unless the request says otherwise.
+/// A service that changed its type loses what only the old type had, unless the request says
+/// otherwise.
 fn drop_what_the_type_lacks(spec: &mut Map<String, Value>, before: &Map<String, Value>) {
     let (was, is) = (
         text(before, "type").to_owned(),

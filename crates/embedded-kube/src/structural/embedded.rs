@@ -1,4 +1,5 @@
-//! Objects inside objects (`x-kubernetes-embedded-resource`): they need a kind, an apiVersion and good metadata.
+//! Objects inside objects (`x-kubernetes-embedded-resource`): they need a kind, an apiVersion and
+//! good metadata.
 //!
 //! Main function: [`check`]; main type: [`Reading`].
 

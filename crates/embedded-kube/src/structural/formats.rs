@@ -35,7 +35,8 @@ const STRINGS: &[&str] = &[
     "k8slongname",
 ];
 
-/// Whether a format is known for a type (`*` when several types are allowed). An empty format is not one.
+/// Whether a format is known for a type (`*` when several types are allowed). An empty format is
+/// not one.
 pub fn is_known(kind: &str, format: &str) -> bool {
     match kind {
         "" | "string" | "*" => STRINGS.contains(&format.replace('-', "").as_str()),

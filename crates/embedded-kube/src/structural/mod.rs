@@ -1,7 +1,8 @@
-//! The schema of a custom resource, read once, and what an API server does with it: validation, pruning, defaulting.
+//! The schema of a custom resource, read once, and what an API server does with it: validation,
+//! pruning, defaulting.
 //!
-//! Main type: [`Node`], one level of `openAPIV3Schema`. It is lenient: what the definition's own checks refuse is not looked at
-//! here. Pure: no registry, no HTTP.
+//! Main type: [`Node`], one level of `openAPIV3Schema`. It is lenient: what the definition's own
+//! checks refuse is not looked at here. Pure: no registry, no HTTP.
 
 pub mod embedded;
 pub mod formats;
@@ -74,8 +75,8 @@ pub struct Node {
     pub kind: String,
     /// `format` as written.
     pub format: String,
-    /// Read for a definition's own defaults: formats are checked whether this version of Kubernetes knows them or not, and numbers and
-    /// texts are not told from other values.
+    /// Read for a definition's own defaults: formats are checked whether this version of Kubernetes
+    /// knows them or not, and numbers and texts are not told from other values.
     pub of_defaults: bool,
     pub nullable: bool,
     pub int_or_string: bool,
@@ -110,8 +111,8 @@ pub struct Node {
     pub has_rules: bool,
 }
 
-/// A pattern of Go's in our library's dialect: there `\d` and the like mean more than ASCII, and a bracket in a class begins another
-/// class.
+/// A pattern of Go's in our library's dialect: there `\d` and the like mean more than ASCII, and a
+/// bracket in a class begins another class.
 pub fn from_go(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     let mut chars = text.chars().peekable();

@@ -1,4 +1,5 @@
-//! What an API server does to a custom object before it validates it: unknown fields go, nulls go, defaults come.
+//! What an API server does to a custom object before it validates it: unknown fields go, nulls go,
+//! defaults come.
 //!
 //! Main functions, in the order of the real server: [`prune`], [`drop_nulls`], [`fill_in`].
 
@@ -8,7 +9,8 @@ use serde_json::Value;
 /// Of every object with a kind; their inside is not looked at here.
 const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Removes what the schema does not have; returns the paths, sorted. The root is an object with metadata.
+/// Removes what the schema does not have; returns the paths, sorted. The root is an object with
+/// metadata.
 pub fn prune(value: &mut Value, node: &Node) -> Vec<String> {
     let mut removed = Vec::new();
     walk(value, Some(node), true, "", &mut removed);

@@ -1,6 +1,8 @@
-//! A value against a schema, with the messages and the order of the Go library that the API server uses.
+//! A value against a schema, with the messages and the order of the Go library that the API server
+//! uses.
 //!
-//! Main function: [`check`]. On updates, what is wrong but unchanged is let pass (`old` is the value's earlier state).
+//! Main function: [`check`]. On updates, what is wrong but unchanged is let pass (`old` is the
+//! value's earlier state).
 
 mod allowed;
 
@@ -15,7 +17,8 @@ const MAX_ERRORS: usize = 1_000;
 /// The field of errors that name none.
 const NO_FIELD: &str = "<nil>";
 
-/// What a validator found, and how much of the schema did fit: the best of several alternatives is reported.
+/// What a validator found, and how much of the schema did fit: the best of several alternatives is
+/// reported.
 #[derive(Default)]
 struct Outcome {
     errors: Vec<Found>,
@@ -68,7 +71,8 @@ impl Outcome {
     }
 }
 
-/// Every place where `value` does not fit. `prefix` is the path of the value itself (empty for a whole object).
+/// Every place where `value` does not fit. `prefix` is the path of the value itself (empty for a
+/// whole object).
 pub fn check(node: &Node, value: &Value, old: Option<&Value>, prefix: &str) -> Vec<Problem> {
     let outcome = outer(node, value, old, "", 0);
     outcome
@@ -463,7 +467,8 @@ fn multiple(out: &mut Outcome, step: f64, (f, whole): (f64, Option<i64>), path: 
     }
 }
 
-/// Whether a value is what it was, to who compares its parts with those that they come from: elements without keys come from none.
+/// Whether a value is what it was, to who compares its parts with those that they come from:
+/// elements without keys come from none.
 pub fn is_unchanged(node: &Node, old: &Value, new: &Value) -> bool {
     match (old, new) {
         (Value::Array(before), Value::Array(list)) if node.list_type.as_deref() == Some("map") => {
@@ -684,7 +689,8 @@ fn combined(node: &Node, value: &Value, old: Option<&Value>, path: &str, depth: 
     out
 }
 
-/// How many schemas fit, and the outcome to report: the first that fits, else the one of which most fits.
+/// How many schemas fit, and the outcome to report: the first that fits, else the one of which most
+/// fits.
 fn alternatives(
     schemas: &[Node],
     value: &Value,

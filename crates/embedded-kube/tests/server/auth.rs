@@ -1,4 +1,5 @@
-//! Who may do what: tokens, roles, impersonation, escalation, reviews. The texts are those of a real server.
+//! Who may do what: tokens, roles, impersonation, escalation, reviews. The texts are those of a
+//! real server.
 
 use axum::Router;
 use axum::body::Body;
@@ -27,7 +28,8 @@ async fn start() -> (EmbeddedKube, Router) {
     (kube, router)
 }
 
-/// Sends a request as the user with this token (empty: nobody). `line` is method, path and further headers as `name:value`.
+/// Sends a request as the user with this token (empty: nobody). `line` is method, path and further
+/// headers as `name:value`.
 async fn ask(router: &Router, token: &str, line: &str, body: &Value) -> (u16, Value) {
     let mut words = line.split_whitespace();
     let mut request = Request::builder()

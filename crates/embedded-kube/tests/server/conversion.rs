@@ -1,4 +1,5 @@
-//! Conversion webhooks of custom resources: what kube-apiserver 1.36.3 made of their answers (`conversion.json`).
+//! Conversion webhooks of custom resources: what kube-apiserver 1.36.3 made of their answers
+//! (`conversion.json`).
 
 use crate::policies::send;
 use crate::support::start;

@@ -1,4 +1,5 @@
-//! CustomResourceDefinitions, rules and custom objects with what kube-apiserver 1.36.3 answered (`custom.json`).
+//! CustomResourceDefinitions, rules and custom objects with what kube-apiserver 1.36.3 answered
+//! (`custom.json`).
 
 use crate::support::{post, send, start};
 use axum::Router;

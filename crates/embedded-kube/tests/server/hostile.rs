@@ -1,6 +1,8 @@
-//! Bodies and paths that nobody should send, against what a real API server answers to them (`hostile.txt`, one line a case).
+//! Bodies and paths that nobody should send, against what a real API server answers to them
+//! (`hostile.txt`, one line a case).
 //!
-//! `REAL_KUBECONFIG` with `RECORD_HOSTILE=1` asks that server and writes the file. Whatever comes, this process must stay small.
+//! `REAL_KUBECONFIG` with `RECORD_HOSTILE=1` asks that server and writes the file. Whatever comes,
+//! this process must stay small.
 
 use crate::remote::Remote;
 use crate::support::start;

@@ -1,4 +1,5 @@
-//! What built-in kinds refuse: requests that a real API server answered, from `kinds.txt`, which says how it is written.
+//! What built-in kinds refuse: requests that a real API server answered, from `kinds.txt`, which
+//! says how it is written.
 
 use crate::support::{post, send};
 use serde_json::{Value, json};

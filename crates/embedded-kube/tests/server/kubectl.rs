@@ -1,4 +1,5 @@
-//! An unmodified kubectl against the server, over TLS. Skipped where there is none (`KUBECTL` names another one).
+//! An unmodified kubectl against the server, over TLS. Skipped where there is none (`KUBECTL` names
+//! another one).
 
 use crate::support::start;
 use std::path::Path;

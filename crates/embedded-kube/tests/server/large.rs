@@ -1,4 +1,5 @@
-//! Objects that are larger than a piece of a list, wherever they stand and in whatever form they are asked for.
+//! Objects that are larger than a piece of a list, wherever they stand and in whatever form they
+//! are asked for.
 
 use crate::support::{get, post};
 use axum::Router;

@@ -1,5 +1,5 @@
-//! What OpenAPI documents say of custom kinds, against a real server's (`openapi.json`, without the descriptions of the fields that
-//! every object has).
+//! What OpenAPI documents say of custom kinds, against a real server's (`openapi.json`, without the
+//! descriptions of the fields that every object has).
 
 use crate::support::{get, post, start};
 use serde_json::Value;

@@ -1,6 +1,6 @@
-//! Who owns which field: scripts of applies, updates and patches with what a kube-apiserver 1.36 answered, one a line in
-//! `ownership.jsonl`. Configurations of two versions of a custom kind, subresources, conflicts, force, managedFields reset, renamed and
-//! broken by patches.
+//! Who owns which field: scripts of applies, updates and patches with what a kube-apiserver 1.36
+//! answered, one a line in `ownership.jsonl`. Configurations of two versions of a custom kind,
+//! subresources, conflicts, force, managedFields reset, renamed and broken by patches.
 
 use crate::support::{get, post, send, start};
 use axum::Router;
@@ -11,7 +11,8 @@ use tiphys_embedded_kube::Data;
 const SCRIPTS: &str = include_str!("ownership.jsonl");
 const WIDGETS: &str = include_str!("ownership_crd.json");
 
-/// The recorded form of an answer: without what a server makes up, and with the name of the object put in again.
+/// The recorded form of an answer: without what a server makes up, and with the name of the object
+/// put in again.
 fn told(code: u16, body: &Value, name: &str) -> Value {
     let mut body: Value =
         serde_json::from_str(&body.to_string().replace(name, "NAME")).expect("it was JSON before");

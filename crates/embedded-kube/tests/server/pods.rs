@@ -1,6 +1,7 @@
 //! Answers of a real API server 1.36.3 about pods and workloads that are almost right.
 //!
-//! `answers.json` holds an object of each kind and changes of one field each, with what the real server said about the result.
+//! `answers.json` holds an object of each kind and changes of one field each, with what the real
+//! server said about the result.
 
 use serde_json::Value;
 use tiphys_apimachinery::{Gvr, Object};

@@ -1,4 +1,5 @@
-//! Admission policies and what kube-apiserver 1.36.3 answered to requests that they are about (`policies.json`).
+//! Admission policies and what kube-apiserver 1.36.3 answered to requests that they are about
+//! (`policies.json`).
 
 use crate::support::start;
 use axum::Router;

@@ -1,4 +1,5 @@
-//! A plain HTTP client over TLS, for questions to a real API server. It knows a kubeconfig with a token, and one connection.
+//! A plain HTTP client over TLS, for questions to a real API server. It knows a kubeconfig with a
+//! token, and one connection.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

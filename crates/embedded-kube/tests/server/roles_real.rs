@@ -1,7 +1,7 @@
 //! Random roles and questions, put to a real API server and to this one: both must answer the same.
 //!
-//! Needs `REAL_KUBECONFIG`, the kubeconfig of a cluster whose administrator has a token; skipped without it.
-//! `ROLE_ROUNDS` (40) is the number of random clusters; each is asked 250 questions.
+//! Needs `REAL_KUBECONFIG`, the kubeconfig of a cluster whose administrator has a token; skipped
+//! without it. `ROLE_ROUNDS` (40) is the number of random clusters; each is asked 250 questions.
 
 use crate::remote::Remote;
 use crate::support::{send, start};
@@ -85,7 +85,8 @@ fn subject(rng: &mut StdRng) -> Value {
     }
 }
 
-/// Roles and bindings of one round, as collection and object. Some bindings name roles that do not exist.
+/// Roles and bindings of one round, as collection and object. Some bindings name roles that do not
+/// exist.
 fn objects(rng: &mut StdRng) -> Vec<(String, Value)> {
     let mut all = Vec::new();
     for i in 0..4 {
@@ -148,8 +149,8 @@ fn question(rng: &mut StdRng) -> Value {
     json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec})
 }
 
-/// What must be the same: whether it is allowed, and why not. Which of several bindings allowed it, Go leaves to chance, and the
-/// order in which it names missing roles too.
+/// What must be the same: whether it is allowed, and why not. Which of several bindings allowed it,
+/// Go leaves to chance, and the order in which it names missing roles too.
 fn verdict(answer: &Value) -> String {
     let reason = answer["status"]["reason"].as_str().unwrap_or("");
     let mut missing: Vec<&str> = reason

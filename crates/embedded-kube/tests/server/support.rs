@@ -17,7 +17,8 @@ pub async fn start(data: Data) -> EmbeddedKube {
     .expect("the server starts")
 }
 
-/// Sends a request with a JSON body (empty for null) and gives code and answer (a string when it is not JSON).
+/// Sends a request with a JSON body (empty for null) and gives code and answer (a string when it is
+/// not JSON).
 pub async fn send(
     router: &Router,
     method: &str,

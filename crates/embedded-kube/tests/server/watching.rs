@@ -1,4 +1,5 @@
-//! Whoever follows a watch from any resourceVersion that was ever seen comes to the same list as whoever lists.
+//! Whoever follows a watch from any resourceVersion that was ever seen comes to the same list as
+//! whoever lists.
 
 use crate::support::{get, post, send, start};
 use axum::Router;

@@ -1,4 +1,5 @@
-//! Webhooks and what kube-apiserver 1.36.3 made of their answers (`webhooks.json`), with a webhook server on the loopback address.
+//! Webhooks and what kube-apiserver 1.36.3 made of their answers (`webhooks.json`), with a webhook
+//! server on the loopback address.
 
 use crate::policies::{picked, same_names, send};
 use crate::support::start;

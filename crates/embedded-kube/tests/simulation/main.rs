@@ -1,4 +1,5 @@
-//! The simulated cluster through its HTTP API, in virtual time; and its scenarios' outcomes, compared with those of a real control plane.
+//! The simulated cluster through its HTTP API, in virtual time; and its scenarios' outcomes,
+//! compared with those of a real control plane.
 
 mod outcomes;
 mod time;

@@ -1,7 +1,9 @@
-//! Every scenario of the table, on the embedded server, has the outcome that a real control plane had.
+//! Every scenario of the table, on the embedded server, has the outcome that a real control plane
+//! had.
 //!
-//! The real outcomes are recorded in `outcomes.txt`. With `KUBECONFIG` of a full control plane (scripts/control-plane up),
-//! `real_outcomes` runs the scenarios there: it compares with the record, or with `TIPHYS_RECORD=1` writes it.
+//! The real outcomes are recorded in `outcomes.txt`. With `KUBECONFIG` of a full control plane
+//! (scripts/control-plane up), `real_outcomes` runs the scenarios there: it compares with the
+//! record, or with `TIPHYS_RECORD=1` writes it.
 
 use crate::world::World;
 use std::{
@@ -55,7 +57,8 @@ fn chosen() -> Vec<Scenario> {
         .collect()
 }
 
-/// Runs those scenarios for which `which` holds, several at a time; puts the outcomes' texts in the scenarios' order.
+/// Runs those scenarios for which `which` holds, several at a time; puts the outcomes' texts in the
+/// scenarios' order.
 fn run_some(
     scenarios: &[Scenario],
     which: fn(&Scenario) -> bool,
@@ -132,8 +135,9 @@ impl Cluster for Real {
     }
 }
 
-/// Runs again, one at a time and twice at most, what came out otherwise than recorded: real controllers race one another (two writing one claim
-/// leave an Event, or a scheduler's queue waits), and what differs each time is no race.
+/// Runs again, one at a time and twice at most, what came out otherwise than recorded: real
+/// controllers race one another (two writing one claim leave an Event, or a scheduler's queue
+/// waits), and what differs each time is no race.
 fn repeat_unlike(real: &Real, scenarios: &[Scenario], outcomes: &Mutex<Vec<String>>, run: &str) {
     let recorded = recorded();
     let unlike = |s: &Scenario, outcome: &str| {

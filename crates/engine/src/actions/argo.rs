@@ -1,4 +1,5 @@
-//! The kinds of the Argo projects: AnalysisRun, Application, CronWorkflow, Rollout, WorkflowTemplate; PullRequest of the promoter.
+//! The kinds of the Argo projects: AnalysisRun, Application, CronWorkflow, Rollout,
+//! WorkflowTemplate; PullRequest of the promoter.
 
 use super::{
     Call, Described, Kind, Ran, action,
@@ -141,7 +142,8 @@ fn workflow_of_cron(call: &Call<'_>) -> Ran {
         call.timestamp().into(),
     );
     let metadata = fields(json!({"labels": labels, "annotations": annotations}));
-    // Argo CD puts them beside the metadata, where they do nothing; a Workflow with finalizers that nobody expects would never go.
+    // Argo CD puts them beside the metadata, where they do nothing; a Workflow with finalizers that
+    // nobody expects would never go.
     let finalizers = at(&live, &["spec", "workflowMetadata", "finalizers"]).clone();
     workflow(
         call,

@@ -1,7 +1,8 @@
 //! Resource actions: what a user can do to one live object, such as restarting or resuming it.
 //!
-//! Main functions: [`discover`] and [`run`]. What users define in argocd-cm comes first; the rest is built in, a file a family of kinds. An
-//! action is a function from the object to what is to be patched or created; nothing is written here.
+//! Main functions: [`discover`] and [`run`]. What users define in argocd-cm comes first; the rest
+//! is built in, a file a family of kinds. An action is a function from the object to what is to be
+//! patched or created; nothing is written here.
 
 mod apps;
 mod argo;
@@ -100,7 +101,8 @@ pub fn discover(
     Ok(actions)
 }
 
-/// What an action wants done. It does not ask whether the action is there at this moment: [`discover`] says so.
+/// What an action wants done. It does not ask whether the action is there at this moment:
+/// [`discover`] says so.
 pub fn run(
     live: &Object,
     action: &str,
@@ -183,7 +185,8 @@ impl Call<'_> {
         }))
     }
 
-    /// A new object of the same namespace that the live one owns; `fields` are its metadata otherwise.
+    /// A new object of the same namespace that the live one owns; `fields` are its metadata
+    /// otherwise.
     fn owned(
         &self,
         name: String,

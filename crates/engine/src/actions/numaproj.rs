@@ -1,4 +1,5 @@
-//! Numaflow and Numaplane: pipelines and vertices that are paused, resumed and promoted, and the rollouts that own them.
+//! Numaflow and Numaplane: pipelines and vertices that are paused, resumed and promoted, and the
+//! rollouts that own them.
 
 use super::{
     Call, Described, Kind, Ran, action,
@@ -50,7 +51,8 @@ pub fn kind(group: &str, kind: &str) -> Option<Kind> {
     })
 }
 
-/// Pause and both ways to resume. `of` has the `spec` with the lifecycle and the `metadata` that names the ways to resume.
+/// Pause and both ways to resume. `of` has the `spec` with the lifecycle and the `metadata` that
+/// names the ways to resume.
 fn pausing(of: &Value, allowed: bool) -> Vec<ResourceAction> {
     let paused = at(of, &PHASE) == "Paused";
     let (gradually, fast) = match at(of, &["metadata", "annotations", STRATEGIES]).as_str() {

@@ -117,7 +117,8 @@ fn as_object(value: Value) -> Result<Object, ActionError> {
     Object::from_value(value).map_err(|e| ActionError::Refused(e.to_string()))
 }
 
-/// Lua cannot tell an empty map from an empty list: what was an empty map in the live object is one again.
+/// Lua cannot tell an empty map from an empty list: what was an empty map in the live object is one
+/// again.
 fn cleaned(mut object: Value, live: &Object) -> Result<Object, ActionError> {
     clean(&mut object, &Value::Object(live.0.clone()));
     as_object(object)

@@ -51,7 +51,8 @@ impl Judge<'_> {
             pair.target.map(|t| t.object.clone()),
             pair.live.cloned(),
         );
-        // What Git says counts: an old hook in the place of a resource is no reason to leave the resource out.
+        // What Git says counts: an old hook in the place of a resource is no reason to leave the
+        // resource out.
         entry.hook = marks::is_hook(desired.unwrap_or(any));
         entry
             .conditions

@@ -1,7 +1,7 @@
 //! What is taken over from an earlier comparison.
 //!
-//! Main type: [`Memory`]. The result is the same without it, only slower: an entry is taken over whole, and only when nothing that it
-//! depends on is another.
+//! Main type: [`Memory`]. The result is the same without it, only slower: an entry is taken over
+//! whole, and only when nothing that it depends on is another.
 
 use super::pairing::Pair;
 use crate::{
@@ -11,7 +11,8 @@ use crate::{
 use std::sync::Arc;
 use tiphys_apimachinery::Kept;
 
-/// Whether anything may be taken over: the rules and what the cluster says of the kinds must be the same.
+/// Whether anything may be taken over: the rules and what the cluster says of the kinds must be the
+/// same.
 pub fn is_usable(
     previous: &Comparison,
     rules: &CompareRules,

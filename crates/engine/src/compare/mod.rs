@@ -1,7 +1,7 @@
 //! An Application against its cluster: what is in sync, what is not, what is unwell.
 //!
-//! Main function: [`compare`]. Broken input is part of the answer, as conditions; nothing is ever called extra because something could
-//! not be read.
+//! Main function: [`compare`]. Broken input is part of the answer, as conditions; nothing is ever
+//! called extra because something could not be read.
 
 mod judge;
 mod memory;
@@ -25,9 +25,10 @@ use tiphys_apimachinery::{GroupKind, Gvk, Kept, Object, ResourceKey};
 
 /// Compares what Git wants with what there is.
 ///
-/// `live` has the objects that are marked as the Application's and those that have a desired key. With `previous`, pairs that have not
-/// changed since are taken over from it as they are. Where the rules ask for the API server's own opinion, `dry_runs` has it; what is
-/// missing there is named in [`Comparison::unanswered`], to be asked before comparing again.
+/// `live` has the objects that are marked as the Application's and those that have a desired key.
+/// With `previous`, pairs that have not changed since are taken over from it as they are. Where the
+/// rules ask for the API server's own opinion, `dry_runs` has it; what is missing there is named in
+/// [`Comparison::unanswered`], to be asked before comparing again.
 pub fn compare(
     desired: Desired,
     live: &BTreeMap<ResourceKey, Arc<Kept>>,
@@ -53,7 +54,8 @@ fn compare_within(
     let Desired { objects, errors } = desired;
     let failed = !errors.is_empty();
     let mut conditions = errors;
-    // With rules that cannot be followed, ignored fields would be called drift, and self-heal would overwrite them.
+    // With rules that cannot be followed, ignored fields would be called drift, and self-heal would
+    // overwrite them.
     let faulty = diff::check_rules(&rules.ignore_differences).err();
     let comparable = faulty.is_none();
     conditions.extend(faulty.map(|why| {
@@ -130,14 +132,16 @@ fn compare_within(
     }
 }
 
-/// The pair without a live object that the project forbids to look after; nothing when there is nothing else.
+/// The pair without a live object that the project forbids to look after; nothing when there is
+/// nothing else.
 fn permitted<'a>(pair: Pair<'a>, rules: &CompareRules) -> Option<Pair<'a>> {
     let live = pair.live.filter(|live| permit::live(rules, live));
     (live.is_some() || pair.target.is_some()).then_some(Pair { live, ..pair })
 }
 
-/// The destination namespace that Git does not have, of an Application that asks for it by `CreateNamespace=true`. It may carry the
-/// Application's mark, having been in Git before; that does not make it extra.
+/// The destination namespace that Git does not have, of an Application that asks for it by
+/// `CreateNamespace=true`. It may carry the Application's mark, having been in Git before; that
+/// does not make it extra.
 fn is_wanted_namespace(pair: &Pair, rules: &CompareRules) -> bool {
     let create = || {
         rules
@@ -150,8 +154,9 @@ fn is_wanted_namespace(pair: &Pair, rules: &CompareRules) -> bool {
     pair.target.is_none() && is_destination(pair.key) && create()
 }
 
-/// The destination namespace as a desired object, when the Application looks after its labels, somebody marked it as part of the
-/// Application, and Git does not have it: without this it would be extra, and be pruned with everything in it.
+/// The destination namespace as a desired object, when the Application looks after its labels,
+/// somebody marked it as part of the Application, and Git does not have it: without this it would
+/// be extra, and be pruned with everything in it.
 fn managed_namespace(
     targets: &Targets,
     hooks: &[Arc<Kept>],
@@ -185,7 +190,8 @@ fn managed_namespace(
     Some(Target::added(namespace, false))
 }
 
-/// What the cluster says of each kind that the comparison met. Both lists are in the order of keys, so that a kind comes in one piece.
+/// What the cluster says of each kind that the comparison met. Both lists are in the order of keys,
+/// so that a kind comes in one piece.
 fn scopes(
     targets: &Targets,
     entries: &[Arc<Entry>],

@@ -19,7 +19,8 @@ pub struct Pair<'a> {
 
 type Live = BTreeMap<ResourceKey, Arc<Kept>>;
 
-/// Pairs by key, in the order of keys. What is live without being desired comes as a pair of its own.
+/// Pairs by key, in the order of keys. What is live without being desired comes as a pair of its
+/// own.
 pub fn pair<'a>(
     mut targets: Vec<&'a Target>,
     live: &'a Live,
@@ -60,8 +61,8 @@ pub fn pair<'a>(
     pairs
 }
 
-/// Of a kind that the cluster does not know both scopes are looked at: to miss a live object would mean to delete it. Gives the live
-/// objects by their targets' keys, and their own keys.
+/// Of a kind that the cluster does not know both scopes are looked at: to miss a live object would
+/// mean to delete it. Gives the live objects by their targets' keys, and their own keys.
 fn at_cluster_scope<'a>(
     targets: &[&'a Target],
     live: &'a Live,
@@ -83,7 +84,8 @@ fn at_cluster_scope<'a>(
     (adopted, taken)
 }
 
-/// Some objects are served under two groups (as Ingress was). Of such twins, told by their uid, only those in Git stay; and always one.
+/// Some objects are served under two groups (as Ingress was). Of such twins, told by their uid,
+/// only those in Git stay; and always one.
 fn drop_twins(pairs: &mut Vec<Pair<'_>>, rules: &CompareRules) {
     // Only what is not in Git can go.
     if pairs.iter().all(|p| p.target.is_some()) {

@@ -1,6 +1,7 @@
 //! What users say about kinds in argocd-cm: `resource.customizations` and its split keys.
 //!
-//! Main type: [`Customizations`]. A user's word comes before what is built in, an exact kind before a wildcard.
+//! Main type: [`Customizations`]. A user's word comes before what is built in, an exact kind before
+//! a wildcard.
 
 mod read;
 mod updates;
@@ -100,7 +101,8 @@ impl Customizations {
         self.kinds.values().any(|c| !c.health.is_empty())
     }
 
-    /// Whether users' programs run on this object when it changes: a script for its health, or a jq expression of what does not matter.
+    /// Whether users' programs run on this object when it changes: a script for its health, or a jq
+    /// expression of what does not matter.
     pub fn run_on(&self, object: &Object) -> bool {
         self.judges_health(object) || self.updates.run_on(object)
     }
@@ -110,7 +112,8 @@ impl Customizations {
         self.health_script(object).is_some()
     }
 
-    /// The health of a live object by the user's script: `None` when no script is for it, `Some(None)` when the script has nothing to say.
+    /// The health of a live object by the user's script: `None` when no script is for it,
+    /// `Some(None)` when the script has nothing to say.
     pub fn health(
         &self,
         object: &Object,

@@ -29,7 +29,8 @@ struct Raw {
     known_type_fields: Option<Vec<KnownTypeField>>,
 }
 
-/// Reads the customizations of argocd-cm; what cannot be read is a problem with its key, and the rest holds.
+/// Reads the customizations of argocd-cm; what cannot be read is a problem with its key, and the
+/// rest holds.
 pub fn read(config: &BTreeMap<String, String>, clock: Clock) -> (Customizations, Vec<String>) {
     let mut reader = Reader {
         kinds: BTreeMap::new(),

@@ -1,7 +1,7 @@
 //! Which updates of live objects matter to Applications (`ignoreResourceUpdates`).
 //!
-//! Main type: [`UpdateRules`]. An object is told from its earlier state by a fingerprint of what somebody watches, so that no body has to
-//! be kept for it.
+//! Main type: [`UpdateRules`]. An object is told from its earlier state by a fingerprint of what
+//! somebody watches, so that no body has to be kept for it.
 
 use super::{Customization, parsed, read::boolean};
 use crate::{
@@ -39,8 +39,8 @@ struct CompareOptions {
 }
 
 impl UpdateRules {
-    /// From argocd-cm and what it says of kinds. What does not count in a difference does not count in an update either, unless
-    /// `ignoreDifferencesOnResourceUpdates` says otherwise.
+    /// From argocd-cm and what it says of kinds. What does not count in a difference does not count
+    /// in an update either, unless `ignoreDifferencesOnResourceUpdates` says otherwise.
     pub(super) fn read(
         config: &BTreeMap<String, String>,
         kinds: &BTreeMap<String, Customization>,
@@ -86,8 +86,8 @@ impl UpdateRules {
                 .any(|rule| !rule.jq_path_expressions.is_empty() && is_for(rule))
     }
 
-    /// What is told of a live object's state, if its updates can be ignored at all: those of objects marked as some Application's, of
-    /// Applications, and of what says so itself.
+    /// What is told of a live object's state, if its updates can be ignored at all: those of
+    /// objects marked as some Application's, of Applications, and of what says so itself.
     pub fn fingerprint(&self, live: &Object, tracking: &Tracking) -> Option<u64> {
         let application = live.group() == "argoproj.io" && live.kind() == "Application";
         let says_so = || {

@@ -29,7 +29,8 @@ pub fn remove_ignored(object: &mut Object, options: &Options<'_>) {
         remove(&mut value, pointer);
     }
     for expression in rules.iter().flat_map(|rule| &rule.jq_path_expressions) {
-        // As in Argo CD, an expression that fails on this object leaves it as it is; one that cannot be read was refused by `check`.
+        // As in Argo CD, an expression that fails on this object leaves it as it is; one that
+        // cannot be read was refused by `check`.
         if let Ok(paths) = Paths::parse(expression) {
             let _ = paths.delete_from(&mut value, expression, options.spending);
         }
@@ -81,7 +82,8 @@ fn remove(document: &mut Value, pointer: &str) {
     }
 }
 
-/// Where a trusted manager owns a field and its value is not the desired one, the field is taken out of both objects.
+/// Where a trusted manager owns a field and its value is not the desired one, the field is taken
+/// out of both objects.
 pub fn trusted_managers(desired: &mut Object, live: &mut Object, options: &Options<'_>) {
     let managers: Vec<&String> = matching(desired, options)
         .flat_map(|rule| &rule.managed_fields_managers)

@@ -1,7 +1,9 @@
-//! Fields that jq expressions name: `.webhooks[].clientConfig.caBundle`, `.spec.containers[] | select(.name == "a") | .image`.
+//! Fields that jq expressions name: `.webhooks[].clientConfig.caBundle`, `.spec.containers[] |
+//! select(.name == "a") | .image`.
 //!
-//! Main type: [`Paths`]. As in Argo CD, an expression stands in `del(…)`, and all of jq may be used in it. Whoever may write an Application may
-//! write these expressions, so every run of one has limits ([`tiphys_gocompat::jq`]).
+//! Main type: [`Paths`]. As in Argo CD, an expression stands in `del(…)`, and all of jq may be used
+//! in it. Whoever may write an Application may write these expressions, so every run of one has
+//! limits ([`tiphys_gocompat::jq`]).
 
 use crate::spending::Spending;
 use serde_json::Value;
@@ -46,8 +48,9 @@ impl Paths {
         }
     }
 
-    /// Removes the fields that the expression names. When it cannot be evaluated on this document, nothing is removed. `text` is the
-    /// expression, for the refusal when there is too little left for it of what the comparison may spend.
+    /// Removes the fields that the expression names. When it cannot be evaluated on this document,
+    /// nothing is removed. `text` is the expression, for the refusal when there is too little left
+    /// for it of what the comparison may spend.
     pub fn delete_from(
         &self,
         document: &mut Value,

@@ -1,7 +1,7 @@
 //! Custom resources that contain a type of Kubernetes itself.
 //!
-//! Main function: [`rewrite`]. An API server keeps custom resources as they were written, but their controllers write them as Go does:
-//! so the known part is compared in Go's form.
+//! Main function: [`rewrite`]. An API server keeps custom resources as they were written, but their
+//! controllers write them as Go does: so the known part is compared in Go's form.
 
 use super::remarshal;
 use crate::customize::Customizations;
@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use tiphys_apimachinery::{Object, quantity, schema};
 use tiphys_gocompat::duration;
 
-/// Brings the known parts of a custom resource into Go's form, on either side of a comparison: what users name in `knownTypeFields`, and
-/// the Pod template of an Argo Rollout.
+/// Brings the known parts of a custom resource into Go's form, on either side of a comparison: what
+/// users name in `knownTypeFields`, and the Pod template of an Argo Rollout.
 pub fn rewrite(object: &mut Object, customizations: Option<&Customizations>) {
     let fields = customizations
         .and_then(|c| c.exact(object))
@@ -65,7 +65,8 @@ fn go_form(value: &mut Value, type_name: &str) {
     }
 }
 
-/// The one type of core/v1 that is a map in Go. A value that is no quantity leaves all of it as it is; null is zero.
+/// The one type of core/v1 that is a map in Go. A value that is no quantity leaves all of it as it
+/// is; null is zero.
 fn resource_list(value: &Value) -> Option<Value> {
     let canonical = |value: &Value| {
         if value.is_null() {

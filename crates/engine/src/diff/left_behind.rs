@@ -1,8 +1,11 @@
-//! What left Git since the last sync and is still live, where the prediction of an apply does not tell.
+//! What left Git since the last sync and is still live, where the prediction of an apply does not
+//! tell.
 //!
-//! Main function: [`removed`]. A server-side apply takes away only what its manager applied server-side. So an API server's dry run does not
-//! predict what a client-side apply takes away, and a field that was applied client-side stays for ever once the object is applied
-//! server-side, unless the executor hands it over first. Nor does it take a key out of `data` that came from `stringData`.
+//! Main function: [`removed`]. A server-side apply takes away only what its manager applied
+//! server-side. So an API server's dry run does not predict what a client-side apply takes away,
+//! and a field that was applied client-side stays for ever once the object is applied server-side,
+//! unless the executor hands it over first. Nor does it take a key out of `data` that came from
+//! `stringData`.
 
 use super::{
     MANAGER, Options, applied_before, for_comparison, is_applied_server_side,
@@ -19,7 +22,8 @@ use tiphys_apimachinery::{
     },
 };
 
-/// The predicted object without what a sync takes away besides. Where that cannot be computed, the prediction stays.
+/// The predicted object without what a sync takes away besides. Where that cannot be computed, the
+/// prediction stays.
 pub fn removed(
     desired: &Object,
     live: &Object,
@@ -64,8 +68,8 @@ fn by_deletions(original: &Object, desired: &Object, predicted: &Object) -> Opti
     strategic::apply(&current, &patch, ty).ok()
 }
 
-/// What we applied server-side, do not want any more, and nobody else owns: only a server-side apply takes it away, since what was applied last
-/// client-side does not have it.
+/// What we applied server-side, do not want any more, and nobody else owns: only a server-side
+/// apply takes it away, since what was applied last client-side does not have it.
 pub fn applied_server_side(desired: &Object, live: &Object) -> FieldSet {
     let text = |entry: &Value, field: &str| {
         entry
@@ -138,7 +142,8 @@ fn without_own_updates(
     }
 }
 
-/// The keys of a Secret's data that we applied through `stringData`, server-side, and do not want any more.
+/// The keys of a Secret's data that we applied through `stringData`, server-side, and do not want
+/// any more.
 pub fn orphaned_keys(desired: &Object, live: &Object) -> BTreeSet<String> {
     let mut keys = BTreeSet::new();
     if !secret::is_secret(live) {
@@ -321,7 +326,8 @@ mod tests {
         );
     }
 
-    /// Git said so through `stringData` when the object was applied by somebody who does not turn it into data.
+    /// Git said so through `stringData` when the object was applied by somebody who does not turn
+    /// it into data.
     #[test]
     fn a_key_that_came_through_string_data_goes() {
         let secret = |data: Value| {

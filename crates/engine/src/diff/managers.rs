@@ -8,8 +8,9 @@ use tiphys_apimachinery::{
     patch::apply::{fieldset::FieldSet, path::PathElement},
 };
 
-/// Takes every field out of both objects that one of the managers owns and that has different values in them. What only one of them
-/// has stays: it is a difference that the manager did not make.
+/// Takes every field out of both objects that one of the managers owns and that has different
+/// values in them. What only one of them has stays: it is a difference that the manager did not
+/// make.
 pub fn hand_over(desired: &mut Object, live: &mut Object, managers: &[&String]) {
     let entries = live
         .metadata("managedFields")

@@ -1,7 +1,8 @@
 //! What differs between what Git wants and what the cluster has.
 //!
-//! Main function: [`diff`]. It predicts what the live object would look like after an apply and compares that with the live object, so
-//! what others added (defaults, other controllers' fields) is no difference. It must not know of Applications.
+//! Main function: [`diff`]. It predicts what the live object would look like after an apply and
+//! compares that with the live object, so what others added (defaults, other controllers' fields)
+//! is no difference. It must not know of Applications.
 
 mod defaults;
 mod ignore;
@@ -54,7 +55,8 @@ pub struct Options<'a> {
     pub server_side_apply: bool,
     /// For the fields of custom kinds that have a type of Kubernetes.
     pub customizations: Option<&'a Customizations>,
-    /// What users' expressions may take together. Where it was not enough, the difference means nothing: see [`Spending::take_refusal`].
+    /// What users' expressions may take together. Where it was not enough, the difference means
+    /// nothing: see [`Spending::take_refusal`].
     pub spending: Option<&'a Spending>,
 }
 
@@ -71,8 +73,8 @@ impl<'a> From<&'a CompareRules> for Options<'a> {
     }
 }
 
-/// The difference of a pair. With only a desired object all of it is new (modified); with only a live one all of it would go, which is
-/// not called modified.
+/// The difference of a pair. With only a desired object all of it is new (modified); with only a
+/// live one all of it would go, which is not called modified.
 pub fn diff(desired: Option<&Object>, live: Option<&Object>, options: &Options<'_>) -> Diff {
     let (mut desired, mut live) = (desired.map(typed_form), live.map(typed_form));
     if let (Some(desired), Some(live)) = (&mut desired, &mut live) {
@@ -153,8 +155,8 @@ fn is_applied_server_side(desired: &Object, options: &Options<'_>) -> bool {
     !own("ServerSideApply=false") && (options.server_side_apply || own(SERVER_SIDE_APPLY))
 }
 
-/// What was applied last, in the same form as what it is compared with: an empty map in it that the other does not have is not a map that
-/// was taken away.
+/// What was applied last, in the same form as what it is compared with: an empty map in it that the
+/// other does not have is not a map that was taken away.
 fn applied_before(live: &Object, options: &Options<'_>) -> Option<Object> {
     let original = last_applied::read(live)
         .ok()
@@ -226,7 +228,8 @@ fn result(live: Value, predicted: Value) -> Diff {
     }
 }
 
-/// A live object always has its namespace, a desired one not always; and no annotations may be written as none or as an empty map.
+/// A live object always has its namespace, a desired one not always; and no annotations may be
+/// written as none or as an empty map.
 fn without_namespace(object: &Object) -> Value {
     let mut object = object.clone();
     if object.0.get("metadata").is_some_and(Value::is_object) {
@@ -242,7 +245,8 @@ fn without_namespace(object: &Object) -> Value {
     object.into_value()
 }
 
-/// The claims of a StatefulSet get defaults that depend on the cluster; only what was applied of them is compared.
+/// The claims of a StatefulSet get defaults that depend on the cluster; only what was applied of
+/// them is compared.
 fn with_claims_as_applied(kind: &str, original: &Value, live: &Value) -> Option<Value> {
     const CLAIMS: &str = "/spec/volumeClaimTemplates";
     let applied = original

@@ -1,6 +1,8 @@
-//! An object as Go writes it after reading it into a type: empty values are gone, quantities have their canonical form.
+//! An object as Go writes it after reading it into a type: empty values are gone, quantities have
+//! their canonical form.
 //!
-//! Main function: [`remarshal`]. Without it, `hostNetwork: false` in Git, which no API server ever answers, would be drift for ever.
+//! Main function: [`remarshal`]. Without it, `hostNetwork: false` in Git, which no API server ever
+//! answers, would be drift for ever.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
@@ -46,8 +48,8 @@ fn go_fields(name: &str) -> Option<&'static GoFields> {
     table.get(name)
 }
 
-/// `None` when the object cannot be read into the type: a field is unknown, or has a value of another type. Such an object is compared
-/// as it is.
+/// `None` when the object cannot be read into the type: a field is unknown, or has a value of
+/// another type. Such an object is compared as it is.
 pub fn remarshal(object: &Value, ty: TypeRef<'_>) -> Option<Value> {
     value(object, ty, true).map(Cow::into_owned)
 }
@@ -178,7 +180,8 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// Takes out of `live` every field that `config` does not have. Elements of lists are taken pairwise; those beyond the end stay.
+/// Takes out of `live` every field that `config` does not have. Elements of lists are taken
+/// pairwise; those beyond the end stay.
 pub fn remove_unnamed(config: &Value, live: &Value) -> Value {
     match (config, live) {
         (Value::Object(config), Value::Object(live)) => {

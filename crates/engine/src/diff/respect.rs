@@ -1,18 +1,21 @@
-//! What a sync applies when ignored differences are to be left alone (`RespectIgnoreDifferences=true`).
+//! What a sync applies when ignored differences are to be left alone
+//! (`RespectIgnoreDifferences=true`).
 //!
-//! Main function: [`respecting`]. An ignored field is applied with the value it has in the cluster, so that a sync changes as little as the
-//! comparison reports. Inside lists as well, whether the kind has a schema or not: the rest of the list follows Git.
+//! Main function: [`respecting`]. An ignored field is applied with the value it has in the cluster,
+//! so that a sync changes as little as the comparison reports. Inside lists as well, whether the
+//! kind has a schema or not: the rest of the list follows Git.
 
 use super::{Options, ignore, type_of};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use tiphys_apimachinery::{Object, schema::TypeRef};
 
-/// Fields by which an item of a list without a schema is known, in the order in which they are tried.
+/// Fields by which an item of a list without a schema is known, in the order in which they are
+/// tried.
 const NAMES: [&str; 4] = ["name", "key", "id", "type"];
 
-/// The desired object with the live values of every ignored field. `status` belongs to the resource's own controller and is never taken over:
-/// applying it would make us an owner of it.
+/// The desired object with the live values of every ignored field. `status` belongs to the
+/// resource's own controller and is never taken over: applying it would make us an owner of it.
 pub fn respecting(desired: &Object, live: &Object, options: &Options<'_>) -> Object {
     let (mut stripped, mut stripped_live) = (desired.clone(), live.clone());
     ignore::trusted_managers(&mut stripped, &mut stripped_live, options);
@@ -114,7 +117,8 @@ fn value(
     }
 }
 
-/// The items of a list, and of each what is left of it without what is ignored; `None` when it is ignored as a whole.
+/// The items of a list, and of each what is left of it without what is ignored; `None` when it is
+/// ignored as a whole.
 struct Items<'a>(Vec<(&'a Value, Option<&'a Value>)>);
 
 impl<'a> Items<'a> {
@@ -172,8 +176,9 @@ struct Lists<'a> {
 }
 
 impl Lists<'_> {
-    /// The desired items in their order, with the ignored parts of the live items that they are. New ones are as Git has them, as what is ignored
-    /// may be required; live ones stay where they are ignored as a whole.
+    /// The desired items in their order, with the ignored parts of the live items that they are.
+    /// New ones are as Git has them, as what is ignored may be required; live ones stay where they
+    /// are ignored as a whole.
     fn joined(&self, ty: Option<TypeRef<'_>>) -> Vec<Value> {
         if self.desired.is_untouched() && self.live.is_untouched() {
             return self
@@ -191,7 +196,8 @@ impl Lists<'_> {
             joined.extend(match (left, live) {
                 (None, live) => live.map(|(full, _)| full.clone()),
                 (Some(_), None) => Some((*full).clone()),
-                // The live item is ignored as a whole, this one is not: nothing of it is what Git says.
+                // The live item is ignored as a whole, this one is not: nothing of it is what Git
+                // says.
                 (Some(_), Some((live, None))) => Some(live.clone()),
                 (Some(left), Some((live, Some(left_live)))) => {
                     Some(value(full, left, Some((live, left_live)), items))
@@ -206,8 +212,9 @@ impl Lists<'_> {
         joined
     }
 
-    /// Of each desired item the live one that it is: by what the schema knows items by, or by a field that usually names them; else the one that
-    /// is equal but for what is ignored; else the one in the same place.
+    /// Of each desired item the live one that it is: by what the schema knows items by, or by a
+    /// field that usually names them; else the one that is equal but for what is ignored; else the
+    /// one in the same place.
     fn partners(&self, ty: Option<TypeRef<'_>>) -> Vec<Option<usize>> {
         let by_schema: Vec<&str> = ty
             .map(|ty| ty.list_map_keys().iter().map(|key| &**key).collect())
@@ -258,7 +265,8 @@ mod tests {
         Object::from_value(value).expect("a map")
     }
 
-    /// What is applied instead of `desired`, with one rule that ignores pointers and jq expressions of every kind.
+    /// What is applied instead of `desired`, with one rule that ignores pointers and jq expressions
+    /// of every kind.
     fn applied(desired: &Value, live: &Value, pointers: &[&str], expressions: &[&str]) -> Value {
         let rule = IgnoreRule {
             group: "*".into(),
@@ -387,7 +395,8 @@ mod tests {
                 json!([c("a", "a:tool", json!({}))]),
                 json!([c("a", "a:tool", json!({}))]),
             ),
-            // A new item has Git's value, wherever it stands; one that left Git goes; one that moved keeps its own.
+            // A new item has Git's value, wherever it stands; one that left Git goes; one that
+            // moved keeps its own.
             (
                 json!([c("b", "b:1", json!({})), c("a", "a:1", json!({}))]),
                 json!([c("a", "a:tool", json!({}))]),
@@ -525,7 +534,8 @@ mod tests {
         assert_eq!(applied_by("somebody"), desired);
     }
 
-    /// Argo CD's own cases (HTTPProxy): lists of a custom kind whose items are all ignored, in whole or within an item without a name.
+    /// Argo CD's own cases (HTTPProxy): lists of a custom kind whose items are all ignored, in
+    /// whole or within an item without a name.
     #[test]
     fn fact_71_a_list_whose_items_are_all_ignored_is_the_live_one() {
         let proxy = |entries: Value| {

@@ -1,7 +1,7 @@
 //! The difference to what the API server itself says an apply would make (`ServerSideDiff=true`).
 //!
-//! Main function: [`server_side`]. The dry run was made by the caller; what mutating webhooks added to its answer is taken out again, unless
-//! it is wanted.
+//! Main function: [`server_side`]. The dry run was made by the caller; what mutating webhooks added
+//! to its answer is taken out again, unless it is wanted.
 
 use super::{MANAGER, Options, for_comparison, ignore, left_behind, result, type_of, typed_form};
 use crate::types::Diff;
@@ -14,7 +14,8 @@ use tiphys_apimachinery::{
     },
 };
 
-/// Compares the live object with the answer of a server-side apply of the desired one in dry run, made under our manager's name.
+/// Compares the live object with the answer of a server-side apply of the desired one in dry run,
+/// made under our manager's name.
 pub fn server_side(
     desired: &Object,
     live: &Object,
@@ -63,7 +64,8 @@ pub(super) fn as_written(
     Ok(result(live, predicted))
 }
 
-/// The live object with those predicted fields that we own: what the apply was asked for, and nothing that was added on the way.
+/// The live object with those predicted fields that we own: what the apply was asked for, and
+/// nothing that was added on the way.
 fn without_mutations(predicted: &Object, live: &Object) -> Result<Object, String> {
     let ty = type_of(&predicted.gvk());
     let owned = owned_by(predicted, MANAGER)?;

@@ -1,4 +1,5 @@
-//! The prediction for objects that are applied server-side: who owns which field decides what an apply changes.
+//! The prediction for objects that are applied server-side: who owns which field decides what an
+//! apply changes.
 //!
 //! Main function: [`structured`].
 

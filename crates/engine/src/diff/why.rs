@@ -39,8 +39,9 @@ pub struct Owner {
     pub time: String,
 }
 
-/// The fields in which both sides of a difference differ, each once and as a whole, sorted by path. `live` is the object whose managers are
-/// asked; the values are those of the difference, so what is masked there stays so.
+/// The fields in which both sides of a difference differ, each once and as a whole, sorted by path.
+/// `live` is the object whose managers are asked; the values are those of the difference, so what
+/// is masked there stays so.
 pub fn why(diff: &Diff, live: &Object) -> Vec<Reason> {
     let side = |value: &Value| Object::from_value(value.clone()).unwrap_or_default();
     let (from, to) = (side(&diff.normalized_live), side(&diff.predicted_live));
@@ -64,7 +65,8 @@ pub fn why(diff: &Diff, live: &Object) -> Vec<Reason> {
     paths.into_iter().map(reason).collect()
 }
 
-/// The highest paths at which the two differ. Lists without keys, and whatever cannot be compared by its type, differ as a whole.
+/// The highest paths at which the two differ. Lists without keys, and whatever cannot be compared
+/// by its type, differ as a whole.
 fn differing(from: &Object, to: &Object) -> Vec<Vec<PathElement>> {
     let found = apply::difference(from, to, type_of(&from.gvk()))
         .or_else(|_| apply::difference(from, to, None));

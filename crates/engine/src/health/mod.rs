@@ -1,8 +1,9 @@
 //! How well a live object is, read from nothing but the object itself.
 //!
-//! Main function: [`of`]. What is known of a kind is a file under `kinds/`, or, for most custom kinds, a few lines in `rules/data/`. Kinds
-//! without either have no health, which is different from being healthy.
-//! It must not know of Applications or Git; the worst of many is taken in [`aggregate`].
+//! Main function: [`of`]. What is known of a kind is a file under `kinds/`, or, for most custom
+//! kinds, a few lines in `rules/data/`. Kinds without either have no health, which is different
+//! from being healthy. It must not know of Applications or Git; the worst of many is taken in
+//! [`aggregate`].
 
 pub mod aggregate;
 mod kinds;
@@ -18,7 +19,8 @@ use crate::{
 };
 use tiphys_apimachinery::Object;
 
-/// The health of a live object; `None` for kinds that have none. An object that cannot be read is `Unknown` with the reason.
+/// The health of a live object; `None` for kinds that have none. An object that cannot be read is
+/// `Unknown` with the reason.
 pub fn of(live: &Object) -> Option<Health> {
     assess(live).unwrap_or_else(|error| Some(Health::new(HealthStatus::Unknown, error.to_string())))
 }
@@ -68,7 +70,8 @@ fn is_leaving(live: &Object) -> bool {
     live.deletion_timestamp().is_some() && !marks::has_hook_finalizer(live)
 }
 
-/// As [`assess`], but not regarding that the object may be about to be deleted: only what its kind makes of it.
+/// As [`assess`], but not regarding that the object may be about to be deleted: only what its kind
+/// makes of it.
 pub fn of_kind(live: &Object) -> Result<Option<Health>, EngineError> {
     match kinds::check_for(live.group(), live.kind()) {
         Some(check) => check(live).map(Some),

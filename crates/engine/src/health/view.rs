@@ -1,4 +1,5 @@
-//! Reading typed fields of an object, with the words a typed decoder uses when they have another type.
+//! Reading typed fields of an object, with the words a typed decoder uses when they have another
+//! type.
 
 use crate::error::EngineError;
 use serde_json::Value;

@@ -1,7 +1,8 @@
 //! Endpoints in the order in which they are compared.
 //!
-//! Main function: [`sort`]. The order of subsets, addresses and ports means nothing. Where what is compared is shown, it stands in Argo CD's
-//! order: by the hash of Go's own spelling of each structure.
+//! Main function: [`sort`]. The order of subsets, addresses and ports means nothing. Where what is
+//! compared is shown, it stands in Argo CD's order: by the hash of Go's own spelling of each
+//! structure.
 
 use md5::{Digest, Md5};
 use serde_json::{Map, Value, json};

@@ -1,4 +1,5 @@
-//! One object as it is compared: without what is written by the cluster, and with what has several spellings in one of them.
+//! One object as it is compared: without what is written by the cluster, and with what has several
+//! spellings in one of them.
 //!
 //! Main function: [`normalize`]. It knows nothing of the other object of the pair.
 

@@ -17,8 +17,8 @@ pub fn is_secret(object: &Object) -> bool {
     object.kind() == "Secret" && object.group().is_empty()
 }
 
-/// Moves `stringData` into `data` and writes missing values as empty ones. A Secret whose data is not valid is left as it is, so that
-/// applying it fails with the API server's words.
+/// Moves `stringData` into `data` and writes missing values as empty ones. A Secret whose data is
+/// not valid is left as it is, so that applying it fails with the API server's words.
 pub fn normalize(secret: &mut Object) {
     fold_string_data(secret);
     if !decodes(secret) {
@@ -63,9 +63,10 @@ fn decodes(secret: &Object) -> bool {
     })
 }
 
-/// Copies of a desired and a live Secret in which every value is replaced by plus signs: the same number for equal values of a key,
-/// different numbers for different ones, so that a reader sees *that* they differ. `annotations` names annotations to hide as well.
-/// The same holds for what was applied last. What should be a map of values and is not is hidden as one value.
+/// Copies of a desired and a live Secret in which every value is replaced by plus signs: the same
+/// number for equal values of a key, different numbers for different ones, so that a reader sees
+/// *that* they differ. `annotations` names annotations to hide as well. The same holds for what was
+/// applied last. What should be a map of values and is not is hidden as one value.
 pub fn mask(
     desired: Option<&Object>,
     live: Option<&Object>,
@@ -107,7 +108,8 @@ pub fn hidden_annotations(setting: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// An object as it may be shown to anybody: a Secret without its values and without these annotations, anything else as it is.
+/// An object as it may be shown to anybody: a Secret without its values and without these
+/// annotations, anything else as it is.
 pub fn shown(object: &mut Object, annotations: &BTreeSet<String>) {
     if is_secret(object)
         && let (_, Some(masked)) = mask(None, Some(object), annotations)
@@ -116,7 +118,8 @@ pub fn shown(object: &mut Object, annotations: &BTreeSet<String>) {
     }
 }
 
-/// A message about an object as it may be shown to anybody. API servers repeat the values that they refuse.
+/// A message about an object as it may be shown to anybody. API servers repeat the values that they
+/// refuse.
 pub fn shown_message(message: &str, about: &Object) -> String {
     if !is_secret(about) {
         return message.to_owned();

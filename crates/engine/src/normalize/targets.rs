@@ -1,6 +1,8 @@
-//! What Git wants, made ready for a comparison: namespaces filled in, the tracking mark set, duplicates and excluded kinds taken out.
+//! What Git wants, made ready for a comparison: namespaces filled in, the tracking mark set,
+//! duplicates and excluded kinds taken out.
 //!
-//! Main function: [`prepare`]. It knows nothing of the live state. What was prepared before with the same rules is used again.
+//! Main function: [`prepare`]. It knows nothing of the live state. What was prepared before with
+//! the same rules is used again.
 
 use crate::{
     marks,
@@ -89,7 +91,8 @@ impl Targets {
             .collect()
     }
 
-    /// The rendered objects, those that are known as they are known: equal ones become the same ones.
+    /// The rendered objects, those that are known as they are known: equal ones become the same
+    /// ones.
     fn recognise(&self, objects: Vec<Arc<Kept>>) -> Vec<Arc<Kept>> {
         let by_name = LazyCell::new(|| {
             self.rendered
@@ -195,7 +198,8 @@ fn same(a: &Arc<Kept>, b: &Arc<Kept>) -> bool {
     Arc::ptr_eq(a, b) || a == b
 }
 
-/// The objects ready to be compared. `known` was made with the same rules from kinds of the same scopes.
+/// The objects ready to be compared. `known` was made with the same rules from kinds of the same
+/// scopes.
 pub fn prepare(
     objects: Vec<Arc<Kept>>,
     rules: &CompareRules,
@@ -274,7 +278,8 @@ pub fn prepare(
     })
 }
 
-/// A kind that the cluster does not know yet is taken as namespaced: its CRD may be part of the same Application.
+/// A kind that the cluster does not know yet is taken as namespaced: its CRD may be part of the
+/// same Application.
 fn fill_namespace(object: &mut Object, rules: &CompareRules, namespaced: Option<bool>) {
     if namespaced == Some(false) {
         object.set_namespace("");

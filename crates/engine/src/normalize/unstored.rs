@@ -1,6 +1,8 @@
-//! What an API server does not store: null and, in typed fields that it leaves out when they are empty, empty maps and lists.
+//! What an API server does not store: null and, in typed fields that it leaves out when they are
+//! empty, empty maps and lists.
 //!
-//! Main functions: [`prepare`], for what is applied, and [`canonical`], for comparing. To store nothing and to say nothing is the same.
+//! Main functions: [`prepare`], for what is applied, and [`canonical`], for comparing. To store
+//! nothing and to say nothing is the same.
 
 use crate::{diff::remarshal, normalize::secret};
 use serde_json::{Map, Value};
@@ -11,9 +13,11 @@ use tiphys_apimachinery::{
 
 const METADATA: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// Takes out of a desired object what an API server would store as something else, or differently each time it is applied: null as the value
-/// of a map's key (`""` when the object is created, no key when it is patched), null in the metadata, and `stringData`, which is
-/// write-only, so that a key that leaves it would stay in `data`. A null field elsewhere stays, since a patch removes the live value for it.
+/// Takes out of a desired object what an API server would store as something else, or differently
+/// each time it is applied: null as the value of a map's key (`""` when the object is created, no
+/// key when it is patched), null in the metadata, and `stringData`, which is write-only, so that a
+/// key that leaves it would stay in `data`. A null field elsewhere stays, since a patch removes the
+/// live value for it.
 pub fn prepare(object: &mut Object) {
     if secret::is_secret(object) {
         fold_string_data(object);
@@ -22,7 +26,8 @@ pub fn prepare(object: &mut Object) {
     if let Some(Value::Object(metadata)) = object.0.get_mut("metadata") {
         metadata.retain(|_, value| !value.is_null());
         if ty.is_none() {
-            // The JSON merge patch of such a kind would overwrite the whole list, and never be done with that.
+            // The JSON merge patch of such a kind would overwrite the whole list, and never be done
+            // with that.
             metadata.retain(|field, value| {
                 !matches!(field.as_str(), "finalizers" | "ownerReferences") || !is_empty_list(value)
             });
@@ -69,7 +74,8 @@ fn drop_null_keys(map: &mut Map<String, Value>, ty: TypeRef<'_>) {
     }
 }
 
-/// A document of this kind without what the API server does not store. Two that are equal then differ in nothing that an apply could change.
+/// A document of this kind without what the API server does not store. Two that are equal then
+/// differ in nothing that an apply could change.
 pub fn canonical(document: &Value, gvk: &Gvk) -> Value {
     let Value::Object(map) = document else {
         return document.clone();
@@ -105,7 +111,8 @@ fn stored(map: &Map<String, Value>, ty: Option<TypeRef<'_>>) -> Map<String, Valu
     map.iter().filter_map(keep).collect()
 }
 
-/// Go writes some fields even when they are empty; only null and nothing are the same there. The keys of a map have no rule.
+/// Go writes some fields even when they are empty; only null and nothing are the same there. The
+/// keys of a map have no rule.
 fn is_kept(ty: Option<TypeRef<'_>>, field: &str, value: &Value) -> bool {
     let in_map = ty.is_some_and(|ty| ty.kind() == TypeKind::Map);
     !value.is_null() && (in_map || ty.is_some_and(|ty| remarshal::is_kept_empty(ty, field)))
@@ -143,7 +150,8 @@ mod tests {
                 json!({"apiVersion": "x.io/v1", "kind": "X", "metadata": {"labels": {"a": null, "b": "1"}, "finalizers": [], "ownerReferences": null}, "spec": {"a": null}}),
                 json!({"apiVersion": "x.io/v1", "kind": "X", "metadata": {"labels": {"b": "1"}}, "spec": {"a": null}}),
             ),
-            // A typed field that is null removes what is live; a key of a map never does the same twice.
+            // A typed field that is null removes what is live; a key of a map never does the same
+            // twice.
             (
                 json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"strategy": {"type": "Recreate", "rollingUpdate": null},
                     "template": {"metadata": {"labels": {"a": "1", "b": null}}, "spec": {"nodeSelector": {"x": null}}}}}),

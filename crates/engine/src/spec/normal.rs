@@ -1,6 +1,8 @@
-//! The normal form of a specification: the project is named, and what says nothing is left out. Argo CD's controller and server write it back.
+//! The normal form of a specification: the project is named, and what says nothing is left out.
+//! Argo CD's controller and server write it back.
 //!
-//! Main functions: [`normalize`], and [`normalize_document`] for a specification with fields that nobody here knows.
+//! Main functions: [`normalize`], and [`normalize_document`] for a specification with fields that
+//! nobody here knows.
 
 use serde_json::Value;
 use tiphys_api::{

@@ -1,6 +1,7 @@
 //! What a sync wants done to the cluster, and what came of it.
 //!
-//! Main types: [`Effect`] and [`Outcome`]. Effects are values; the crate that talks to the cluster carries them out.
+//! Main types: [`Effect`] and [`Outcome`]. Effects are values; the crate that talks to the cluster
+//! carries them out.
 
 use super::{options::Propagation, step::Step};
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,8 @@ pub enum ApplyMode {
     Replace,
     /// As `kubectl create`.
     Create,
-    /// A PUT with the live object's resourceVersion: for CRDs and namespaces, which a replace might delete with all they contain.
+    /// A PUT with the live object's resourceVersion: for CRDs and namespaces, which a replace might
+    /// delete with all they contain.
     Update,
 }
 
@@ -36,13 +38,15 @@ pub struct Write {
 /// Something to be done. Each may safely be done twice.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Effect {
-    /// Check that the object is well-formed, of a known kind and (with `validate`) of its schema, without looking at the live one:
-    /// a hook of an earlier sync may still be there, and the namespace may not.
+    /// Check that the object is well-formed, of a known kind and (with `validate`) of its schema,
+    /// without looking at the live one: a hook of an earlier sync may still be there, and the
+    /// namespace may not.
     DryRun(Write),
     Apply(Write),
     /// As `Apply`; the object carries the operation's id, by which it is recognised later.
     RunHook(Write),
-    /// Delete, only if the live UID is this one (when given). "Not found" is an error with `not_found`.
+    /// Delete, only if the live UID is this one (when given). "Not found" is an error with
+    /// `not_found`.
     Prune {
         step: Step,
         uid: String,
@@ -59,13 +63,15 @@ pub enum Effect {
         uid: String,
         finalizer: String,
     },
-    /// Hand the fields that `manager` owns by updates over to the controller's server-side apply manager; retry on conflict.
+    /// Hand the fields that `manager` owns by updates over to the controller's server-side apply
+    /// manager; retry on conflict.
     MigrateManagers {
         step: Step,
         uid: String,
         manager: String,
     },
-    /// Read the object from the API server itself, because the cache does not have it though it should.
+    /// Read the object from the API server itself, because the cache does not have it though it
+    /// should.
     Read {
         step: Step,
     },

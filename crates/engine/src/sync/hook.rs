@@ -1,6 +1,8 @@
-//! Hooks: objects that a sync runs instead of keeping. Both notations, `argocd.argoproj.io/hook` and Helm's, are read here and nowhere else.
+//! Hooks: objects that a sync runs instead of keeping. Both notations, `argocd.argoproj.io/hook`
+//! and Helm's, are read here and nowhere else.
 //!
-//! Main functions: [`is_hook`], [`phases`], [`delete_policies`]. This module must not know plans, progress or live state.
+//! Main functions: [`is_hook`], [`phases`], [`delete_policies`]. This module must not know plans,
+//! progress or live state.
 
 use super::{options::csv, step::SyncPhase};
 use jiff::Timestamp;
@@ -47,7 +49,8 @@ impl DeletePolicy {
     }
 }
 
-/// The hook types of an object. Helm's annotation counts only when the Argo CD one names no known type.
+/// The hook types of an object. Helm's annotation counts only when the Argo CD one names no known
+/// type.
 pub fn types(object: &Object) -> Vec<HookType> {
     let own: Vec<HookType> = csv(object.annotation(HOOK))
         .into_iter()
@@ -63,7 +66,8 @@ pub fn types(object: &Object) -> Vec<HookType> {
         .collect()
 }
 
-/// Whether the object is a hook at all, of known type or not. An object that is only `Skip` is none.
+/// Whether the object is a hook at all, of known type or not. An object that is only `Skip` is
+/// none.
 pub fn is_hook(object: &Object) -> bool {
     if object.annotation(HOOK).is_some() {
         return !is_skip(object);
@@ -83,7 +87,8 @@ pub fn is_ignored(object: &Object) -> bool {
     is_hook(object) && types(object).is_empty()
 }
 
-/// The phases of a sync in which the object takes part, in order, each once. A plain resource belongs to `Sync`.
+/// The phases of a sync in which the object takes part, in order, each once. A plain resource
+/// belongs to `Sync`.
 pub fn phases(object: &Object) -> Vec<SyncPhase> {
     if is_skip(object) {
         return Vec::new();
@@ -142,7 +147,8 @@ pub fn delete_policies(object: &Object) -> Vec<DeletePolicy> {
     policies
 }
 
-/// What follows the prefix of a hook that has only `generateName`: the same in every call for one operation.
+/// What follows the prefix of a hook that has only `generateName`: the same in every call for one
+/// operation.
 pub fn generated_suffix(revision: &str, phase: SyncPhase, started_at: Timestamp) -> String {
     let short = if revision.len() >= 8 {
         revision.get(..7).unwrap_or(revision)
@@ -157,9 +163,10 @@ const LONGEST_NAME: usize = 63;
 /// How much of `generateName` the API server keeps.
 const LONGEST_PREFIX: usize = LONGEST_NAME - 5;
 
-/// The name of a hook that has only `generateName`. It is made of the arguments alone, so that a process that resumes the operation finds the
-/// same one: the second hook of one prefix has `-2` at the end, the third `-3`. What would be too long ends with five characters, as a name
-/// that the API server generates.
+/// The name of a hook that has only `generateName`. It is made of the arguments alone, so that a
+/// process that resumes the operation finds the same one: the second hook of one prefix has `-2` at
+/// the end, the third `-3`. What would be too long ends with five characters, as a name that the
+/// API server generates.
 pub fn generated_name(prefix: &str, suffix: &str, is_taken: impl Fn(&str) -> bool) -> String {
     let name = |number: u32| {
         let suffix = if number == 1 {
@@ -201,7 +208,8 @@ pub fn has_finalizer(object: &Object) -> bool {
     object.finalizers().iter().any(|f| f == HOOK_FINALIZER)
 }
 
-/// Makes a desired hook the one of this operation and phase: finalizer and the marks it is recognised by.
+/// Makes a desired hook the one of this operation and phase: finalizer and the marks it is
+/// recognised by.
 pub fn prepare(hook: &Object, operation_id: &str, phase: SyncPhase) -> Object {
     let mut object = hook.clone();
     let mut finalizers = object.finalizers();

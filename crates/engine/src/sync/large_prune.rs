@@ -1,6 +1,7 @@
 //! A sync that would delete most of what an Application has: rather a mistake in Git than a wish.
 //!
-//! Main type: [`LargePrune`]. This module must not know plans: it judges a comparison, before there is an operation.
+//! Main type: [`LargePrune`]. This module must not know plans: it judges a comparison, before there
+//! is an operation.
 
 use super::options::{SyncOptions, prune_value};
 use crate::types::{Comparison, Entry};
@@ -8,7 +9,8 @@ use crate::types::{Comparison, Entry};
 /// So many resources are pruned without a question, however few are left.
 pub const DEFAULT_LIMIT: u32 = 10;
 
-/// More resources than the limit would be pruned, and fewer than half as many as there are would be left.
+/// More resources than the limit would be pruned, and fewer than half as many as there are would be
+/// left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LargePrune {
     pub prunes: usize,
@@ -44,7 +46,8 @@ impl LargePrune {
     }
 }
 
-/// `PruneLimit=N`: how many resources an automated sync may prune whatever is left; 0: as many as there are. `None`: the options do not say.
+/// `PruneLimit=N`: how many resources an automated sync may prune whatever is left; 0: as many as
+/// there are. `None`: the options do not say.
 ///
 /// # Errors
 /// When the value is no number; the text names the option.

@@ -1,4 +1,5 @@
-//! Kinds that the cluster does not have, or not in the version asked for: which of them this sync defines, and what is said of the others.
+//! Kinds that the cluster does not have, or not in the version asked for: which of them this sync
+//! defines, and what is said of the others.
 
 use super::{
     order,
@@ -84,7 +85,8 @@ pub(super) fn invalid(step: &Step, installed: Option<&Gvk>) -> Invalid {
     }
 }
 
-/// What to do about it. `installed`: the kind as the cluster has it, in another version or, failing that, in another group.
+/// What to do about it. `installed`: the kind as the cluster has it, in another version or, failing
+/// that, in another group.
 pub fn not_found(gvk: &Gvk, namespace: &str, name: &str, installed: Option<&Gvk>) -> String {
     let Gvk {
         group,

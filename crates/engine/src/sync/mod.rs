@@ -1,9 +1,11 @@
-//! What a sync does, step by step, as values: [`plan`](plan::plan) says what is to be done and in which order, [`next`](next::next)
-//! what is to be done now, [`record`](record::record) takes in what came of it.
+//! What a sync does, step by step, as values: [`plan`](plan::plan) says what is to be done and in
+//! which order, [`next`](next::next) what is to be done now, [`record`](record::record) takes in
+//! what came of it.
 //!
-//! The caller's loop: `next`; store the progress when the decision says so; carry out its effects, one group after another;
-//! `record`; store; and again until the phase is terminal, at once after effects, else when something in the cluster changed or after
-//! `wake_after`. It may stop anywhere and go on from what was stored. Nothing here reads a clock or talks to a cluster.
+//! The caller's loop: `next`; store the progress when the decision says so; carry out its effects,
+//! one group after another; `record`; store; and again until the phase is terminal, at once after
+//! effects, else when something in the cluster changed or after `wake_after`. It may stop anywhere
+//! and go on from what was stored. Nothing here reads a clock or talks to a cluster.
 
 pub mod effect;
 pub mod hook;

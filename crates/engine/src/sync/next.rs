@@ -1,7 +1,8 @@
 //! What a sync does now.
 //!
-//! Main function: [`next`]. It is level-triggered: it looks at the plan, the live state and what is recorded, never at what it decided
-//! before. The order of its questions is the order of a sync; the answers are in `work` (doing), `waiting` and `terminate`.
+//! Main function: [`next`]. It is level-triggered: it looks at the plan, the live state and what is
+//! recorded, never at what it decided before. The order of its questions is the order of a sync;
+//! the answers are in `work` (doing), `waiting` and `terminate`.
 
 use super::{
     effect::Effect,
@@ -28,7 +29,8 @@ pub type HealthOf<'a> = &'a dyn Fn(&Object) -> Result<Option<Health>, EngineErro
 /// The cluster as it is seen now.
 #[derive(Clone, Copy)]
 pub struct Observed<'a> {
-    /// The live object, whoever it belongs to. It may be a little old: what is older than our own last write is recognised.
+    /// The live object, whoever it belongs to. It may be a little old: what is older than our own
+    /// last write is recognised.
     pub live: &'a dyn Fn(&ResourceKey) -> Option<Arc<Object>>,
     pub health: HealthOf<'a>,
 }
@@ -37,15 +39,17 @@ pub struct Observed<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
     pub effects: Vec<Effect>,
-    /// Where each group of effects ends (exclusive). Groups are carried out one after another, whatever became of the one before;
-    /// effects of one group may be carried out together.
+    /// Where each group of effects ends (exclusive). Groups are carried out one after another,
+    /// whatever became of the one before; effects of one group may be carried out together.
     pub groups: Vec<usize>,
-    /// The progress must be stored before the effects are carried out; otherwise storing it afterwards, with their outcomes, is enough.
+    /// The progress must be stored before the effects are carried out; otherwise storing it
+    /// afterwards, with their outcomes, is enough.
     pub must_store: bool,
     pub progress: Progress,
     pub phase: OperationPhase,
     pub message: String,
-    /// When to ask again even if nothing changes. With effects: at once, after recording their outcomes.
+    /// When to ask again even if nothing changes. With effects: at once, after recording their
+    /// outcomes.
     pub wake_after: Option<Duration>,
 }
 
@@ -67,8 +71,8 @@ pub(super) const UNSUCCESSFUL: &str = "one or more synchronization tasks complet
 
 /// Decides what a sync does now.
 ///
-/// `progress` is what was recorded so far, for this `request.operation_id`. The decision is terminal when its phase is Succeeded,
-/// Failed or Error; then it has no effects.
+/// `progress` is what was recorded so far, for this `request.operation_id`. The decision is
+/// terminal when its phase is Succeeded, Failed or Error; then it has no effects.
 pub fn next(
     plan: &SyncPlan,
     observed: Observed,
@@ -112,7 +116,8 @@ impl<'a> Run<'a> {
         run
     }
 
-    /// A prune that was begun and whose object has left the plan is done, even if that was never recorded.
+    /// A prune that was begun and whose object has left the plan is done, even if that was never
+    /// recorded.
     fn close_prunes(&mut self) {
         let begun = |r: &ResourceResult| {
             r.status == Some(ResultCode::Pruned) && r.hook_phase == Some(OperationPhase::Running)
@@ -133,7 +138,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A namespace that is only made when it is missing is no step when it is there, unless this operation made it.
+    /// A namespace that is only made when it is missing is no step when it is there, unless this
+    /// operation made it.
     fn applies(&self, step: &Step) -> bool {
         let mark = self.ledger.mark(step);
         let (was_read, was_missing) = (
@@ -257,7 +263,8 @@ impl<'a> Run<'a> {
             .filter(|live| !step.is_hook() || self.is_own_hook(step, live))
     }
 
-    /// A hook that was recorded as run is followed by its UID: one of the same name that somebody made afterwards is another.
+    /// A hook that was recorded as run is followed by its UID: one of the same name that somebody
+    /// made afterwards is another.
     fn is_own_hook(&self, step: &Step, live: &Object) -> bool {
         if let Some(uid) = self.known_uid(step) {
             return uid == live.uid();
@@ -269,7 +276,8 @@ impl<'a> Run<'a> {
             || (unmarked && live.annotation(hook::OPERATION_ID).is_none())
     }
 
-    /// The UID of the object that the step came to, unless that was deleted to make room for another.
+    /// The UID of the object that the step came to, unless that was deleted to make room for
+    /// another.
     pub fn known_uid(&self, step: &Step) -> Option<&str> {
         let recorded = self.ledger.status(step) == Some(ResultCode::Synced);
         self.ledger

@@ -1,6 +1,8 @@
-//! Sync options: of the Application (`syncPolicy.syncOptions`, or those of one operation) and of single resources (an annotation).
+//! Sync options: of the Application (`syncPolicy.syncOptions`, or those of one operation) and of
+//! single resources (an annotation).
 //!
-//! Main type: [`SyncOptions`]. An option is the exact text `Name=value`; another spelling is not the option, as in Argo CD.
+//! Main type: [`SyncOptions`]. An option is the exact text `Name=value`; another spelling is not
+//! the option, as in Argo CD.
 
 use serde::{Deserialize, Serialize};
 use tiphys_apimachinery::Object;
@@ -74,7 +76,8 @@ impl Default for SyncOptions {
 }
 
 impl SyncOptions {
-    /// Reads a list such as `["CreateNamespace=true", "Prune=confirm"]`. Unknown options are ignored.
+    /// Reads a list such as `["CreateNamespace=true", "Prune=confirm"]`. Unknown options are
+    /// ignored.
     pub fn parse<S: AsRef<str>>(list: &[S]) -> Self {
         let has = |option: &str| list.iter().any(|o| o.as_ref() == option);
         let propagation = if has("PrunePropagationPolicy=background") {
@@ -138,7 +141,8 @@ pub fn value<'a>(object: &'a Object, name: &str) -> Option<&'a str> {
         .find_map(|o| o.strip_prefix(name)?.strip_prefix('='))
 }
 
-/// Whether a resource's pruning is wanted, refused or to be confirmed: its own option wins over the Application's default.
+/// Whether a resource's pruning is wanted, refused or to be confirmed: its own option wins over the
+/// Application's default.
 pub fn prune_value<'a>(live: &'a Object, default: Option<&'a str>) -> Option<&'a str> {
     value(live, "Prune").or(default)
 }

@@ -1,4 +1,5 @@
-//! The order of the steps of a sync: phase, wave, kind, name; then namespaces and CRDs before what needs them.
+//! The order of the steps of a sync: phase, wave, kind, name; then namespaces and CRDs before what
+//! needs them.
 
 use super::step::Step;
 use std::collections::BTreeMap;
@@ -82,7 +83,8 @@ pub fn defined_kind(crd: &Object) -> Option<(&str, &str)> {
     (!group.is_empty() && !kind.is_empty()).then_some((group, kind))
 }
 
-/// Moves each step that provides something in front of the first step that needs it, into that step's phase and wave.
+/// Moves each step that provides something in front of the first step that needs it, into that
+/// step's phase and wave.
 fn lift(
     steps: &mut Vec<Step>,
     provides: impl Fn(&Step, &Object) -> Option<String>,

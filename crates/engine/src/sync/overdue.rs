@@ -1,6 +1,8 @@
-//! Waves that take longer than they may: what they wait for counts as failed, and running hooks of theirs are ended.
+//! Waves that take longer than they may: what they wait for counts as failed, and running hooks of
+//! theirs are ended.
 //!
-//! The clock of a wave starts when it is first waited for, and is kept with the progress: a restart does not turn it back.
+//! The clock of a wave starts when it is first waited for, and is kept with the progress: a restart
+//! does not turn it back.
 
 use super::{
     next::Run,
@@ -15,7 +17,8 @@ use tiphys_gocompat::duration;
 const OVERDUE: &str = "timed out: ";
 
 impl<'a> Run<'a> {
-    /// Fails these steps, all that a wave waits for, if that takes too long; else sees to it that its time is taken.
+    /// Fails these steps, all that a wave waits for, if that takes too long; else sees to it that
+    /// its time is taken.
     pub fn overdue(&mut self, steps: &[&Step], waiting: &str) -> bool {
         let Some((phase, wave)) = steps.iter().map(|s| s.group()).max() else {
             return false;

@@ -1,7 +1,8 @@
 //! From a comparison and a request to the steps of a sync.
 //!
-//! Main type: [`SyncPlan`]: phases, in them waves, in them steps, the same value for controller, CLI, UI and log. It says what is to be
-//! done and in which order; what was done already is `progress`, so a plan may be made anew at any time.
+//! Main type: [`SyncPlan`]: phases, in them waves, in them steps, the same value for controller,
+//! CLI, UI and log. It says what is to be done and in which order; what was done already is
+//! `progress`, so a plan may be made anew at any time.
 
 use super::{
     hook::{self, DeletePolicy},
@@ -22,7 +23,8 @@ use std::{
 };
 use tiphys_apimachinery::{GroupKind, Gvk, Kept, Object, ResourceKey};
 
-/// Says whether the project permits an object; the second argument tells whether its kind is namespaced. `Err` is for the user.
+/// Says whether the project permits an object; the second argument tells whether its kind is
+/// namespaced. `Err` is for the user.
 pub type Permit<'a> = dyn Fn(&Object, bool) -> Result<(), String> + 'a;
 
 /// The steps of one sync in their order.
@@ -132,8 +134,9 @@ impl Planner<'_> {
         steps
     }
 
-    /// Whether the cluster does not have a step's kind yet, or not in this version: discovery does not know it, or still knows it from a
-    /// definition that is gone and that this sync creates again.
+    /// Whether the cluster does not have a step's kind yet, or not in this version: discovery does
+    /// not know it, or still knows it from a definition that is gone and that this sync creates
+    /// again.
     fn is_to_come(&self, step: &Step) -> bool {
         let gk = &step.gvk.group_kind();
         !self.kinds.serves(&step.gvk)
@@ -169,7 +172,8 @@ impl Planner<'_> {
         Some(step)
     }
 
-    /// What is applied: the desired object, or, where ignored differences are respected, one that leaves them as they are.
+    /// What is applied: the desired object, or, where ignored differences are respected, one that
+    /// leaves them as they are.
     fn target(&self, desired: &Object, live: Option<&Object>) -> Object {
         let live = live.filter(|_| self.request.options.respect_ignore_differences);
         let options = diff::Options::from(&*self.comparison.rules);
@@ -180,7 +184,8 @@ impl Planner<'_> {
     }
 
     fn prune(&self, entry: &Entry, live: &Object) -> Option<Step> {
-        // Without a target, but not extra: a copied tracking mark, or targets that could not all be read.
+        // Without a target, but not extra: a copied tracking mark, or targets that could not all be
+        // read.
         if !entry.requires_pruning {
             return None;
         }
@@ -210,7 +215,8 @@ impl Planner<'_> {
         Some(step)
     }
 
-    /// Each hook in each of its phases. Those that have only `generateName` get names that no other step has.
+    /// Each hook in each of its phases. Those that have only `generateName` get names that no other
+    /// step has.
     fn hooks(&self, steps: &mut Vec<Step>) {
         let named = |object: &Object| !object.name().is_empty();
         let objects: Vec<Arc<Object>> = self
@@ -345,7 +351,8 @@ impl Planner<'_> {
         (!expected).then(|| missing::invalid(step, self.kinds.installed(&gk).as_ref()))
     }
 
-    /// The project is asked about a kind that is still to come as well. Where the scope is not known either, one of them must be permitted.
+    /// The project is asked about a kind that is still to come as well. Where the scope is not
+    /// known either, one of them must be permitted.
     fn permit_expected(&self, target: &Object, gk: &GroupKind) -> Result<(), String> {
         match self.crds.get(gk) {
             Some(kind) => (self.permit)(target, kind.namespaced),
@@ -401,8 +408,9 @@ fn images(object: &Object) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// A resource that has become a hook goes when the hook is created. A prune of its own would come before or after that, and then strike
-/// the hook; and a hook laid over a Job that has ended would never run.
+/// A resource that has become a hook goes when the hook is created. A prune of its own would come
+/// before or after that, and then strike the hook; and a hook laid over a Job that has ended would
+/// never run.
 fn let_hooks_replace(steps: &mut Vec<Step>) {
     let pruned: BTreeSet<ResourceKey> = steps
         .iter()
@@ -425,7 +433,8 @@ fn let_hooks_replace(steps: &mut Vec<Step>) {
     steps.retain(|s| !s.is_prune() || !replaced.contains(&s.key));
 }
 
-/// What was created first is deleted last: the first wave that prunes changes places with the last, and so on inwards.
+/// What was created first is deleted last: the first wave that prunes changes places with the last,
+/// and so on inwards.
 fn mirror_prune_waves(steps: &mut [Step]) {
     let waves: BTreeSet<i64> = steps
         .iter()

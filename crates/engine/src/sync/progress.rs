@@ -1,7 +1,9 @@
 //! What a sync operation has done so far, and how it survives a restart.
 //!
-//! Main type: [`Progress`]. The results are Argo CD's own (`status.operationState.syncResult.resources`), so either program can go on
-//! where the other stopped. [`Notes`] hold what those fields cannot; they go into one annotation that may be lost without harm.
+//! Main type: [`Progress`]. The results are Argo CD's own
+//! (`status.operationState.syncResult.resources`), so either program can go on where the other
+//! stopped. [`Notes`] hold what those fields cannot; they go into one annotation that may be lost
+//! without harm.
 
 use super::step::{StepKey, SyncPhase};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -14,7 +16,8 @@ use tiphys_apimachinery::ResourceKey;
 /// The annotation of an Application that holds the [`Notes`].
 pub const PROGRESS_ANNOTATION: &str = "tiphys.dev/sync-progress";
 
-/// More marks than this are left out of the annotation: it must stay small, and a lost mark only costs a look at the cluster.
+/// More marks than this are left out of the annotation: it must stay small, and a lost mark only
+/// costs a look at the cluster.
 const MAX_STORED_MARKS: usize = 200;
 
 /// Phase of an operation or of the work on one resource.
@@ -256,7 +259,8 @@ impl Progress {
         }
     }
 
-    /// From stored results and annotation. An annotation that is broken, of a later format or about another operation counts as lost.
+    /// From stored results and annotation. An annotation that is broken, of a later format or about
+    /// another operation counts as lost.
     pub fn from_annotation(
         results: Vec<ResourceResult>,
         annotation: Option<&str>,

@@ -16,7 +16,8 @@ use super::{
 use jiff::Timestamp;
 use tiphys_apimachinery::Object;
 
-/// Folds outcomes into the progress. Effects without an outcome count as not carried out and will be decided again.
+/// Folds outcomes into the progress. Effects without an outcome count as not carried out and will
+/// be decided again.
 pub fn record(
     plan: &SyncPlan,
     progress: Progress,
@@ -191,7 +192,8 @@ impl Recorder<'_> {
             Ok(EffectOk {
                 live: Some(live), ..
             }) => {
-                // What we deleted ourselves while it was running is being ended; that is not for the object to say.
+                // What we deleted ourselves while it was running is being ended; that is not for
+                // the object to say.
                 let ending = self
                     .ledger
                     .mark(step)
@@ -222,7 +224,8 @@ impl Recorder<'_> {
         }
     }
 
-    /// Whether this is not the hook that the operation ran: by its UID, or where that is lost by the operation that it names.
+    /// Whether this is not the hook that the operation ran: by its UID, or where that is lost by
+    /// the operation that it names.
     fn is_anothers(&self, step: &Step, live: &Object) -> bool {
         let known = self
             .ledger

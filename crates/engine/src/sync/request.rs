@@ -40,7 +40,8 @@ pub struct NamespaceMetadata {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SyncRequest {
-    /// Names one attempt of one operation: a retry must have another id, or it would take the hooks of the attempt before for its own.
+    /// Names one attempt of one operation: a retry must have another id, or it would take the hooks
+    /// of the attempt before for its own.
     pub operation_id: String,
     /// The revision being synced; the names of generated hooks carry it.
     pub revision: String,
@@ -56,7 +57,8 @@ pub struct SyncRequest {
     pub options: SyncOptions,
     pub dest_namespace: String,
     pub namespace_metadata: Option<NamespaceMetadata>,
-    /// Pause between waves. Readiness decides when a wave is over, so 0 is right; Argo CD waits 2 s.
+    /// Pause between waves. Readiness decides when a wave is over, so 0 is right; Argo CD waits 2
+    /// s.
     pub wave_delay_secs: u32,
     /// How long a wave may be waited for, see [`super::timeout`]; 0 for as long as it takes.
     pub wave_timeout_secs: u32,
@@ -81,7 +83,8 @@ impl SyncRequest {
     }
 }
 
-/// Whether the Application's `argocd.argoproj.io/deletion-approved` annotation confirms what was started at `since`.
+/// Whether the Application's `argocd.argoproj.io/deletion-approved` annotation confirms what was
+/// started at `since`.
 pub fn deletion_confirmed(annotation: Option<&str>, since: Timestamp) -> bool {
     // Kubernetes keeps times in whole seconds, so an approval in the second of the start counts.
     annotation

@@ -1,6 +1,7 @@
 //! One step of a sync: what is done with one object in one phase and wave.
 //!
-//! Main type: [`Step`]. A step knows the target and how it is to be written, not whether it was done; that is `progress`.
+//! Main type: [`Step`]. A step knows the target and how it is to be written, not whether it was
+//! done; that is `progress`.
 
 use super::hook::DeletePolicy;
 use serde::{Deserialize, Serialize};
@@ -48,7 +49,8 @@ pub enum Action {
     Apply,
     RunHook,
     Prune(PruneRule),
-    /// The destination namespace, made by `CreateNamespace=true`. `always`: also when it exists, because its metadata is managed.
+    /// The destination namespace, made by `CreateNamespace=true`. `always`: also when it exists,
+    /// because its metadata is managed.
     CreateNamespace {
         always: bool,
     },
@@ -163,7 +165,8 @@ impl Step {
         self.gvk.group == "apiextensions.k8s.io" && self.gvk.kind == "CustomResourceDefinition"
     }
 
-    /// A namespace that is made where it is missing and then left alone: nobody waits for it, and its result stays that of its creation.
+    /// A namespace that is made where it is missing and then left alone: nobody waits for it, and
+    /// its result stays that of its creation.
     pub fn is_left_alone(&self) -> bool {
         self.action == Action::CreateNamespace { always: false }
     }

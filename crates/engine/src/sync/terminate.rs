@@ -34,8 +34,9 @@ impl<'a> Run<'a> {
                 .own_live(step)
                 .is_some_and(|live| hook::has_finalizer(&live));
             let deletion = self.delete_hook(step, None).filter(|_| self.is_to_go(step));
-            // Only what is not recorded as completed was running when the sync was terminated, whatever process looks at it: so its end is
-            // recorded after its deletion, as long as our finalizer holds it.
+            // Only what is not recorded as completed was running when the sync was terminated,
+            // whatever process looks at it: so its end is recorded after its deletion, as long as
+            // our finalizer holds it.
             if !held || deletion.is_none() {
                 self.end_hook(step);
             }

@@ -1,7 +1,8 @@
 //! How long a sync and each of its waves may take, and what follows when they take longer.
 //!
-//! Main type: [`Timeouts`], read from sync options that are ours: `WaveTimeout=5m`, `SyncTimeout=1h`, `OnTimeout=fail|retry|rollback`.
-//! Argo CD takes no notice of them. This module must not know plans or progress.
+//! Main type: [`Timeouts`], read from sync options that are ours: `WaveTimeout=5m`,
+//! `SyncTimeout=1h`, `OnTimeout=fail|retry|rollback`. Argo CD takes no notice of them. This module
+//! must not know plans or progress.
 
 use serde::{Deserialize, Serialize};
 use tiphys_gocompat::duration;
@@ -73,7 +74,8 @@ fn seconds(text: &str) -> Option<u32> {
     u32::try_from(nanos / SECOND).ok()
 }
 
-/// `Supersede=true|false`: whether a newer revision ends a running sync between two waves. `None`: the options do not say.
+/// `Supersede=true|false`: whether a newer revision ends a running sync between two waves. `None`:
+/// the options do not say.
 ///
 /// # Errors
 /// When the value is neither; the text names the option.

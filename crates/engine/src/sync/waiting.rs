@@ -1,4 +1,5 @@
-//! Waiting: for hooks to complete, resources to become healthy and deletions to happen; and the messages that say so.
+//! Waiting: for hooks to complete, resources to become healthy and deletions to happen; and the
+//! messages that say so.
 
 use super::{
     effect::Effect,

@@ -1,6 +1,7 @@
 //! When syncs may run: the windows of a project.
 //!
-//! Main type: [`Windows`], those that hold for one Application. Times are arguments; nothing here waits.
+//! Main type: [`Windows`], those that hold for one Application. Times are arguments; nothing here
+//! waits.
 
 use crate::pattern::glob;
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
@@ -25,8 +26,8 @@ struct Opened<'a> {
 }
 
 impl<'a> Windows<'a> {
-    /// Those of a project that name the Application, its destination cluster or its destination namespace; with `andOperator`, all of them
-    /// that are set.
+    /// Those of a project that name the Application, its destination cluster or its destination
+    /// namespace; with `andOperator`, all of them that are set.
     pub fn of(windows: &'a [SyncWindow], app: &Application) -> Self {
         Self(
             windows
@@ -55,7 +56,8 @@ impl<'a> Windows<'a> {
             .collect()
     }
 
-    /// What is wrong with the first one that cannot be read, by what it says; no sync can be permitted then.
+    /// What is wrong with the first one that cannot be read, by what it says; no sync can be
+    /// permitted then.
     pub fn problem(&self) -> Option<String> {
         self.0.iter().find_map(|w| {
             let why = read(w).err()?;
@@ -66,7 +68,8 @@ impl<'a> Windows<'a> {
         })
     }
 
-    /// Whether a sync may run now. `manual`: a user asked for it. `started`: it runs already, and windows with `syncOverrun` let it go on.
+    /// Whether a sync may run now. `manual`: a user asked for it. `started`: it runs already, and
+    /// windows with `syncOverrun` let it go on.
     pub fn can_sync(
         &self,
         manual: bool,
@@ -110,7 +113,8 @@ impl<'a> Windows<'a> {
     }
 }
 
-/// The windows that stand against a sync: open ones that deny; else, when none that allows is open, all that would allow.
+/// The windows that stand against a sync: open ones that deny; else, when none that allows is open,
+/// all that would allow.
 fn barring<'a>(opened: &[Opened<'a>]) -> Option<Vec<&'a SyncWindow>> {
     let of_kind = |kind: &str, open: bool| -> Vec<&'a SyncWindow> {
         opened
@@ -129,7 +133,8 @@ fn barring<'a>(opened: &[Opened<'a>]) -> Option<Vec<&'a SyncWindow>> {
 
 fn opened(window: &SyncWindow, now: Timestamp) -> Result<Opened<'_>, String> {
     let (schedule, length) = read(window)?;
-    // The schedule is meant in the window's zone as it is now; a change of the clock within the window does not move it.
+    // The schedule is meant in the window's zone as it is now; a change of the clock within the
+    // window does not move it.
     let zone = cron::time_zone(&window.time_zone).unwrap_or(TimeZone::UTC);
     let shift = SignedDuration::from_secs(zone.to_offset(now).seconds().into());
     let shifted = |time: Timestamp| time.checked_add(shift).ok();
@@ -177,7 +182,8 @@ pub fn check(window: &SyncWindow) -> Result<(), String> {
 fn holds_for(window: &SyncWindow, app: &Application) -> bool {
     let destination = &app.spec.destination;
     let any = |patterns: &[String], value: &str| patterns.iter().any(|p| glob(p, value));
-    // A destination is given by its name or by its server: the other one is empty and matches nothing.
+    // A destination is given by its name or by its server: the other one is empty and matches
+    // nothing.
     let cluster = [&destination.name, &destination.server]
         .into_iter()
         .any(|c| !c.is_empty() && any(&window.clusters, c));

@@ -73,7 +73,8 @@ impl<'a> Run<'a> {
                 .any(|r| !(r.group.is_empty() && r.kind == "Namespace" && r.name == namespace))
     }
 
-    /// A missing destination namespace among the targets is made before the dry run, which would fail without it.
+    /// A missing destination namespace among the targets is made before the dry run, which would
+    /// fail without it.
     fn create_namespace(&mut self) -> Option<Decision> {
         let name = self.request.dest_namespace.clone();
         let step = self
@@ -99,7 +100,8 @@ impl<'a> Run<'a> {
             }
             None if !self.request.dry_run && self.live(step).is_none() => {
                 let write = self.write(step, false);
-                // Once it is there, only the note that it was missing tells that it was this operation that made it.
+                // Once it is there, only the note that it was missing tells that it was this
+                // operation that made it.
                 Some(Decision {
                     must_store: if_missing,
                     ..self.act(vec![Effect::Apply(write)], RUNNING)
@@ -145,8 +147,8 @@ impl<'a> Run<'a> {
         true
     }
 
-    /// Carries out what is left of one wave (or of the SyncFail hooks): old hooks let go, prunes, old hooks deleted, then writes.
-    /// `None`: results were recorded and nothing is left.
+    /// Carries out what is left of one wave (or of the SyncFail hooks): old hooks let go, prunes,
+    /// old hooks deleted, then writes. `None`: results were recorded and nothing is left.
     pub fn run_steps(&mut self, group: &[&'a Step]) -> Option<Decision> {
         let pending: Vec<&Step> = group.iter().copied().filter(|s| self.pending(s)).collect();
         let (prunes, writes): (Vec<&Step>, Vec<&Step>) =
@@ -181,7 +183,8 @@ impl<'a> Run<'a> {
             }
             match self.live(step).filter(|l| l.uid() == step.uid) {
                 Some(live) if live.deletion_timestamp().is_none() => {
-                    // Recorded as begun: once the object is gone there is nothing else to tell it by.
+                    // Recorded as begun: once the object is gone there is nothing else to tell it
+                    // by.
                     self.ledger.set(
                         step,
                         Some(ResultCode::Pruned),
@@ -235,7 +238,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The deletion of a hook's live object, unless it was asked for already (and, if given, not longer ago than `again_ms`).
+    /// The deletion of a hook's live object, unless it was asked for already (and, if given, not
+    /// longer ago than `again_ms`).
     pub fn delete_hook(&self, step: &Step, again_ms: Option<i64>) -> Option<Effect> {
         let live = self
             .live(step)
@@ -448,7 +452,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether a hook's policy lets it go with the operation; where that was broken off, each hook's own end counts.
+    /// Whether a hook's policy lets it go with the operation; where that was broken off, each
+    /// hook's own end counts.
     fn goes_at_the_end(&self, hook: &Step, phase: OperationPhase) -> bool {
         let policy = |phase| {
             if phase == OperationPhase::Succeeded {

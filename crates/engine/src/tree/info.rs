@@ -1,6 +1,7 @@
 //! What an object shows in the tree besides its name and health.
 //!
-//! Main function: [`of`]. One object at a time; it is called when the object is read, so that the object need not be kept.
+//! Main function: [`of`]. One object at a time; it is called when the object is read, so that the
+//! object need not be kept.
 
 use super::{network, pod};
 use tiphys_api::resource::{InfoItem, ResourceNetworkingInfo};
@@ -56,7 +57,8 @@ pub fn of(object: &Object) -> Option<Info> {
     (info != Info::default()).then_some(info)
 }
 
-/// The revision of a rollout: of a ReplicaSet or Rollout by annotation, of a ControllerRevision by field.
+/// The revision of a rollout: of a ReplicaSet or Rollout by annotation, of a ControllerRevision by
+/// field.
 fn revision(object: &Object) -> i64 {
     let annotated = [
         "deployment.kubernetes.io/revision",
@@ -70,7 +72,8 @@ fn revision(object: &Object) -> i64 {
     }
 }
 
-/// Addresses that people wrote onto the object, as `url` or `title|url`. Anything but http(s) is left out: it would run in the browser.
+/// Addresses that people wrote onto the object, as `url` or `title|url`. Anything but http(s) is
+/// left out: it would run in the browser.
 fn links(object: &Object) -> Vec<String> {
     let written = object
         .annotations()

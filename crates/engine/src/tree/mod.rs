@@ -1,7 +1,9 @@
-//! The resource tree of an Application: its resources, what they made, and what each tells of itself.
+//! The resource tree of an Application: its resources, what they made, and what each tells of
+//! itself.
 //!
-//! Main functions: [`build`] for the tree, [`info::of`] for what one object shows, [`why::lines`] for what keeps it from being Healthy. It must not know where live objects are kept: the
-//! children of an object are asked for by its uid.
+//! Main functions: [`build`] for the tree, [`info::of`] for what one object shows, [`why::lines`]
+//! for what keeps it from being Healthy. It must not know where live objects are kept: the children
+//! of an object are asked for by its uid.
 
 pub mod info;
 mod network;
@@ -25,8 +27,9 @@ use tiphys_apimachinery::{Gvk, Object};
 /// What owns what owns what: deeper chains do not exist, but circles could.
 const DEPTH_LIMIT: usize = 32;
 
-/// The tree below the entries. `children` has the nodes of the objects that an object (by its uid) owns; their `parent_refs` are set here.
-/// What the project does not permit is left out with everything below it.
+/// The tree below the entries. `children` has the nodes of the objects that an object (by its uid)
+/// owns; their `parent_refs` are set here. What the project does not permit is left out with
+/// everything below it.
 pub fn build(
     entries: &[Arc<Entry>],
     rules: &CompareRules,
@@ -55,7 +58,8 @@ pub fn node(live: &Object, customizations: &Customizations) -> ResourceNode {
     )
 }
 
-/// The node of a resource of the Application whose health was judged. Hooks and others that do not count have one in the tree all the same.
+/// The node of a resource of the Application whose health was judged. Hooks and others that do not
+/// count have one in the tree all the same.
 pub fn managed(
     live: &Object,
     judged: Option<&Health>,

@@ -1,4 +1,5 @@
-//! Services, Ingresses and what Istio routes by: what they lead to, and the addresses people reach them at.
+//! Services, Ingresses and what Istio routes by: what they lead to, and the addresses people reach
+//! them at.
 
 use super::info::Info;
 use serde_json::Value;
@@ -87,7 +88,8 @@ pub fn ingress(object: &Object, info: &mut Info) {
     });
 }
 
-/// The Services that Istio sends requests to: by the first part of a host's name in the namespace of the second, or in its own.
+/// The Services that Istio sends requests to: by the first part of a host's name in the namespace
+/// of the second, or in its own.
 pub fn virtual_service(object: &Object, info: &mut Info) {
     let routes = list(object.pointer("/spec/http"))
         .iter()

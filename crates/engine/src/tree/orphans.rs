@@ -1,6 +1,7 @@
 //! Objects in an Application's namespace that belong to no Application.
 //!
-//! Main function: [`of`]. Who owns what is asked of the caller; here is decided who counts as an orphan.
+//! Main function: [`of`]. Who owns what is asked of the caller; here is decided who counts as an
+//! orphan.
 
 use super::Builder;
 use crate::{
@@ -11,8 +12,9 @@ use std::{collections::BTreeSet, sync::Arc};
 use tiphys_api::resource::{ResourceNode, ResourceRef};
 use tiphys_apimachinery::ResourceKey;
 
-/// The orphans among `nobodys`, which are the objects of the destination namespace that have neither an owner nor another Application's
-/// mark, with everything below them, in the order of their keys. None when the project does not look for orphans.
+/// The orphans among `nobodys`, which are the objects of the destination namespace that have
+/// neither an owner nor another Application's mark, with everything below them, in the order of
+/// their keys. None when the project does not look for orphans.
 pub fn of(
     entries: &[Arc<Entry>],
     rules: &CompareRules,

@@ -1,4 +1,5 @@
-//! Pods: the one word that `kubectl get pods` shows as their status, where they run, and how many of their containers do.
+//! Pods: the one word that `kubectl get pods` shows as their status, where they run, and how many
+//! of their containers do.
 
 use super::info::Info;
 use serde_json::Value;
@@ -161,8 +162,8 @@ fn is_sidecar(container: &Value) -> bool {
     text(container, "restartPolicy") == "Always"
 }
 
-/// What the scheduler sets aside for the Pod, in thousandths: its containers and sidecars together, or the hungriest moment of its start,
-/// and the overhead of its runtime class.
+/// What the scheduler sets aside for the Pod, in thousandths: its containers and sidecars together,
+/// or the hungriest moment of its start, and the overhead of its runtime class.
 fn milli_requests(pod: &Object, resource: &str) -> i64 {
     let quantity = |value: Option<&Value>| match value {
         Some(Value::String(text)) => text.parse::<Quantity>().map_or(0, |q| q.milli_value()),

@@ -1,6 +1,7 @@
 //! Why a resource is not Healthy, in one line, out of what it made.
 //!
-//! Main functions: [`explain`] writes the line into the nodes, [`lines`] reads it for whoever shows a tree as text.
+//! Main functions: [`explain`] writes the line into the nodes, [`lines`] reads it for whoever shows
+//! a tree as text.
 
 use std::collections::BTreeMap;
 use tiphys_api::resource::{InfoItem, ResourceNode};
@@ -40,7 +41,8 @@ pub fn explain(nodes: &mut [ResourceNode]) {
     }
 }
 
-/// One line for each resource of the Application that is Progressing, Degraded or Missing, in the order of the tree.
+/// One line for each resource of the Application that is Progressing, Degraded or Missing, in the
+/// order of the tree.
 pub fn lines(nodes: &[ResourceNode]) -> Vec<String> {
     nodes
         .iter()
@@ -103,7 +105,8 @@ impl Below {
             .map_or(&[], Vec::as_slice)
     }
 
-    /// Everything below a node. Of several revisions (ReplicaSets of a Deployment) only the newest, which is the one that is rolled out.
+    /// Everything below a node. Of several revisions (ReplicaSets of a Deployment) only the newest,
+    /// which is the one that is rolled out.
     fn all(&self, nodes: &[ResourceNode], root: usize) -> Vec<usize> {
         let (mut found, mut open) = (Vec::new(), vec![(root, 0)]);
         while let Some((at, depth)) = open.pop() {

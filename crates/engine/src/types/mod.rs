@@ -1,7 +1,7 @@
 //! The values that the engine's modules hand to each other and to its callers.
 //!
-//! Main type: [`Comparison`], the answer to "does the cluster look like Git, and is it well?". Everything here is plain data that can
-//! be printed, compared and stored; nothing here decides.
+//! Main type: [`Comparison`], the answer to "does the cluster look like Git, and is it well?".
+//! Everything here is plain data that can be printed, compared and stored; nothing here decides.
 
 mod rules;
 
@@ -23,7 +23,8 @@ pub enum SyncStatus {
     Unknown,
 }
 
-/// How well a resource or an Application is. Ordered from better to worse, so that the worst of many is their maximum.
+/// How well a resource or an Application is. Ordered from better to worse, so that the worst of
+/// many is their maximum.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -69,7 +70,8 @@ pub struct Condition {
 
 /// What the cluster knows about kinds.
 pub trait KindInfo {
-    /// `None`: the cluster does not have the kind (or not yet, when its CRD is part of the same Application).
+    /// `None`: the cluster does not have the kind (or not yet, when its CRD is part of the same
+    /// Application).
     fn is_namespaced(&self, gk: &GroupKind) -> Option<bool>;
 
     /// Whether the cluster has the kind in exactly this version.
@@ -77,7 +79,8 @@ pub trait KindInfo {
         self.is_namespaced(&gvk.group_kind()).is_some()
     }
 
-    /// The kind in the version that the cluster prefers; failing that, a kind of this name in another group.
+    /// The kind in the version that the cluster prefers; failing that, a kind of this name in
+    /// another group.
     fn installed(&self, _gk: &GroupKind) -> Option<Gvk> {
         None
     }
@@ -88,7 +91,8 @@ pub trait KindInfo {
     }
 }
 
-/// What the API server answered to a server-side apply in dry run, or why it refused, by the key of the pair.
+/// What the API server answered to a server-side apply in dry run, or why it refused, by the key of
+/// the pair.
 pub type DryRuns = BTreeMap<ResourceKey, Result<Object, String>>;
 
 /// What differs between a desired and a live object. Cheap to clone.
@@ -101,7 +105,8 @@ pub struct Diff {
     pub predicted_live: Arc<Value>,
 }
 
-/// A [`Diff`] at rest, with its documents as compressed JSON: as trees of maps they would take many times the room.
+/// A [`Diff`] at rest, with its documents as compressed JSON: as trees of maps they would take many
+/// times the room.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiffText {
     pub modified: bool,
@@ -147,12 +152,14 @@ impl DiffText {
     }
 }
 
-/// What Git wants: the rendered objects as they come, and what could not be rendered. Objects are shared with those who rendered them, so
-/// that one that is the same as last time is known as such without reading it.
+/// What Git wants: the rendered objects as they come, and what could not be rendered. Objects are
+/// shared with those who rendered them, so that one that is the same as last time is known as such
+/// without reading it.
 #[derive(Clone, Debug, Default)]
 pub struct Desired {
     pub objects: Vec<Arc<Kept>>,
-    /// When there are any, nothing is known about objects that are missing here, and nothing is pruned.
+    /// When there are any, nothing is known about objects that are missing here, and nothing is
+    /// pruned.
     pub errors: Vec<Condition>,
 }
 
@@ -170,7 +177,8 @@ impl From<Vec<Object>> for Desired {
 pub struct Entry {
     pub key: ResourceKey,
     pub gvk: Gvk,
-    /// As it would be applied: namespace and tracking mark are set. `None`: it is not in Git (any more).
+    /// As it would be applied: namespace and tracking mark are set. `None`: it is not in Git (any
+    /// more).
     pub desired: Option<Arc<Kept>>,
     pub live: Option<Arc<Kept>>,
     pub diff: DiffText,
@@ -231,7 +239,8 @@ pub(crate) enum Judged {
     Yes,
     /// A dry run has to be made first.
     NotYet,
-    /// The API server refused the dry run, or its answer cannot be used; or the desired object could not be made ready.
+    /// The API server refused the dry run, or its answer cannot be used; or the desired object
+    /// could not be made ready.
     Refused,
 }
 
@@ -247,7 +256,8 @@ pub struct Comparison {
     pub conditions: Vec<Condition>,
     pub sync: SyncStatus,
     pub health: Health,
-    /// Pairs whose difference only a dry run can tell, and for which none was given: with any of them, this is not an answer yet.
+    /// Pairs whose difference only a dry run can tell, and for which none was given: with any of
+    /// them, this is not an answer yet.
     pub unanswered: Vec<ResourceKey>,
     /// What it was made with: results are only taken over from a comparison with the same rules.
     pub rules: Arc<CompareRules>,

@@ -1,6 +1,7 @@
 //! What a comparison depends on besides the objects themselves.
 //!
-//! Main type: [`CompareRules`]. Plain data: where it comes from is the callers' business, what it means is decided where it is used.
+//! Main type: [`CompareRules`]. Plain data: where it comes from is the callers' business, what it
+//! means is decided where it is used.
 
 use crate::customize::Customizations;
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,8 @@ pub enum TrackingMethod {
 /// Everything needed to mark an object as part of an Application and to recognise the mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tracking {
-    /// The instance name: the Application's name, or `<namespace>_<name>` for one outside the control plane's namespace.
+    /// The instance name: the Application's name, or `<namespace>_<name>` for one outside the
+    /// control plane's namespace.
     pub app_name: String,
     pub method: TrackingMethod,
     /// Usually `app.kubernetes.io/instance`.
@@ -48,7 +50,8 @@ impl Tracking {
 /// The label key that `application.instanceLabelKey` has when it is not set.
 pub const DEFAULT_LABEL_KEY: &str = "app.kubernetes.io/instance";
 
-/// An entry of a project's white and black lists. `*` and globs are allowed in all fields; an empty name means any.
+/// An entry of a project's white and black lists. `*` and globs are allowed in all fields; an empty
+/// name means any.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KindRule {
@@ -85,7 +88,8 @@ pub struct ProjectRules {
     pub namespace_whitelist: Option<Vec<KindRule>>,
     pub namespace_blacklist: Vec<KindRule>,
     pub destinations: Vec<DestinationRule>,
-    /// With `permitOnlyProjectScopedClusters`, whether the destination cluster belongs to the project; otherwise true.
+    /// With `permitOnlyProjectScopedClusters`, whether the destination cluster belongs to the
+    /// project; otherwise true.
     pub cluster_permitted: bool,
     /// `None`: orphans are not looked for.
     pub orphans: Option<OrphanRules>,
@@ -117,7 +121,8 @@ impl ProjectRules {
     }
 }
 
-/// Differences that do not count (`spec.ignoreDifferences`, `resource.customizations.ignoreDifferences`).
+/// Differences that do not count (`spec.ignoreDifferences`,
+/// `resource.customizations.ignoreDifferences`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct IgnoreRule {
@@ -203,7 +208,8 @@ pub struct CompareRules {
     pub dest_namespace: String,
     pub project: ProjectRules,
     pub ignore_differences: Vec<IgnoreRule>,
-    /// Users' scripts and the like; its rules of what to ignore are in `ignore_differences` as well.
+    /// Users' scripts and the like; its rules of what to ignore are in `ignore_differences` as
+    /// well.
     pub customizations: Arc<Customizations>,
     pub exclusions: Arc<[ExclusionRule]>,
     pub inclusions: Arc<[ExclusionRule]>,
@@ -211,7 +217,8 @@ pub struct CompareRules {
     pub ignore_aggregated_roles: bool,
     /// Differences are those that the API server itself tells; `None`: they are predicted here.
     pub server_side_diff: Option<ServerSideDiff>,
-    /// The Application's own sync options; `Prune=confirm` and `Delete=confirm` show in the entries.
+    /// The Application's own sync options; `Prune=confirm` and `Delete=confirm` show in the
+    /// entries.
     pub sync_options: Vec<String>,
     pub managed_namespace: Option<NamespaceMetadata>,
 }
@@ -247,7 +254,8 @@ impl CompareRules {
     }
 }
 
-/// Labels and annotations that the Application keeps on its destination namespace (`syncPolicy.managedNamespaceMetadata`).
+/// Labels and annotations that the Application keeps on its destination namespace
+/// (`syncPolicy.managedNamespaceMetadata`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamespaceMetadata {
     pub labels: BTreeMap<String, String>,

@@ -186,7 +186,8 @@ impl<'p> Machine<'p> {
             _ => return Ok(Next::Back),
         };
         for argument in arguments {
-            // What only passes on an argument is that argument, so that recursion does not make chains.
+            // What only passes on an argument is that argument, so that recursion does not make
+            // chains.
             let closure = match argument {
                 Node::Argument(hops) => self.lookup(env, *hops).1.clone(),
                 argument => Slot::Closure(argument, env),

@@ -1,4 +1,5 @@
-//! Why an evaluation stops: an error, which a program may catch, or the end of what it may use, which nothing catches.
+//! Why an evaluation stops: an error, which a program may catch, or the end of what it may use,
+//! which nothing catches.
 //!
 //! Main type: [`Fault`].
 

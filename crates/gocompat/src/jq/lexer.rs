@@ -1,6 +1,7 @@
 //! A program's text as tokens.
 //!
-//! Main function: [`tokens`]. A text with `\(…)` in it comes as its parts, with the tokens of each query between them.
+//! Main function: [`tokens`]. A text with `\(…)` in it comes as its parts, with the tokens of each
+//! query between them.
 
 use super::{JqError, number, value::Val};
 

@@ -1,7 +1,9 @@
-//! The machine that runs a program, without recursion: a continuation of frames, an environment of bindings, and the choices to come back to.
+//! The machine that runs a program, without recursion: a continuation of frames, an environment of
+//! bindings, and the choices to come back to.
 //!
-//! Main type: [`Machine`]. A program gives many results, one after the other; going back to a choice forgets all frames, bindings and path
-//! steps made since. [`super::eval`] starts nodes, [`super::resume`] continues frames, [`super::choices`] goes back.
+//! Main type: [`Machine`]. A program gives many results, one after the other; going back to a
+//! choice forgets all frames, bindings and path steps made since. [`super::eval`] starts nodes,
+//! [`super::resume`] continues frames, [`super::choices`] goes back.
 
 use super::{
     budget::{Budget, Limits},

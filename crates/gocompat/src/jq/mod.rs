@@ -1,7 +1,8 @@
 //! jq, as gojq has it: the whole language, without files, clocks and environment.
 //!
-//! Main type: [`Program`]. A program is untrusted: it runs on a machine of its own that does not recurse ([`machine`]), and every run has
-//! limits on its steps, the bytes it makes and what it keeps ([`Limits`]). What does not exist here is refused by name.
+//! Main type: [`Program`]. A program is untrusted: it runs on a machine of its own that does not
+//! recurse ([`machine`]), and every run has limits on its steps, the bytes it makes and what it
+//! keeps ([`Limits`]). What does not exist here is refused by name.
 
 mod budget;
 mod builtins;

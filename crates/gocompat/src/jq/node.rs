@@ -88,14 +88,16 @@ pub enum Match {
     Computed(Node),
     Close,
     Bind,
-    /// Of several patterns: all variables, those of this pattern or null, from the environment before it.
+    /// Of several patterns: all variables, those of this pattern or null, from the environment
+    /// before it.
     Gather {
         skip: usize,
         from: Vec<Option<Hops>>,
     },
 }
 
-/// A function of a program: `def name(arguments): body;`. Bindings in the body start above it and its arguments.
+/// A function of a program: `def name(arguments): body;`. Bindings in the body start above it and
+/// its arguments.
 #[derive(Clone, Debug)]
 pub struct Definition {
     pub body: Node,

@@ -1,4 +1,5 @@
-//! Arithmetic as gojq has it: whole numbers without end, floats for the rest; and the operators on texts, lists and maps.
+//! Arithmetic as gojq has it: whole numbers without end, floats for the rest; and the operators on
+//! texts, lists and maps.
 //!
 //! Main functions: [`add`], [`subtract`], [`multiply`], [`divide`], [`modulo`], [`parse`].
 

@@ -1,7 +1,8 @@
 //! A program's tokens as [`Node`]s, names resolved on the way.
 //!
-//! Main function: [`parse`]. Precedence from below: `|`, `,`, `//`, assignments, `or`, `and`, comparisons, `+ -`, `* / %`, and then terms
-//! ([`super::terms`]). Nesting and the number of parts are limited.
+//! Main function: [`parse`]. Precedence from below: `|`, `,`, `//`, assignments, `or`, `and`,
+//! comparisons, `+ -`, `* / %`, and then terms ([`super::terms`]). Nesting and the number of parts
+//! are limited.
 
 use super::{
     JqError, builtins,
@@ -258,7 +259,8 @@ impl<'t> Parser<'t> {
         Ok(Node::Define(Arc::new(Definition { body }), Box::new(rest)))
     }
 
-    /// The body of a function: its arguments are bound as functions, and those with a `$` as variables too.
+    /// The body of a function: its arguments are bound as functions, and those with a `$` as
+    /// variables too.
     pub fn body(
         &mut self,
         arguments: &[(String, bool)],

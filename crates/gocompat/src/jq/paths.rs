@@ -188,7 +188,8 @@ pub fn set(value: Val, path: &Val, new: Val, budget: &mut Budget) -> Out {
     }
 }
 
-/// The value without what is at the paths. All are marked first, since indices must not move before all are done.
+/// The value without what is at the paths. All are marked first, since indices must not move before
+/// all are done.
 pub fn delete(value: Val, paths: &Val, budget: &mut Budget) -> Out {
     let Some(list) = paths.as_list() else {
         return fail(format!(

@@ -1,6 +1,7 @@
 //! Functions that are written in jq itself.
 //!
-//! Main functions: [`place`] and [`body`]. A `$` before an argument binds its values in turn, the first argument outermost.
+//! Main functions: [`place`] and [`body`]. A `$` before an argument binds its values in turn, the
+//! first argument outermost.
 
 use super::{node::Node, parser::Parser};
 use std::sync::LazyLock;

@@ -1,7 +1,8 @@
 //! The values that a program computes with: cheap to copy, and they know how deep they are.
 //!
-//! Main type: [`Val`]. Depth and weight are kept with every list and map, so that a program cannot build a value that overflows the stack of
-//! what walks through it, or that is small only because it shares its parts.
+//! Main type: [`Val`]. Depth and weight are kept with every list and map, so that a program cannot
+//! build a value that overflows the stack of what walks through it, or that is small only because
+//! it shares its parts.
 
 use super::text;
 use num_bigint::BigInt;
@@ -178,7 +179,8 @@ impl Val {
         }
     }
 
-    /// Whether this is the very value that was put there: containers by where they are, the rest by what they are.
+    /// Whether this is the very value that was put there: containers by where they are, the rest by
+    /// what they are.
     pub fn is_same(&self, other: &Val) -> bool {
         match (self, other) {
             (Self::List(a), Self::List(b)) => {
@@ -220,8 +222,8 @@ impl From<bool> for Val {
     }
 }
 
-/// jq's order: null, false, true, numbers, texts, lists, maps. Maps are compared by their keys first. NaN is less than every number, itself
-/// included.
+/// jq's order: null, false, true, numbers, texts, lists, maps. Maps are compared by their keys
+/// first. NaN is less than every number, itself included.
 pub fn order(a: &Val, b: &Val) -> Ordering {
     compare(a, b, Ordering::Less)
 }

@@ -99,7 +99,8 @@ fn greater(version: &Version, part: &Part) -> bool {
     }
 }
 
-/// `<=11` takes 11.9, `<=11.1` takes 11.1.9; with a wildcard for everything, the major number alone decides.
+/// `<=11` takes 11.9, `<=11.1` takes 11.1.9; with a wildcard for everything, the major number alone
+/// decides.
 fn less_or_equal(version: &Version, part: &Part) -> bool {
     let wanted = &part.version;
     if !part.dirty {

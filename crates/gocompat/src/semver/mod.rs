@@ -1,4 +1,5 @@
-//! Semantic versions and constraints on them, as github.com/Masterminds/semver/v3 reads, compares and checks them.
+//! Semantic versions and constraints on them, as github.com/Masterminds/semver/v3 reads, compares
+//! and checks them.
 //!
 //! Main types: [`Version`] and [`Constraints`]. It must not know what a version is the version of.
 
@@ -43,7 +44,8 @@ fn number_fault(number: &str) -> &'static str {
     }
 }
 
-/// A version. Equality is of the text; precedence is [`Version::precedence`], which ignores metadata.
+/// A version. Equality is of the text; precedence is [`Version::precedence`], which ignores
+/// metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     pub major: u64,

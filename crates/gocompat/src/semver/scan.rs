@@ -1,9 +1,11 @@
 //! The words of constraints: operators, versions with wildcards, hyphen ranges.
 //!
-//! Main functions: [`parts`] and [`ranges`]. Nothing can be read in two ways, so each looks at a text from left to right only; the Go
-//! library's regular expressions, which accept the same, cost more to compile than a small chart does to render.
+//! Main functions: [`parts`] and [`ranges`]. Nothing can be read in two ways, so each looks at a
+//! text from left to right only; the Go library's regular expressions, which accept the same, cost
+//! more to compile than a small chart does to render.
 
-/// A version as a constraint writes it, and its pieces with what stands in front of them: `.2`, `.x`, `-rc.1`.
+/// A version as a constraint writes it, and its pieces with what stands in front of them: `.2`,
+/// `.x`, `-rc.1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found<'t> {
     pub text: &'t str,

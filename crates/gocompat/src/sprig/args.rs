@@ -1,4 +1,5 @@
-//! What the functions do with arguments of any type: their kinds, elements and texts, emptiness and equality.
+//! What the functions do with arguments of any type: their kinds, elements and texts, emptiness and
+//! equality.
 //!
 //! Main functions: [`kind`], [`elements`], [`text_of`], [`empty`] and [`deep_equal`].
 

@@ -1,7 +1,7 @@
 //! Private keys and certificates.
 //!
-//! Main function: [`table`]. Keys come from the caller's random bytes. Making one costs much work, which is charged, so that a render makes
-//! no more than some hundred.
+//! Main function: [`table`]. Keys come from the caller's random bytes. Making one costs much work,
+//! which is charged, so that a render makes no more than some hundred.
 
 use super::args::{Out, fails, text_of};
 use super::encodings::base64_decoded;

@@ -1,4 +1,5 @@
-//! Decimal numbers of any size, for arithmetic without binary rounding, as shopspring/decimal does it.
+//! Decimal numbers of any size, for arithmetic without binary rounding, as shopspring/decimal does
+//! it.
 //!
 //! Main type: [`Decimal`].
 

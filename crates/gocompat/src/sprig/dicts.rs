@@ -143,7 +143,8 @@ fn merge_all(call: &mut Call<'_>, overwrite: bool) -> Out {
     Ok(into.into())
 }
 
-/// Puts the entries of one map into another. Maps below the same key are merged; what is there stays, unless it is empty or overwritten.
+/// Puts the entries of one map into another. Maps below the same key are merged; what is there
+/// stays, unless it is empty or overwritten.
 fn merge(
     into: &Map,
     from: &Map,

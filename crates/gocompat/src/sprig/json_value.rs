@@ -1,4 +1,5 @@
-//! Values as a JSON document, for what writes other formats by way of JSON, as sigs.k8s.io/yaml does.
+//! Values as a JSON document, for what writes other formats by way of JSON, as sigs.k8s.io/yaml
+//! does.
 //!
 //! Main function: [`to_json_value`].
 
@@ -7,7 +8,8 @@ use crate::template::{Budget, Error, JsonForm, Object, Str, Value};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Number, Value as Json};
 
-/// The document that encoding/json makes of a value. What it makes is charged, since a value may hold another many times.
+/// The document that encoding/json makes of a value. What it makes is charged, since a value may
+/// hold another many times.
 pub fn to_json_value(value: &Value, budget: &Budget) -> Result<Json, Error> {
     convert(value, budget, Nil::Null, 0)
 }

@@ -1,4 +1,5 @@
-//! Functions of lists. Each has a `must` variant, which in a template is the same: Go turns the panic of the other into its error.
+//! Functions of lists. Each has a `must` variant, which in a template is the same: Go turns the
+//! panic of the other into its error.
 //!
 //! Main value: [`TABLE`].
 

@@ -1,7 +1,8 @@
 //! The functions of Masterminds/sprig that Helm offers to templates.
 //!
-//! Main function: [`functions`]; main type: [`Sources`], where chance, the time and the local zone come from. Each file has the table of its
-//! theme. Where Go would go through a map in another order each time, the order here is that of the keys.
+//! Main function: [`functions`]; main type: [`Sources`], where chance, the time and the local zone
+//! come from. Each file has the table of its theme. Where Go would go through a map in another
+//! order each time, the order here is that of the keys.
 
 mod args;
 mod cast;
@@ -42,7 +43,8 @@ pub type Random = Box<dyn FnMut(&mut [u8])>;
 pub struct Sources {
     pub random: Random,
     pub now: Timestamp,
-    /// The local zone, found out when a template asks for it: a system's zone database is hundreds of files.
+    /// The local zone, found out when a template asks for it: a system's zone database is hundreds
+    /// of files.
     pub zone: fn() -> TimeZone,
 }
 

@@ -1,4 +1,5 @@
-//! Functions of slash-separated paths. Where Helm runs on Linux, those of the operating system are the same.
+//! Functions of slash-separated paths. Where Helm runs on Linux, those of the operating system are
+//! the same.
 //!
 //! Main value: [`TABLE`].
 

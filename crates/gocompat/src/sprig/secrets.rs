@@ -1,6 +1,7 @@
 //! Passwords and encryption.
 //!
-//! Main function: [`table`]. Each call costs much work, which is charged, so that a render makes no more than some hundred.
+//! Main function: [`table`]. Each call costs much work, which is charged, so that a render makes no
+//! more than some hundred.
 
 use super::args::{Out, fails, string};
 use super::encodings::base64_decoded;

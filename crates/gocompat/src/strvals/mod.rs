@@ -1,7 +1,8 @@
 //! Helm's `--set` lines: `a.b[0].c=1,d={x,y}` written into a tree of values.
 //!
-//! Main function: [`apply`]; a [`Form`] for each of Helm's five options. Whole numbers given to `--set` stay integers, the numbers in JSON become
-//! floats, as in Helm. It must not know where the values come from: the content of files is asked for through a function.
+//! Main function: [`apply`]; a [`Form`] for each of Helm's five options. Whole numbers given to
+//! `--set` stay integers, the numbers in JSON become floats, as in Helm. It must not know where the
+//! values come from: the content of files is asked for through a function.
 
 mod json_value;
 mod keys;

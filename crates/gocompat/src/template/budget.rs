@@ -1,6 +1,7 @@
 //! What one render may cost.
 //!
-//! Main type: [`Budget`]. The executor charges steps, output and frames; functions that loop or build values charge for themselves.
+//! Main type: [`Budget`]. The executor charges steps, output and frames; functions that loop or
+//! build values charge for themselves.
 
 use super::error::Error;
 use std::{cell::Cell, fmt, sync::Arc, time::Duration};
@@ -8,7 +9,8 @@ use std::{cell::Cell, fmt, sync::Arc, time::Duration};
 /// Steps between two questions whether the time is over.
 const LOOK: u64 = 1 << 14;
 
-/// When a render has to be done. Steps are what bounds it; but they are not worth the same on every machine.
+/// When a render has to be done. Steps are what bounds it; but they are not worth the same on every
+/// machine.
 #[derive(Clone)]
 pub struct Deadline {
     /// For the message.
@@ -31,7 +33,8 @@ pub struct Limits {
     pub steps: u64,
     /// Bytes written, those into the results of functions included.
     pub output: u64,
-    /// Bytes of values that functions made, freed or not, and of the frames of templates that wait for others.
+    /// Bytes of values that functions made, freed or not, and of the frames of templates that wait
+    /// for others.
     pub memory: u64,
 }
 

@@ -1,7 +1,8 @@
 //! The compact form a template is executed in.
 //!
-//! Main types: [`Template`] and its instructions [`Op`]. Variables are numbered slots, functions are indexes, and each instruction that can
-//! fail carries the node it stands for, so that errors name the place that Go's name.
+//! Main types: [`Template`] and its instructions [`Op`]. Variables are numbered slots, functions
+//! are indexes, and each instruction that can fail carries the node it stands for, so that errors
+//! name the place that Go's name.
 
 use super::node::{Id, Nodes, Range};
 use super::number::Number;
@@ -147,7 +148,8 @@ pub(super) enum Op {
         piped: bool,
         strip: bool,
     },
-    /// Jumps when the truth of the top is this, and keeps it; pops it otherwise, unless it is the last.
+    /// Jumps when the truth of the top is this, and keeps it; pops it otherwise, unless it is the
+    /// last.
     Short {
         on: bool,
         last: bool,

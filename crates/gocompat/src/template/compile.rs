@@ -1,7 +1,8 @@
 //! From expressions to instructions.
 //!
-//! Main type: [`Builder`], the instructions of one template while it is parsed. What Go finds out only when it executes, but can be known
-//! from the text (a wrong number of arguments, a literal of the wrong type), becomes an instruction that fails.
+//! Main type: [`Builder`], the instructions of one template while it is parsed. What Go finds out
+//! only when it executes, but can be known from the text (a wrong number of arguments, a literal of
+//! the wrong type), becomes an instruction that fails.
 
 use super::code::{Base, Constant, DOT, Op, ROOT, Template};
 use super::function::Functions;

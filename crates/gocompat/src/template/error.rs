@@ -1,6 +1,7 @@
 //! Why a template cannot be parsed or executed, in Go's words.
 //!
-//! Main type: [`Error`]. Errors wrap each other (`error calling include: template: …`); each link keeps only its own words.
+//! Main type: [`Error`]. Errors wrap each other (`error calling include: template: …`); each link
+//! keeps only its own words.
 
 use std::fmt;
 

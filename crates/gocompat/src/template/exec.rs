@@ -1,7 +1,8 @@
 //! Executing templates.
 //!
-//! Main function: [`execute`]. A machine with its own stack of frames: a template that calls itself a hundred thousand times, or functions
-//! that have templates executed by functions that have templates executed, take no native stack. Everything is charged to a budget.
+//! Main function: [`execute`]. A machine with its own stack of frames: a template that calls itself
+//! a hundred thousand times, or functions that have templates executed by functions that have
+//! templates executed, take no native stack. Everything is charged to a budget.
 
 use super::budget::Budget;
 use super::code::{Op, Template};
@@ -45,7 +46,8 @@ pub struct Options<'a> {
     pub host: &'a mut dyn Any,
 }
 
-/// Executes a template of a set with a value as its dot. What was written before an error stays in `out`.
+/// Executes a template of a set with a value as its dot. What was written before an error stays in
+/// `out`.
 pub fn execute(
     set: &Arc<TemplateSet>,
     name: &str,
@@ -297,7 +299,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Hands the outcome of a template to the function that asked for it; the frame is the caller's again.
+    /// Hands the outcome of a template to the function that asked for it; the frame is the caller's
+    /// again.
     fn finish(&mut self, entry: Entry, outcome: Result<(), Error>) -> Done {
         let output = mem::replace(&mut self.out, entry.output);
         match (entry.then)(&mut *self.host, outcome.map(|()| output)) {

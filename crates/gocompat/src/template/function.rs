@@ -1,9 +1,10 @@
 //! How functions are registered and called.
 //!
-//! Main types: [`Functions`] (the table a template is parsed against), [`Function`] (the types of its parameters and its body) and
-//! [`Call`] (what a body sees). The executor counts and checks arguments against the types as Go's does, so a body gets what it declared.
-//! A body that wants templates executed, such as `include`, does not call the executor: it answers with a [`Run`] and what to do with the
-//! outcome, so nesting costs no native stack.
+//! Main types: [`Functions`] (the table a template is parsed against), [`Function`] (the types of
+//! its parameters and its body) and [`Call`] (what a body sees). The executor counts and checks
+//! arguments against the types as Go's does, so a body gets what it declared. A body that wants
+//! templates executed, such as `include`, does not call the executor: it answers with a [`Run`] and
+//! what to do with the outcome, so nesting costs no native stack.
 
 use super::budget::Budget;
 use super::error::Error;
@@ -81,7 +82,8 @@ impl Function {
             .unwrap_or(Type::Any)
     }
 
-    /// What Go says when the number of arguments is wrong. `written` leaves out the value that comes down the pipeline.
+    /// What Go says when the number of arguments is wrong. `written` leaves out the value that
+    /// comes down the pipeline.
     pub(super) fn arity(&self, name: &str, written: usize, piped: bool) -> Result<(), String> {
         let count = written + usize::from(piped);
         if self.variadic && count < self.fixed() {
@@ -100,7 +102,8 @@ impl Function {
     }
 }
 
-/// What a body asks for: a template executed with a value, and its output turned into the function's result.
+/// What a body asks for: a template executed with a value, and its output turned into the
+/// function's result.
 pub struct Run {
     pub templates: Arc<TemplateSet>,
     pub name: Str,
@@ -111,7 +114,8 @@ pub struct Run {
 /// Gets the host and the output, or the error, of the template.
 pub type Then = Box<dyn FnOnce(&mut dyn Any, Result<Vec<u8>, Error>) -> Result<Value, Error>>;
 
-/// A value and whether it still is inside an `interface {}`, which only error texts show. Nil outside of one is no value at all.
+/// A value and whether it still is inside an `interface {}`, which only error texts show. Nil
+/// outside of one is no value at all.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slot {
     pub value: Value,

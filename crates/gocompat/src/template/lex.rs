@@ -1,6 +1,7 @@
 //! Tokens of a template.
 //!
-//! Main type: [`Lexer`]. It works on demand, because whether a space is a token depends on being inside an action.
+//! Main type: [`Lexer`]. It works on demand, because whether a space is a token depends on being
+//! inside an action.
 
 use super::format::quote::quote;
 use super::unicode::{decode, is_digit, is_letter};

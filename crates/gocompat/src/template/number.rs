@@ -1,6 +1,7 @@
 //! Number and character constants of a template.
 //!
-//! Main type: [`Number`]: what a literal can be taken for, since its type depends on where it stands.
+//! Main type: [`Number`]: what a literal can be taken for, since its type depends on where it
+//! stands.
 
 use super::format::quote::{quote, unquote_char};
 

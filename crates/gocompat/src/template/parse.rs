@@ -1,7 +1,8 @@
-//! The parser: tokens to instructions in one pass over the actions; expressions go through a tree that error texts need.
+//! The parser: tokens to instructions in one pass over the actions; expressions go through a tree
+//! that error texts need.
 //!
-//! Main function: [`parse`]. Which token is asked for when follows Go's parser, because the line in an error message is that of the last
-//! token that was read.
+//! Main function: [`parse`]. Which token is asked for when follows Go's parser, because the line in
+//! an error message is that of the last token that was read.
 
 use super::code::Template;
 use super::compile::{Branch, Builder};
@@ -62,7 +63,8 @@ pub(super) fn parse(
 struct Unit {
     name: String,
     builder: Builder,
-    /// Names a variable may have at this place; they stay until the end of a block, also where they have no value.
+    /// Names a variable may have at this place; they stay until the end of a block, also where they
+    /// have no value.
     visible: Vec<Vec<u8>>,
     tokens: [Token; 3],
     peeked: usize,
@@ -278,7 +280,8 @@ impl Parser<'_> {
         self.finish(unit)
     }
 
-    /// Adds a template; one that is blank does not replace another of the name, nor may two others be there.
+    /// Adds a template; one that is blank does not replace another of the name, nor may two others
+    /// be there.
     fn finish(&mut self, unit: Unit) -> Parsed<()> {
         match self.done.iter_mut().find(|other| other.name == unit.name) {
             None => self.done.push(unit),

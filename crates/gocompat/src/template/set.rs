@@ -1,7 +1,8 @@
 //! Templates that know each other by name.
 //!
-//! Main type: [`TemplateSet`]. A set can lie on top of another one, which stays as it is: that is how `tpl` sees everything its caller
-//! sees and adds to it. Sets that are complete can be shared between threads and renders.
+//! Main type: [`TemplateSet`]. A set can lie on top of another one, which stays as it is: that is
+//! how `tpl` sees everything its caller sees and adds to it. Sets that are complete can be shared
+//! between threads and renders.
 
 use super::code::Template;
 use super::error::Error;
@@ -29,7 +30,8 @@ impl Parsed {
 }
 
 impl TemplateSet {
-    /// An empty set. The name is that of Go's first template (`gotpl` in Helm), which error texts mention.
+    /// An empty set. The name is that of Go's first template (`gotpl` in Helm), which error texts
+    /// mention.
     pub fn new(root: &str, functions: Arc<Functions>) -> Self {
         Self {
             root: root.to_owned(),
@@ -56,7 +58,8 @@ impl TemplateSet {
         Ok(())
     }
 
-    /// Adds templates of which the first one, the text's own, is to be executed by its name, even when it is blank.
+    /// Adds templates of which the first one, the text's own, is to be executed by its name, even
+    /// when it is blank.
     pub fn add_to_run(&mut self, parsed: &Parsed, name: &str) {
         self.add(parsed);
         if let Some(own) = parsed.0.iter().find(|t| t.name == name) {
@@ -64,7 +67,8 @@ impl TemplateSet {
         }
     }
 
-    /// Adds templates; one of the same name is replaced, but not by a blank one. They must be parsed against the functions of this set.
+    /// Adds templates; one of the same name is replaced, but not by a blank one. They must be
+    /// parsed against the functions of this set.
     pub fn add(&mut self, parsed: &Parsed) {
         for template in &parsed.0 {
             if !(template.blank && self.get(&template.name).is_some()) {

@@ -1,7 +1,8 @@
 //! Lists and maps: handles to shared content with interior mutability.
 //!
-//! Main types: [`List`] (a Go slice: a window of an array that others may see too) and [`Map`] (a Go map with string keys, kept sorted,
-//! which is the order templates go through it). Dropping deeply nested content does not recurse.
+//! Main types: [`List`] (a Go slice: a window of an array that others may see too) and [`Map`] (a
+//! Go map with string keys, kept sorted, which is the order templates go through it). Dropping
+//! deeply nested content does not recurse.
 
 use super::types::{LIST, MAP, Type};
 use super::value::{Str, Value};
@@ -81,7 +82,8 @@ impl List {
         self.0.array.0.borrow().get(self.0.start + index).cloned()
     }
 
-    /// Changes an element in place, for everyone who sees the same array. Outside the window nothing happens.
+    /// Changes an element in place, for everyone who sees the same array. Outside the window
+    /// nothing happens.
     pub fn set(&self, index: usize, value: Value) {
         if index < self.0.len
             && let Some(slot) = self.0.array.0.borrow_mut().get_mut(self.0.start + index)
@@ -96,7 +98,8 @@ impl List {
         array[self.0.start..self.0.start + self.0.len].to_vec()
     }
 
-    /// `list[from:to:cap]` over the same array; the caller checked `from <= to <= cap <= self.cap()`.
+    /// `list[from:to:cap]` over the same array; the caller checked `from <= to <= cap <=
+    /// self.cap()`.
     pub fn window(&self, from: usize, to: usize, cap: usize) -> Self {
         let cap = cap.min(self.0.cap);
         let to = to.min(cap);

@@ -1,6 +1,8 @@
-//! The Go types that a template can meet: their names, what may stand for what, and their zero values.
+//! The Go types that a template can meet: their names, what may stand for what, and their zero
+//! values.
 //!
-//! Main type: [`Type`]. Everything is known when the program is built, so a type is a small copyable value.
+//! Main type: [`Type`]. Everything is known when the program is built, so a type is a small
+//! copyable value.
 
 use super::value::{List, Map, Value};
 use std::fmt;

@@ -1,11 +1,13 @@
 //! Runes as Go decodes and classifies them.
 //!
-//! Main functions: [`decode`], [`is_letter`] and [`is_digit`]. What can be printed, `crate::text` knows.
+//! Main functions: [`decode`], [`is_letter`] and [`is_digit`]. What can be printed, `crate::text`
+//! knows.
 
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// The first rune of a text and its width: U+FFFD and 1 for a byte that is not UTF-8, width 0 at the end.
+/// The first rune of a text and its width: U+FFFD and 1 for a byte that is not UTF-8, width 0 at
+/// the end.
 pub fn decode(bytes: &[u8]) -> (char, usize) {
     let Some(&first) = bytes.first() else {
         return (char::REPLACEMENT_CHARACTER, 0);

@@ -1,7 +1,8 @@
 //! What templates work on: Go's dynamic values.
 //!
-//! Main type: [`Value`]. Cloning one is cheap: lists and maps are handles to shared, mutable content, as in Go, so what `set` changes is
-//! seen through every handle. Strings are bytes, because Go's are. Values belong to one render and one thread.
+//! Main type: [`Value`]. Cloning one is cheap: lists and maps are handles to shared, mutable
+//! content, as in Go, so what `set` changes is seen through every handle. Strings are bytes,
+//! because Go's are. Values belong to one render and one thread.
 
 use super::function::Function;
 use super::types::{BYTES, IntKind, LIST, MAP, STRINGS, Type, UintKind};
@@ -65,7 +66,8 @@ pub trait Object {
         None
     }
 
-    /// What the `String` method of a pointer to it answers, when only that has one: an action prints it, functions do not see it.
+    /// What the `String` method of a pointer to it answers, when only that has one: an action
+    /// prints it, functions do not see it.
     fn text_behind_pointer(&self) -> Option<String> {
         None
     }
@@ -218,7 +220,8 @@ impl Value {
         }
     }
 
-    /// The value of a JSON document as Go decodes it into `interface {}`: every number is a float64.
+    /// The value of a JSON document as Go decodes it into `interface {}`: every number is a
+    /// float64.
     pub fn from_json(json: &serde_json::Value) -> Self {
         from_json(json, &|n| Value::Float(n.as_f64().unwrap_or(f64::NAN)))
     }

@@ -1,6 +1,7 @@
 //! Reading TOML.
 //!
-//! Main function: [`parse`]. Tables that a dotted name or a header opened may be added to; what has a value may not be set again.
+//! Main function: [`parse`]. Tables that a dotted name or a header opened may be added to; what has
+//! a value may not be set again.
 
 use super::TomlError;
 use crate::text::quote_rune;

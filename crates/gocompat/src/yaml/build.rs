@@ -9,7 +9,8 @@ use super::{Chunk, Duplicates, Limits, YamlError, words};
 use serde_json::{Map, Number, Value};
 use std::collections::HashMap;
 
-/// Builds the first document of a chunk. Returns it with the line of the input where its content starts.
+/// Builds the first document of a chunk. Returns it with the line of the input where its content
+/// starts.
 pub(super) fn document(
     chunk: &Chunk<'_>,
     budget: &mut Limits,
@@ -89,7 +90,8 @@ struct Builder<'t> {
     aliased: usize,
     first_line: Option<usize>,
     root: Value,
-    /// The first thing wrong with a value; what is wrong with the grammar comes first, wherever it is.
+    /// The first thing wrong with a value; what is wrong with the grammar comes first, wherever it
+    /// is.
     error: Option<YamlError>,
     /// Keys that are there twice: told when nothing else is wrong.
     twice: Vec<YamlError>,
@@ -279,7 +281,9 @@ impl Builder<'_> {
         };
         let twice = match key {
             None => {
-                return Err(self.error(at, format!("invalid map key: {}", words::go_syntax(&value))));
+                return Err(
+                    self.error(at, format!("invalid map key: {}", words::go_syntax(&value)))
+                );
             }
             Some(Key::Merge) => {
                 merge(entries, value, strict).map_err(|message| self.error(at, message))?
@@ -479,8 +483,8 @@ enum Resolved<'t> {
     Owned(String),
 }
 
-/// Later keys win over merged ones and merged ones over earlier keys; in a list of maps the first map wins. Answers with a key that was
-/// there before where that matters.
+/// Later keys win over merged ones and merged ones over earlier keys; in a list of maps the first
+/// map wins. Answers with a key that was there before where that matters.
 fn merge(
     entries: &mut Map<String, Value>,
     value: Value,
@@ -503,7 +507,8 @@ fn merge(
     Ok(twice)
 }
 
-/// The share of a document that may come from aliases: 99 % of a small one, 10 % of a very large one.
+/// The share of a document that may come from aliases: 99 % of a small one, 10 % of a very large
+/// one.
 fn allowed_alias_ratio(decoded: usize) -> f64 {
     const LOW: f64 = 400_000.0;
     const HIGH: f64 = 4_000_000.0;
@@ -526,7 +531,8 @@ fn depth_of(value: &Value) -> usize {
     }
 }
 
-/// The number that Go prints for a float in JSON: whole numbers below 1e21 come out without a fraction.
+/// The number that Go prints for a float in JSON: whole numbers below 1e21 come out without a
+/// fraction.
 pub(super) fn json_number(float: f64) -> Option<Value> {
     if float.fract() == 0.0
         && float.abs() < 1e19

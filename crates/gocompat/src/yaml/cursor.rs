@@ -1,6 +1,7 @@
 //! A place in a text that moves forward, by characters and by lines.
 //!
-//! Main type: [`Cursor`]. It knows what YAML 1.1 takes for blanks and line breaks, and nothing else of its grammar.
+//! Main type: [`Cursor`]. It knows what YAML 1.1 takes for blanks and line breaks, and nothing else
+//! of its grammar.
 
 /// A place; everything counts from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

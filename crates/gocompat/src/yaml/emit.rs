@@ -1,5 +1,5 @@
-//! Prints a value as `sigs.k8s.io/yaml` does: block style, go-yaml's key order, quoting, literal blocks and folding at 80 columns; or as
-//! go-yaml v3 does with an indentation of two.
+//! Prints a value as `sigs.k8s.io/yaml` does: block style, go-yaml's key order, quoting, literal
+//! blocks and folding at 80 columns; or as go-yaml v3 does with an indentation of two.
 
 use super::resolve::{self, Scalar};
 use super::{Duplicates, Limits, YamlError, parse_document};
@@ -14,7 +14,8 @@ const LONG_KEY: usize = 160;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     V2,
-    /// Lists in maps are indented, nothing is folded, tabs are allowed in blocks, and a float is written as one.
+    /// Lists in maps are indented, nothing is folded, tabs are allowed in blocks, and a float is
+    /// written as one.
     V3,
 }
 /// A key longer than this (in bytes) is printed with an explicit `?`.
@@ -25,8 +26,8 @@ pub fn to_string(value: &Value) -> String {
     written(value, Form::V2)
 }
 
-/// What `yaml.Marshal` makes of a value: it writes JSON and reads that as YAML, which folds some line breaks, and fails on control characters
-/// and on keys of more than 1,024 characters.
+/// What `yaml.Marshal` makes of a value: it writes JSON and reads that as YAML, which folds some
+/// line breaks, and fails on control characters and on keys of more than 1,024 characters.
 pub fn marshal(value: &Value) -> Result<String, YamlError> {
     if survives(value) {
         return Ok(to_string(value));
@@ -461,7 +462,8 @@ pub(crate) fn shortest_float(float: f64) -> String {
     go_shortest(&format!("{float:e}"))
 }
 
-/// Go's FormatFloat 'g' with the shortest digits, from Rust's `{:e}` text: exponents below -4 and above 5 are written out.
+/// Go's FormatFloat 'g' with the shortest digits, from Rust's `{:e}` text: exponents below -4 and
+/// above 5 are written out.
 pub(super) fn go_shortest(scientific: &str) -> String {
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -486,7 +488,8 @@ pub(super) fn go_shortest(scientific: &str) -> String {
     }
 }
 
-/// Merge sort: [`natural`] is not a total order for some mixed keys, which the sort of the standard library may refuse with a panic.
+/// Merge sort: [`natural`] is not a total order for some mixed keys, which the sort of the standard
+/// library may refuse with a panic.
 fn sorted(mut keys: Vec<&String>, form: Form) -> Vec<&String> {
     if keys.len() < 2 {
         return keys;
@@ -510,7 +513,8 @@ fn sorted(mut keys: Vec<&String>, form: Form) -> Vec<&String> {
     out
 }
 
-/// go-yaml's order of map keys: runs of digits compare as numbers, letters come after everything else.
+/// go-yaml's order of map keys: runs of digits compare as numbers, letters come after everything
+/// else.
 fn natural(a: &str, b: &str, form: Form) -> Ordering {
     let (left, right): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let Some(at) = left.iter().zip(&right).position(|(l, r)| l != r) else {

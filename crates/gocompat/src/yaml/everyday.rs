@@ -1,7 +1,9 @@
-//! Documents as people and tools mostly write them: blocks of maps and lists, texts on one line, literal blocks.
+//! Documents as people and tools mostly write them: blocks of maps and lists, texts on one line,
+//! literal blocks.
 //!
-//! Main function: [`read`]. It reads these many times faster than a scanner of the whole grammar can, and answers `None` at the first sign
-//! of anything else, an error included: then the scanner decides. So it must accept only what both read the same.
+//! Main function: [`read`]. It reads these many times faster than a scanner of the whole grammar
+//! can, and answers `None` at the first sign of anything else, an error included: then the scanner
+//! decides. So it must accept only what both read the same.
 
 use super::build::json_number;
 use super::resolve::{self, Scalar};
@@ -288,7 +290,8 @@ fn key(text: &str) -> Option<(&str, &str)> {
         .then(|| (key, rest.trim_start_matches(' ')))
 }
 
-/// A text between quotes with nothing in it that has to be read in another way, and what follows it.
+/// A text between quotes with nothing in it that has to be read in another way, and what follows
+/// it.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''))?;
     let (inner, rest) = text[1..].split_once(quote)?;

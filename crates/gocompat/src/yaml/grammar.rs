@@ -1,6 +1,7 @@
 //! From tokens to events: what a document is made of, by the grammar of YAML 1.1.
 //!
-//! Main function: [`first_document`]. Only the first document of a text is read, and of what follows it no more than one token.
+//! Main function: [`first_document`]. Only the first document of a text is read, and of what
+//! follows it no more than one token.
 
 use super::cursor::Mark;
 use super::scan::{Fault, Scanner, Token};

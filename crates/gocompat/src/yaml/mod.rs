@@ -1,9 +1,11 @@
 //! YAML as `sigs.k8s.io/yaml` reads and prints it.
 //!
-//! Main functions: [`parse_documents`], [`parse_document`], [`to_string`] and [`marshal`]; [`to_string_v3`] is what go-yaml v3 alone would
-//! print. The grammar, which text is a number, a boolean or a string, what a merge key does, the errors and how a value is printed follow
-//! go-yaml v2, because that is what every Kubernetes tool uses. `everyday` reads most documents; what it does not know goes from `scan`
-//! through `grammar` to `build`. It must not know what is inside a document.
+//! Main functions: [`parse_documents`], [`parse_document`], [`to_string`] and [`marshal`];
+//! [`to_string_v3`] is what go-yaml v3 alone would print. The grammar, which text is a number, a
+//! boolean or a string, what a merge key does, the errors and how a value is printed follow go-yaml
+//! v2, because that is what every Kubernetes tool uses. `everyday` reads most documents; what it
+//! does not know goes from `scan` through `grammar` to `build`. It must not know what is inside a
+//! document.
 
 mod build;
 mod cursor;
@@ -133,7 +135,8 @@ pub fn parse_document(
     parse_chunk(&chunk, &mut budget, duplicates).map(|(value, _)| value)
 }
 
-/// Parses one chunk of [`split_documents`] and takes what it cost from `budget.nodes`. Returns the value and its first line.
+/// Parses one chunk of [`split_documents`] and takes what it cost from `budget.nodes`. Returns the
+/// value and its first line.
 pub fn parse_chunk(
     chunk: &Chunk<'_>,
     budget: &mut Limits,

@@ -1,4 +1,5 @@
-//! Which value a plain scalar has: the rules of go-yaml v2 (YAML 1.1 booleans, octal, underscores, no base 60).
+//! Which value a plain scalar has: the rules of go-yaml v2 (YAML 1.1 booleans, octal, underscores,
+//! no base 60).
 
 /// A scalar after resolution. A timestamp stays text, but text that must be quoted when printed.
 #[derive(Clone, Debug, PartialEq)]
@@ -136,7 +137,8 @@ fn is_float_text(text: &str) -> bool {
     mantissa_ok && exponent_ok
 }
 
-/// `^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$`: never read as a number, but printed in quotes for other parsers.
+/// `^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$`: never read as a number, but printed in
+/// quotes for other parsers.
 pub fn is_base60(text: &str) -> bool {
     let text = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (body, fraction) = text

@@ -170,7 +170,8 @@ impl<'t> Scanner<'t> {
         })
     }
 
-    /// The characters up to a blank or the closing quote. Whether they end with an escaped line break.
+    /// The characters up to a blank or the closing quote. Whether they end with an escaped line
+    /// break.
     fn quoted_word(&mut self, quote: u8, text: &mut Text<'t>, start: Mark) -> Result<bool, Fault> {
         while !self.cursor.ends_ahead(0) {
             let run = self.cursor.run(|cursor| {

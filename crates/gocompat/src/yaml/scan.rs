@@ -1,7 +1,8 @@
 //! Tokens of YAML 1.1, as libyaml and go-yaml v2 tell them apart.
 //!
-//! Main type: [`Scanner`]. A key without `?` is only known for one when its colon comes, so tokens wait in a queue while the first of them
-//! may still be a key; indentation opens and closes blocks. Scalars are read in `scalars.rs`, tags, anchors and directives in `tags.rs`.
+//! Main type: [`Scanner`]. A key without `?` is only known for one when its colon comes, so tokens
+//! wait in a queue while the first of them may still be a key; indentation opens and closes blocks.
+//! Scalars are read in `scalars.rs`, tags, anchors and directives in `tags.rs`.
 
 use super::cursor::{Cursor, Mark};
 use std::borrow::Cow;
@@ -193,7 +194,8 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    /// Opens a block at a column, if none is open there: at the end of the queue or in front of a token.
+    /// Opens a block at a column, if none is open there: at the end of the queue or in front of a
+    /// token.
     fn roll(&mut self, column: usize, before: Option<usize>, token: Token<'t>, at: Mark) {
         if self.in_flow() || self.indent >= width(column) {
             return;

@@ -1,4 +1,5 @@
-//! From bytes to document texts: encodings, byte order marks, forbidden characters and the `---` lines.
+//! From bytes to document texts: encodings, byte order marks, forbidden characters and the `---`
+//! lines.
 
 use super::{Limits, YamlError};
 use std::borrow::Cow;
@@ -10,7 +11,8 @@ pub struct Chunk<'a> {
     pub line: usize,
 }
 
-/// Turns the input into text: UTF-8, or UTF-16 when a byte order mark says so. Control characters are refused as go-yaml does.
+/// Turns the input into text: UTF-8, or UTF-16 when a byte order mark says so. Control characters
+/// are refused as go-yaml does.
 pub fn decode_text<'a>(input: &'a [u8], limits: &Limits) -> Result<Cow<'a, str>, YamlError> {
     if input.len() > limits.bytes {
         return Err(YamlError::at(
@@ -80,8 +82,9 @@ fn position(bytes: &[u8], at: usize) -> (usize, usize) {
     )
 }
 
-/// Cuts a stream at lines that start with `---`. Only blanks or a comment may follow the dashes: then an `Err` item ends the stream.
-/// Empty chunks before the first separator and between two separators are left out; the last one ends with a line break.
+/// Cuts a stream at lines that start with `---`. Only blanks or a comment may follow the dashes:
+/// then an `Err` item ends the stream. Empty chunks before the first separator and between two
+/// separators are left out; the last one ends with a line break.
 pub fn split_documents<'a>(
     text: &'a str,
     limits: &Limits,

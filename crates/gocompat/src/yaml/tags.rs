@@ -66,7 +66,8 @@ impl<'t> Scanner<'t> {
         Ok(self.cursor.since(from))
     }
 
-    /// The rest of a tag behind what was read of it, which begins with a `!` that does not belong to it.
+    /// The rest of a tag behind what was read of it, which begins with a `!` that does not belong
+    /// to it.
     fn tag_uri(&mut self, head: &str, start: Mark) -> Result<String, Fault> {
         let mut uri = head.as_bytes().get(1..).unwrap_or_default().to_vec();
         let mut found = !head.is_empty();

@@ -15,7 +15,8 @@ impl YamlError {
         }
     }
 
-    /// The text as sigs.k8s.io/yaml words it, which reads YAML as JSON. What only JSON does not have is not said by go-yaml.
+    /// The text as sigs.k8s.io/yaml words it, which reads YAML as JSON. What only JSON does not
+    /// have is not said by go-yaml.
     pub fn json_text(&self) -> String {
         let by_go_yaml =
             !self.message.starts_with("json: ") && !self.message.starts_with("unsupported map key");

@@ -1,4 +1,5 @@
-//! Hostile programs are refused or end by their budget. Those that would not end at all are in tests/jq_endless.rs.
+//! Hostile programs are refused or end by their budget. Those that would not end at all are in
+//! tests/jq_endless.rs.
 
 use serde_json::json;
 use tiphys_gocompat::jq::{Limits, Program};

@@ -1,5 +1,6 @@
-//! jq programs against what gojq made of them (tests/baseline/jq.jsonl, by tests/baseline/generate/jq), and what hostile ones get.
-//! `cargo xtask parity jq` compares as many more as one likes.
+//! jq programs against what gojq made of them (tests/baseline/jq.jsonl, by
+//! tests/baseline/generate/jq), and what hostile ones get. `cargo xtask parity jq` compares as many
+//! more as one likes.
 
 mod limits;
 mod replay;

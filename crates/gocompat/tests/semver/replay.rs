@@ -1,4 +1,5 @@
-//! Compares what Masterminds/semver said of versions and constraints, one JSON line a case, with what ours says.
+//! Compares what Masterminds/semver said of versions and constraints, one JSON line a case, with
+//! what ours says.
 //!
 //! Main functions: [`replay`] and, for one case, [`differs`].
 

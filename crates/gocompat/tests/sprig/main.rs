@@ -1,5 +1,5 @@
-//! The functions of sprig against what they answer in Go (tests/baseline/sprig.jsonl, by tests/baseline/generate/sprig), and what hostile
-//! calls get.
+//! The functions of sprig against what they answer in Go (tests/baseline/sprig.jsonl, by
+//! tests/baseline/generate/sprig), and what hostile calls get.
 
 use serde_json::Value as Json;
 use std::sync::Arc;

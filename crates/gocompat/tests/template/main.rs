@@ -1,5 +1,6 @@
-//! Templates against what Go's text/template made of them (tests/baseline/template.jsonl, by tests/baseline/generate/template), and what
-//! hostile ones get. `cargo xtask baseline template` compares as many more as one likes.
+//! Templates against what Go's text/template made of them (tests/baseline/template.jsonl, by
+//! tests/baseline/generate/template), and what hostile ones get. `cargo xtask baseline template`
+//! compares as many more as one likes.
 
 mod limits;
 mod replay;

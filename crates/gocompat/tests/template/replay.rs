@@ -1,4 +1,5 @@
-//! Executes the cases of a baseline of templates and compares. Also a part of `cargo xtask baseline`, which replays more of them.
+//! Executes the cases of a baseline of templates and compares. Also a part of `cargo xtask
+//! baseline`, which replays more of them.
 
 use super::world::{Included, functions, universe};
 use serde_json::Value as Json;

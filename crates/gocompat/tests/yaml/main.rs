@@ -1,5 +1,5 @@
-//! YAML documents and values against what sigs.k8s.io/yaml made of them (tests/baseline/yaml.jsonl, by tests/baseline/generate/yaml).
-//! `cargo xtask parity yaml` compares as many more as one likes.
+//! YAML documents and values against what sigs.k8s.io/yaml made of them (tests/baseline/yaml.jsonl,
+//! by tests/baseline/generate/yaml). `cargo xtask parity yaml` compares as many more as one likes.
 
 mod replay;
 

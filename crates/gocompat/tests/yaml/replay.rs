@@ -1,4 +1,5 @@
-//! Compares what sigs.k8s.io/yaml made of documents and values, one JSON line a case, with what ours makes of them.
+//! Compares what sigs.k8s.io/yaml made of documents and values, one JSON line a case, with what
+//! ours makes of them.
 //!
 //! Main functions: [`replay`] and, for one case, [`differs`].
 
@@ -86,7 +87,8 @@ fn prints_differently(case: &Value) -> Option<Difference> {
     })
 }
 
-/// Go lets what JSON does not have pass where a later key replaces it, and a control character in what it does not read.
+/// Go lets what JSON does not have pass where a later key replaces it, and a control character in
+/// what it does not read.
 fn is_unseen(ours: &str) -> bool {
     [
         "json: unsupported",
@@ -97,7 +99,8 @@ fn is_unseen(ours: &str) -> bool {
     .any(|start| ours.starts_with(start))
 }
 
-/// Of keys that are there twice Go tells all, of other keys their types, and what is merged is looked at before what is in it.
+/// Of keys that are there twice Go tells all, of other keys their types, and what is merged is
+/// looked at before what is in it.
 fn is_said(ours: &str, theirs: &str) -> bool {
     let theirs = theirs.trim_start_matches("yaml: ");
     let other = [

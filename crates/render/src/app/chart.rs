@@ -81,7 +81,8 @@ pub(super) fn options(
         )));
     }
     let environment = Environment::new(&params.app, &params.source);
-    // The instance name of an Application elsewhere has its namespace in front, which is no part of a release's name.
+    // The instance name of an Application elsewhere has its namespace in front, which is no part of
+    // a release's name.
     let app = params
         .app
         .name
@@ -160,7 +161,8 @@ fn parameters(
     lines.into_iter().map(|(_, line)| line).collect()
 }
 
-/// Commas part values in Helm, so those of a value are quoted, unless it is a list in braces or they are quoted already.
+/// Commas part values in Helm, so those of a value are quoted, unless it is a list in braces or
+/// they are quoted already.
 fn without_commas(value: &str) -> String {
     if value.starts_with('{') && value.ends_with('}') {
         return value.to_owned();

@@ -26,7 +26,8 @@ pub struct HelmDetails {
     pub value_files: Vec<String>,
     /// The text of `values.yaml`.
     pub values: String,
-    /// What can be set, with what it is: the chart's values with those of the chosen files over them.
+    /// What can be set, with what it is: the chart's values with those of the chosen files over
+    /// them.
     pub parameters: BTreeMap<String, String>,
 }
 

@@ -1,6 +1,7 @@
 //! The build environment: `$ARGOCD_APP_NAME` and the like in parameters and file names.
 //!
-//! Main type: [`Environment`]. Texts are expanded as Go's `os.Expand` does: what is not known becomes nothing.
+//! Main type: [`Environment`]. Texts are expanded as Go's `os.Expand` does: what is not known
+//! becomes nothing.
 
 use super::AppFacts;
 use std::collections::BTreeMap;

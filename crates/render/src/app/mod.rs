@@ -1,6 +1,8 @@
-//! What an Application says about a source, made ready to be rendered: overrides of the repository laid over it, the build environment filled in.
+//! What an Application says about a source, made ready to be rendered: overrides of the repository
+//! laid over it, the build environment filled in.
 //!
-//! Main function: [`prepare`]; main type: [`Prepared`], which has all that the result depends on besides files.
+//! Main function: [`prepare`]; main type: [`Prepared`], which has all that the result depends on
+//! besides files.
 
 mod chart;
 mod details;
@@ -61,8 +63,8 @@ pub struct Surroundings {
     pub api_versions: Arc<[String]>,
     /// Schemes of URLs that values files may have (`helm.valuesFileSchemes`).
     pub value_file_schemes: Vec<String>,
-    /// Tools that are switched off (`helm.enable`, `kustomize.enable`): their folders are plain manifests. Directory: Jsonnet files are left
-    /// out (`jsonnet.enable`).
+    /// Tools that are switched off (`helm.enable`, `kustomize.enable`): their folders are plain
+    /// manifests. Directory: Jsonnet files are left out (`jsonnet.enable`).
     pub switched_off: Vec<SourceKind>,
 }
 
@@ -70,7 +72,8 @@ pub struct Surroundings {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RenderParams {
     pub source: ApplicationSource,
-    /// Where the files are when not at the source's path: a folder of somebody's own machine. `$ARGOCD_APP_SOURCE_PATH` stays the path.
+    /// Where the files are when not at the source's path: a folder of somebody's own machine.
+    /// `$ARGOCD_APP_SOURCE_PATH` stays the path.
     pub folder: Option<String>,
     pub app: AppFacts,
     pub surroundings: Surroundings,
@@ -100,7 +103,8 @@ impl Tool {
     }
 }
 
-/// Reads what the repository says about the source and finds out who renders it. Cheap: a listing of one folder.
+/// Reads what the repository says about the source and finds out who renders it. Cheap: a listing
+/// of one folder.
 pub fn prepare(sources: &SourceSet<'_>, params: &RenderParams) -> Result<Prepared, RenderError> {
     let (folder, source, kind) = recognise(sources.files, params)?;
     let tool = match kind {

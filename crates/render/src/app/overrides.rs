@@ -1,4 +1,5 @@
-//! What `.argocd-source.yaml` and `.argocd-source-<application>.yaml` in the Application's folder change about its source.
+//! What `.argocd-source.yaml` and `.argocd-source-<application>.yaml` in the Application's folder
+//! change about its source.
 //!
 //! Main function: [`merge`].
 

@@ -1,4 +1,5 @@
-//! Which values files an Application means, in their order: paths, patterns, files of other sources. No path leads out of its source.
+//! Which values files an Application means, in their order: paths, patterns, files of other
+//! sources. No path leads out of its source.
 //!
 //! Main function: [`resolve`]. The texts of errors are Argo CD's.
 
@@ -19,12 +20,14 @@ pub struct Named {
     pub raw: String,
     /// The source it is in, by its `ref`; `None`: the Application's own.
     pub reference: Option<String>,
-    /// Relative to the Application's folder, or with `/` in front to the root of the source; maybe a pattern or a URL.
+    /// Relative to the Application's folder, or with `/` in front to the root of the source; maybe
+    /// a pattern or a URL.
     pub path: String,
 }
 
 impl Named {
-    /// `$name/path` is a file of another source if there is one of that name. With several sources a name that nobody has is an error.
+    /// `$name/path` is a file of another source if there is one of that name. With several sources
+    /// a name that nobody has is an error.
     pub fn new(
         raw: &str,
         environment: &Environment,

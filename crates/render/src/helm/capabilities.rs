@@ -1,7 +1,7 @@
 //! What charts are told of the cluster and of Helm.
 //!
-//! Main types: [`Capabilities`] and [`KubeVersion`]. Nothing is asked of a cluster: without better knowledge a chart gets what
-//! `helm template` of Helm 4.2.4 assumes.
+//! Main types: [`Capabilities`] and [`KubeVersion`]. Nothing is asked of a cluster: without better
+//! knowledge a chart gets what `helm template` of Helm 4.2.4 assumes.
 
 use tiphys_gocompat::text::quote;
 

@@ -142,7 +142,8 @@ impl Head {
 /// What Helm notes of a hook that it leaves out.
 pub(super) const UNKNOWN_HOOKS: &str = "skipping unknown hooks";
 
-/// Splits files, which come sorted by name, and sorts what is in them. Hooks for events that nobody knows are left out with a warning.
+/// Splits files, which come sorted by name, and sorts what is in them. Hooks for events that nobody
+/// knows are left out with a warning.
 pub(super) fn sort(
     files: &BTreeMap<String, String>,
     limits: &yaml::Limits,

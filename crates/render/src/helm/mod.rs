@@ -1,7 +1,8 @@
 //! Helm in process: charts, their values and what is rendered from them, to the byte of Helm 4.2.4.
 //!
-//! Main types: [`chart::Chart`], made from a folder or an archive, [`values::Values`] and [`ParsedChart`]; main function: [`render_chart`].
-//! Everything is bytes in, values out, under [`Limits`]; what a chart lacks is named ([`values::missing_dependencies`]), never fetched.
+//! Main types: [`chart::Chart`], made from a folder or an archive, [`values::Values`] and
+//! [`ParsedChart`]; main function: [`render_chart`]. Everything is bytes in, values out, under
+//! [`Limits`]; what a chart lacks is named ([`values::missing_dependencies`]), never fetched.
 
 mod capabilities;
 pub mod chart;
@@ -51,7 +52,8 @@ impl Default for Limits {
             bytes: 5 << 20,
             ..Default::default()
         };
-        // The largest charts that are known take a million steps and a tenth of the rest, besides two million for each RSA key.
+        // The largest charts that are known take a million steps and a tenth of the rest, besides
+        // two million for each RSA key.
         let templates = tiphys_gocompat::template::Limits {
             steps: 100_000_000,
             output: 64 << 20,
@@ -137,7 +139,8 @@ impl HelmError {
         }
     }
 
-    /// Whether Helm had begun to render when it failed; then its messages say how to see what there is.
+    /// Whether Helm had begun to render when it failed; then its messages say how to see what there
+    /// is.
     pub fn while_rendering(&self) -> bool {
         matches!(
             self,

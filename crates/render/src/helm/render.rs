@@ -1,6 +1,7 @@
 //! A chart, values and a release become manifests, as `helm template` makes them.
 //!
-//! Main functions: [`render_chart`] and [`ParsedChart::render`], which parses templates only once; main type: [`RenderedChart`].
+//! Main functions: [`render_chart`] and [`ParsedChart::render`], which parses templates only once;
+//! main type: [`RenderedChart`].
 
 use super::capabilities::Capabilities;
 use super::chart::{Chart, File};
@@ -104,7 +105,8 @@ pub fn render_chart(
     ParsedChart::new(chart).render(user, options, limits)
 }
 
-/// What Helm asks of a chart before it renders it: that its form is known, that it is no library and that its dependencies are there.
+/// What Helm asks of a chart before it renders it: that its form is known, that it is no library
+/// and that its dependencies are there.
 pub fn check_installable(chart: &Chart) -> Result<(), HelmError> {
     match chart.metadata.api_version.as_str() {
         "v1" | "v2" | "" => {}

@@ -7,7 +7,8 @@ use crate::RepoError;
 use gix::{ObjectId, objs::tree::EntryKind};
 use std::collections::BTreeMap;
 
-/// Whether `is_meant` holds for one of the files that are not the same in both trees. Of a file that was moved both places count.
+/// Whether `is_meant` holds for one of the files that are not the same in both trees. Of a file
+/// that was moved both places count.
 pub(crate) fn any_changed(
     store: &Store,
     from: ObjectId,

@@ -73,7 +73,8 @@ impl Remote<'_> {
         Ok(refs.iter().filter_map(reference).collect())
     }
 
-    /// Brings a commit into the copy: by its SHA, else by a ref that points to it, else with everything there is.
+    /// Brings a commit into the copy: by its SHA, else by a ref that points to it, else with
+    /// everything there is.
     pub fn fetch(
         &self,
         copy: &Path,
@@ -140,7 +141,8 @@ impl Remote<'_> {
         })
     }
 
-    /// Connects and runs `work`. gix sees URLs without userinfo only, and no configuration of this machine.
+    /// Connects and runs `work`. gix sees URLs without userinfo only, and no configuration of this
+    /// machine.
     fn connected<T>(
         &self,
         store: &Store,
@@ -358,7 +360,8 @@ pub(crate) fn open_or_init(path: &Path, url: &str, limits: GitLimits) -> Result<
 /// Removes locks of a process that is gone. Only before the first use of a copy in this process.
 pub(crate) fn remove_stale_locks(path: &Path) {
     for lock in LOCKS {
-        // Most often there is none; a lock that cannot be removed shows up as an error of the fetch.
+        // Most often there is none; a lock that cannot be removed shows up as an error of the
+        // fetch.
         let _ = std::fs::remove_file(path.join(lock));
     }
 }

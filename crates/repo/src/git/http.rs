@@ -10,8 +10,9 @@ use std::{
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Credentials in headers of our own make gix refuse every redirect; username and password over https go through its credential
-/// callback instead, which is asked again for the host of a redirect.
+/// Credentials in headers of our own make gix refuse every redirect; username and password over
+/// https go through its credential callback instead, which is asked again for the host of a
+/// redirect.
 pub(super) fn options(access: &RepoAccess, timeout: Duration) -> http::Options {
     let mut extra_headers = Vec::new();
     if !access.bearer_token.is_empty() {

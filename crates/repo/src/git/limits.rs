@@ -1,7 +1,8 @@
 //! How much a remote repository may send, counted while it is sent.
 //!
-//! Main types: [`GitLimits`], and [`Guard`], through which every byte of a contact passes. What is over a limit is refused before it is in
-//! memory: whoever can name a repository could otherwise make this process as large as he likes.
+//! Main types: [`GitLimits`], and [`Guard`], through which every byte of a contact passes. What is
+//! over a limit is refused before it is in memory: whoever can name a repository could otherwise
+//! make this process as large as he likes.
 
 use crate::RepoError;
 use gix::{
@@ -134,7 +135,8 @@ impl GitLimits {
         )
     }
 
-    /// For gix, which checks the size before it makes room for an object. Each thread that reads a pack may hold some of them.
+    /// For gix, which checks the size before it makes room for an object. Each thread that reads a
+    /// pack may hold some of them.
     pub(super) fn config(&self) -> [String; 2] {
         [
             format!("gitoxide.objects.allocLimit={}", self.object_bytes),
@@ -149,7 +151,8 @@ const SLACK: u64 = 1 << 20;
 /// Watches over one contact.
 pub(crate) struct Guard {
     pub limits: GitLimits,
-    /// Set from outside when the contact takes too long, and from here when something is over a limit.
+    /// Set from outside when the contact takes too long, and from here when something is over a
+    /// limit.
     stop: Arc<AtomicBool>,
     packing: AtomicBool,
     read: AtomicU64,

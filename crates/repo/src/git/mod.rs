@@ -1,6 +1,7 @@
 //! Everything that touches gix: nothing outside of this module knows it.
 //!
-//! [`Store`] is an opened object database, [`GitFiles`] the tree of one commit as [`tiphys_render::SourceFiles`]. All functions block.
+//! [`Store`] is an opened object database, [`GitFiles`] the tree of one commit as
+//! [`tiphys_render::SourceFiles`]. All functions block.
 
 mod changes;
 mod error;
@@ -55,7 +56,8 @@ pub(crate) struct CommitId {
 }
 
 impl Store {
-    /// Opens a repository (bare or not) without reading any configuration but its own, and without its hooks.
+    /// Opens a repository (bare or not) without reading any configuration but its own, and without
+    /// its hooks.
     pub fn open(path: &Path, url: &str, limits: GitLimits) -> Result<Self, RepoError> {
         if !path.exists() {
             return Err(RepoError::NotFound {
@@ -108,7 +110,8 @@ impl Store {
         self.found_last().is_some_and(|last| last.commit == id)
     }
 
-    /// The commit of a full or abbreviated SHA (of a commit or an annotated tag), or None when it is not here.
+    /// The commit of a full or abbreviated SHA (of a commit or an annotated tag), or None when it
+    /// is not here.
     pub fn commit(&self, sha: &str) -> Result<Option<CommitId>, RepoError> {
         let repo = self.local();
         let object = if sha.len() == 40 {
@@ -153,7 +156,8 @@ impl Store {
         Ok(Some(found))
     }
 
-    /// Author, date and message of a commit that is here. Tags come from the caller, who knows the remote's refs.
+    /// Author, date and message of a commit that is here. Tags come from the caller, who knows the
+    /// remote's refs.
     pub fn metadata(
         &self,
         id: gix::ObjectId,

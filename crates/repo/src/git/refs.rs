@@ -24,7 +24,8 @@ impl Store {
         let mut out = Vec::new();
         let platform = repo.references().map_err(|e| self.corrupt(&e))?;
         for reference in platform.all().map_err(|e| self.corrupt(&e))? {
-            // A ref that cannot be read or leads nowhere is as good as absent, as for `git ls-remote`.
+            // A ref that cannot be read or leads nowhere is as good as absent, as for `git
+            // ls-remote`.
             let Ok(mut reference) = reference else {
                 continue;
             };
@@ -64,8 +65,9 @@ impl Store {
         Ok(out)
     }
 
-    /// The commit of a revision that names a branch, a tag or `HEAD`, read from that ref alone, if it is the one that was found last:
-    /// it usually is, and then neither the other refs nor the object database need be asked.
+    /// The commit of a revision that names a branch, a tag or `HEAD`, read from that ref alone, if
+    /// it is the one that was found last: it usually is, and then neither the other refs nor the
+    /// object database need be asked.
     pub fn last_of(&self, revision: &str) -> Option<String> {
         let packed = self.repo.refs.cached_packed_buffer().ok()?;
         let target = |name: &str| self.target(name, packed.as_ref().map(|buffer| &***buffer));
@@ -82,7 +84,8 @@ impl Store {
         None
     }
 
-    /// What the ref of exactly this name says; `None`: there is none. (`try_find` would look in nine places for one that is not there.)
+    /// What the ref of exactly this name says; `None`: there is none. (`try_find` would look in
+    /// nine places for one that is not there.)
     fn target(
         &self,
         name: &str,

@@ -1,4 +1,5 @@
-//! The `ssh` program: the only process this crate starts. It gets a configuration of ours in a private folder and none of the user's.
+//! The `ssh` program: the only process this crate starts. It gets a configuration of ours in a
+//! private folder and none of the user's.
 
 use crate::{RepoAccess, RepoError};
 use gix::protocol::transport::client::blocking_io::ssh::{ProgramKind, connect};
@@ -54,7 +55,8 @@ impl Files {
         Ok(Self { dir })
     }
 
-    /// Nothing of the URL or the credentials is in the command; gix adds user, host and path as arguments it has checked.
+    /// Nothing of the URL or the credentials is in the command; gix adds user, host and path as
+    /// arguments it has checked.
     pub fn options(&self, program: &str) -> connect::Options {
         let config = self
             .dir

@@ -24,7 +24,8 @@ pub(super) struct Node {
     pub id: ObjectId,
 }
 
-/// Trees that were read, by what they are: Applications of one repository mostly look into the same folders.
+/// Trees that were read, by what they are: Applications of one repository mostly look into the same
+/// folders.
 pub(super) type Trees = moka::sync::Cache<ObjectId, Arc<[Node]>>;
 
 pub(super) fn no_trees() -> Trees {
@@ -42,10 +43,12 @@ pub(super) fn no_trees() -> Trees {
         .build()
 }
 
-/// Read-only files of one tree. Links are followed inside of the tree only; submodules are neither read nor entered.
+/// Read-only files of one tree. Links are followed inside of the tree only; submodules are neither
+/// read nor entered.
 pub(crate) struct GitFiles {
     store: Store,
-    /// One thread at a time: gix repositories are not shared. Made when something is read that nobody has read before.
+    /// One thread at a time: gix repositories are not shared. Made when something is read that
+    /// nobody has read before.
     repo: OnceLock<Mutex<gix::Repository>>,
     root: ObjectId,
     /// What is in this folder needs no note: whoever asks knows its tree.
@@ -68,7 +71,8 @@ pub(crate) enum Found {
 }
 
 impl GitFiles {
-    /// `base` is the folder whose tree the caller knows; none: everything that is looked for is noted.
+    /// `base` is the folder whose tree the caller knows; none: everything that is looked for is
+    /// noted.
     pub fn new(store: &Store, root: ObjectId, base: Option<&str>) -> Self {
         Self {
             store: store.clone(),
@@ -80,7 +84,8 @@ impl GitFiles {
         }
     }
 
-    /// Whether these are the things at these paths, as far as that is known without reading anything.
+    /// Whether these are the things at these paths, as far as that is known without reading
+    /// anything.
     pub fn are(store: &Store, root: ObjectId, things: &[(String, Found)]) -> bool {
         let files = Self {
             in_memory: true,
@@ -96,7 +101,8 @@ impl GitFiles {
         self.find(path).unwrap_or(Found::Bad)
     }
 
-    /// What was looked for outside of the base folder or through links, and what was there: with the folder's tree all that was seen.
+    /// What was looked for outside of the base folder or through links, and what was there: with
+    /// the folder's tree all that was seen.
     pub fn noted(&self) -> BTreeMap<String, Found> {
         self.noted
             .lock()
@@ -203,7 +209,8 @@ impl GitFiles {
         found
     }
 
-    /// Walks a path from the root, following links by putting their target in front of what is left to walk.
+    /// Walks a path from the root, following links by putting their target in front of what is left
+    /// to walk.
     fn walk(&self, path: &str, links: &mut usize) -> Result<Found, FileError> {
         let mut todo: Vec<String> = path
             .split('/')

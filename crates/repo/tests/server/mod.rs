@@ -1,4 +1,5 @@
-//! A small git server on loopback: HTTP/1.1 in front of `git http-backend`, with or without TLS, passwords and redirects.
+//! A small git server on loopback: HTTP/1.1 in front of `git http-backend`, with or without TLS,
+//! passwords and redirects.
 
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::{
@@ -20,7 +21,8 @@ pub struct Setup {
     /// Answer everything with a redirect to this server.
     pub redirect: Option<String>,
     pub tls: bool,
-    /// Only the first version of git's protocol, which does not hand out commits by their SHA unless a ref points to them.
+    /// Only the first version of git's protocol, which does not hand out commits by their SHA
+    /// unless a ref points to them.
     pub old: bool,
 }
 

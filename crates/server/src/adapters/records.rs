@@ -99,7 +99,8 @@ fn object<T: Written>(value: &T, namespace: &str) -> StoreResult<Object> {
     Object::from_value(value).map_err(|e| StoreError::Invalid(e.to_string()))
 }
 
-/// An Application that was not compared has no status; an empty one would not satisfy the CRD of Argo CD.
+/// An Application that was not compared has no status; an empty one would not satisfy the CRD of
+/// Argo CD.
 fn without_empty_status(mut object: Object, app: &Application) -> Object {
     if app.status == Default::default() {
         object.0.remove("status");

@@ -1,5 +1,6 @@
-//! [`RemoteSources`]: revisions and manifests from a repo-server, as Argo CD's API has them. What is only shown of a repository (its
-//! branches, a commit's author, what there is to set in a source) is still looked up in Git by this process.
+//! [`RemoteSources`]: revisions and manifests from a repo-server, as Argo CD's API has them. What
+//! is only shown of a repository (its branches, a commit's author, what there is to set in a
+//! source) is still looked up in Git by this process.
 
 use crate::{
     ApiError,

@@ -1,10 +1,12 @@
 //! How failed logins slow down the next ones. Main type: [`FailureLimits`].
 //!
-//! Three counters, each with what it must not do. An account as tried from one source: guessing stops, but nobody can lock an account for
-//! everybody. A source over all accounts: guessing many accounts does not help. An account over all sources: guessing from many addresses
-//! does not help either, and there attempts wait for each other instead of being refused, except where the account has been used before.
-//! What is closed opens for one attempt every [`Limits::retry_seconds`], so that whoever shares an address with somebody who guesses,
-//! as behind a proxy, gets in all the same.
+//! Three counters, each with what it must not do. An account as tried from one source: guessing
+//! stops, but nobody can lock an account for everybody. A source over all accounts: guessing many
+//! accounts does not help. An account over all sources: guessing from many addresses does not help
+//! either, and there attempts wait for each other instead of being refused, except where the
+//! account has been used before. What is closed opens for one attempt every
+//! [`Limits::retry_seconds`], so that whoever shares an address with somebody who guesses, as
+//! behind a proxy, gets in all the same.
 
 use jiff::Timestamp;
 use std::{
@@ -86,7 +88,8 @@ impl FailureLimits {
         }
     }
 
-    /// Whether a login may be tried. `exists`: attempts on accounts that do not exist fail in any case, and are not remembered by name.
+    /// Whether a login may be tried. `exists`: attempts on accounts that do not exist fail in any
+    /// case, and are not remembered by name.
     pub fn verdict(&self, account: &str, exists: bool, source: IpAddr, now: Timestamp) -> Verdict {
         let (source, limits, second) = (network(source), self.limits, now.as_second());
         let mut all = self.counters.lock().unwrap_or_else(PoisonError::into_inner);

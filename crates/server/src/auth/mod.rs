@@ -1,4 +1,5 @@
-//! Who calls: passwords, session tokens, and the limits on failed logins. [`Auth`] is the main type. It knows no routes.
+//! Who calls: passwords, session tokens, and the limits on failed logins. [`Auth`] is the main
+//! type. It knows no routes.
 
 mod limits;
 pub mod password;
@@ -142,7 +143,8 @@ impl Auth {
         }
     }
 
-    /// The values of argocd-secret that make this the password; sessions from before then end. `current` must be the caller's own password.
+    /// The values of argocd-secret that make this the password; sessions from before then end.
+    /// `current` must be the caller's own password.
     pub async fn change_password(
         &self,
         caller: &Caller,
@@ -179,7 +181,8 @@ impl Auth {
         let text = new.to_owned();
         let hashed = tokio::task::spawn_blocking(move || hash_password(&text)).await;
         let hash = hashed.map_err(|_| ApiError::internal("the password could not be hashed"))??;
-        // Tokens have whole seconds: those of the second in which the password changed are from before.
+        // Tokens have whole seconds: those of the second in which the password changed are from
+        // before.
         let changed = Timestamp::from_second(now.as_second() + 1).unwrap_or(now);
         let changed = changed.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let values = [("admin.password", hash), ("admin.passwordMtime", changed)];

@@ -18,7 +18,8 @@ pub fn hash_password(password: &str) -> Result<String, crate::ApiError> {
         .map_err(|e| crate::ApiError::internal(format!("cannot hash the password: {e}")))
 }
 
-/// A random password of letters, digits and `-`; it does not begin with `-`, which a command line would take for a flag.
+/// A random password of letters, digits and `-`; it does not begin with `-`, which a command line
+/// would take for a flag.
 pub fn new_password() -> String {
     const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-";
     let mut rng = rand::rng();

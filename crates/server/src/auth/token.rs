@@ -1,4 +1,5 @@
-//! Session tokens: HS256 JWTs signed with `server.secretkey`, as Argo CD issues them, so that either accepts the other's.
+//! Session tokens: HS256 JWTs signed with `server.secretkey`, as Argo CD issues them, so that
+//! either accepts the other's.
 
 use crate::error::ApiError;
 use base64::{Engine as _, engine::general_purpose::STANDARD};

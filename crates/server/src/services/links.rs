@@ -1,4 +1,5 @@
-//! Deep links: `application.links`, `resource.links` and `project.links` of argocd-cm. Main function: [`of`].
+//! Deep links: `application.links`, `resource.links` and `project.links` of argocd-cm. Main
+//! function: [`of`].
 
 use crate::{ApiError, heavy, settings::Settings};
 use jiff::{Timestamp, tz::TimeZone};

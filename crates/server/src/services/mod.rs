@@ -1,4 +1,5 @@
-//! What the calls do, a module a service. Handlers take the shared state, the caller and the request message.
+//! What the calls do, a module a service. Handlers take the shared state, the caller and the
+//! request message.
 
 pub mod account;
 pub mod application;

@@ -1,4 +1,5 @@
-//! The `fields` parameter of REST: which parts of a reply a client wants, or with a leading `-` which it does not.
+//! The `fields` parameter of REST: which parts of a reply a client wants, or with a leading `-`
+//! which it does not.
 
 use super::query;
 use crate::error::ApiError;

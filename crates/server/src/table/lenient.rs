@@ -1,5 +1,5 @@
-//! Reads a request message from JSON in which query parameters are still text: the type asked for decides whether
-//! `"true"` is a flag, `"5"` a number, and a single value a list of one.
+//! Reads a request message from JSON in which query parameters are still text: the type asked for
+//! decides whether `"true"` is a flag, `"5"` a number, and a single value a list of one.
 
 use serde::{
     Deserializer,

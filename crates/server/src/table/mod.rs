@@ -1,5 +1,5 @@
-//! The one table of calls: RPC name, its REST method and path, who may call, and the handler. gRPC, gRPC-web and REST
-//! all look up here. [`Table`] is the main type; `calls` has the entries.
+//! The one table of calls: RPC name, its REST method and path, who may call, and the handler. gRPC,
+//! gRPC-web and REST all look up here. [`Table`] is the main type; `calls` has the entries.
 
 mod calls;
 mod fields;
@@ -255,7 +255,8 @@ impl Table {
         self.by_rpc.get(path).map(|n| &self.calls[*n])
     }
 
-    /// The call for a REST request, with its binding and the path's variables. Literal paths win over variables.
+    /// The call for a REST request, with its binding and the path's variables. Literal paths win
+    /// over variables.
     pub fn by_rest(&self, method: &Method, path: &str) -> Option<(&Call, &Rest, Bindings)> {
         let matches = self
             .calls

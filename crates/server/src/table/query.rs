@@ -1,15 +1,19 @@
-//! From the query and path of a REST request to fields of its message: `a.b=c` is a field of a field, and a repeated one is a list.
+//! From the query and path of a REST request to fields of its message: `a.b=c` is a field of a
+//! field, and a repeated one is a list.
 //!
-//! Main function: [`read`]. Whoever asks need not be logged in, so nothing here goes deeper than [`MAX_DEPTH`].
+//! Main function: [`read`]. Whoever asks need not be logged in, so nothing here goes deeper than
+//! [`MAX_DEPTH`].
 
 use super::{Bindings, Fields, percent_decode};
 use crate::error::ApiError;
 use serde_json::{Map, Value};
 
-/// Most parts of a parameter's name, and of a path in `fields`. No message of the API is nested as deeply.
+/// Most parts of a parameter's name, and of a path in `fields`. No message of the API is nested as
+/// deeply.
 pub const MAX_DEPTH: usize = 32;
 
-/// Adds the parameters of a query to a message that may have come in a body, then the variables of the path, which win.
+/// Adds the parameters of a query to a message that may have come in a body, then the variables of
+/// the path, which win.
 pub fn read(
     message: &mut Map<String, Value>,
     query: &str,

@@ -1,8 +1,9 @@
-//! What leaves the server. Every reply passes [`Shown::conceal`] before it is encoded, in either encoding: a message type that is not
-//! listed here cannot be a reply.
+//! What leaves the server. Every reply passes [`Shown::conceal`] before it is encoded, in either
+//! encoding: a message type that is not listed here cannot be a reply.
 //!
-//! Main trait: [`Shown`]. Objects of clusters are masked where they are read (`services::application::live::shown`), and errors when they
-//! are made ([`ApiError`](crate::ApiError)); here are the URLs and messages of our own records.
+//! Main trait: [`Shown`]. Objects of clusters are masked where they are read
+//! (`services::application::live::shown`), and errors when they are made
+//! ([`ApiError`](crate::ApiError)); here are the URLs and messages of our own records.
 
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -1,4 +1,5 @@
-//! gRPC and gRPC-web: framing and status by tonic, one codec of bytes for all calls. The table does the rest.
+//! gRPC and gRPC-web: framing and status by tonic, one codec of bytes for all calls. The table does
+//! the rest.
 
 use super::{MAX_PUBLIC_REQUEST, max_request, session, traceparent};
 use crate::{
@@ -174,7 +175,8 @@ pub async fn handle_web(
     }
 }
 
-/// Printable characters that our encoder escapes and Go's does not: Argo CD's gRPC-web client shows the message as it comes.
+/// Printable characters that our encoder escapes and Go's does not: Argo CD's gRPC-web client shows
+/// the message as it comes.
 const PRINTABLE: [(&str, &str); 9] = [
     ("%20", " "),
     ("%22", "\""),

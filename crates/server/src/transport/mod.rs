@@ -1,5 +1,6 @@
-//! How requests come in: connections and TLS (`listen`, `tls`), gRPC and gRPC-web (`grpc`), REST (`rest`). Knows the
-//! table, but no call by name except login and logout, whose token is also a cookie.
+//! How requests come in: connections and TLS (`listen`, `tls`), gRPC and gRPC-web (`grpc`), REST
+//! (`rest`). Knows the table, but no call by name except login and logout, whose token is also a
+//! cookie.
 
 mod grpc;
 pub mod listen;

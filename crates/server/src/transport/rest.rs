@@ -1,5 +1,5 @@
-//! REST: path, query and body become the request message of the call in the table; its reply is JSON, streams are JSON
-//! lines or server-sent events. Behaves as grpc-gateway does for Argo CD.
+//! REST: path, query and body become the request message of the call in the table; its reply is
+//! JSON, streams are JSON lines or server-sent events. Behaves as grpc-gateway does for Argo CD.
 
 use super::{max_request, session, traceparent};
 use crate::{
@@ -35,7 +35,8 @@ pub async fn handle(state: Arc<State>, source: IpAddr, request: Request<Body>) -
     }
 }
 
-/// A form of another site cannot send this type, so a session cookie alone is not enough to change something.
+/// A form of another site cannot send this type, so a session cookie alone is not enough to change
+/// something.
 fn is_json(parts: &Parts) -> bool {
     let value = parts
         .headers

@@ -1,4 +1,5 @@
-//! Where a request comes from: the peer, or what proxies that are trusted say of it. Main type: [`Network`], one or many of their addresses.
+//! Where a request comes from: the peer, or what proxies that are trusted say of it. Main type:
+//! [`Network`], one or many of their addresses.
 
 use http::HeaderMap;
 use std::{net::IpAddr, str::FromStr};
@@ -55,7 +56,8 @@ impl Network {
     }
 }
 
-/// The client: each proxy adds to X-Forwarded-For whom it was asked by, so the last address that is none of our proxies' is believed.
+/// The client: each proxy adds to X-Forwarded-For whom it was asked by, so the last address that is
+/// none of our proxies' is believed.
 pub fn of(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
     let is_proxy = |address: IpAddr| trusted.iter().any(|network| network.contains(address));
     let mut source = peer.to_canonical();

@@ -70,7 +70,8 @@ impl<'a> Watched<'a> {
     }
 }
 
-/// The URLs of the repository whose page, or one of whose URLs, this is: with any protocol, user and port, with or without `.git`.
+/// The URLs of the repository whose page, or one of whose URLs, this is: with any protocol, user
+/// and port, with or without `.git`.
 fn same_repository(url: &str) -> Option<Regex> {
     let (host, path) = host_and_path(url).filter(|_| url.len() <= MAX_URL)?;
     // URLs for cloning have it.

@@ -1,7 +1,9 @@
-//! `/api/webhook`: a Git host or a registry tells of a push, and the Applications that it concerns are refreshed.
+//! `/api/webhook`: a Git host or a registry tells of a push, and the Applications that it concerns
+//! are refreshed.
 //!
-//! Main type: [`Webhooks`]. Who sends is not logged in: a request is checked against the host's secret before its content is read
-//! as JSON, and all that are held at a time share one allowance of memory. Answers are Argo CD's.
+//! Main type: [`Webhooks`]. Who sends is not logged in: a request is checked against the host's
+//! secret before its content is read as JSON, and all that are held at a time share one allowance
+//! of memory. Answers are Argo CD's.
 
 mod concern;
 mod payload;
@@ -278,7 +280,8 @@ async fn refresh(state: &State, event: Event, jitter: Jitter) {
         .into_iter()
         .filter(|app| state.store.permits(&app.metadata.namespace))
         .collect();
-    // A payload can name a hundred thousand files, each of which is held against the paths of every Application.
+    // A payload can name a hundred thousand files, each of which is held against the paths of every
+    // Application.
     ask_all(
         state,
         heavy::run(move || concerned(&event, apps)).await,

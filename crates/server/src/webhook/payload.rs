@@ -1,5 +1,6 @@
-//! What a webhook's content says, whoever sent it: a [`Push`]. What is missing or null is empty; what is of a wrong type refuses the
-//! request; of what may be many, no more than [`MAX_FILES`] are kept.
+//! What a webhook's content says, whoever sent it: a [`Push`]. What is missing or null is empty;
+//! what is of a wrong type refuses the request; of what may be many, no more than [`MAX_FILES`] are
+//! kept.
 
 use super::{
     Refusal,
@@ -124,7 +125,8 @@ impl<'de, T: Deserialize<'de>, const MAX: usize> Deserialize<'de> for List<T, MA
     }
 }
 
-/// GitHub and Gogs (with `repository`), GitLab (with `project`): one reference, with what its commits changed.
+/// GitHub and Gogs (with `repository`), GitLab (with `project`): one reference, with what its
+/// commits changed.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Commits {

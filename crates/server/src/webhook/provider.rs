@@ -1,4 +1,5 @@
-//! Who sends a webhook, and whether it knows the secret. Secrets are compared without telling where they differ.
+//! Who sends a webhook, and whether it knows the secret. Secrets are compared without telling where
+//! they differ.
 
 use super::{Refusal, SECURITY_HIGH};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -24,7 +25,8 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// In this order: Gogs sends GitHub's header too, and Bitbucket that of its server. Harbor has none, and is known by its secret alone.
+    /// In this order: Gogs sends GitHub's header too, and Bitbucket that of its server. Harbor has
+    /// none, and is known by its secret alone.
     pub fn of(headers: &HeaderMap, secrets: &Secrets) -> Option<Self> {
         let has = |name| !text(headers, name).is_empty();
         let package = text(headers, "x-github-event") == "package";

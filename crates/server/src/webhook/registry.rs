@@ -1,4 +1,5 @@
-//! What registries tell of: a tag that was pushed, and which Applications follow it. Main type: [`Pushed`].
+//! What registries tell of: a tag that was pushed, and which Applications follow it. Main type:
+//! [`Pushed`].
 
 use super::{
     Refusal,
@@ -62,7 +63,8 @@ fn plain(url: &str) -> String {
     url.strip_suffix('/').unwrap_or(url).to_lowercase()
 }
 
-/// GitHub's registry: a container that was published under a tag; of anything else there is nothing to say.
+/// GitHub's registry: a container that was published under a tag; of anything else there is nothing
+/// to say.
 pub fn ghcr(content: &[u8]) -> Result<Option<Pushed>, Refusal> {
     #[derive(Default, Deserialize)]
     #[serde(default)]

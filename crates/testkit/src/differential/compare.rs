@@ -1,4 +1,5 @@
-//! What differs between two transcripts of one script. Main function: [`differences`]; main type: [`Difference`].
+//! What differs between two transcripts of one script. Main function: [`differences`]; main type:
+//! [`Difference`].
 
 use super::{
     play::{BROKEN, Reply},
@@ -27,7 +28,8 @@ pub struct Difference {
     pub at: String,
     pub expected: String,
     pub found: String,
-    /// What differs in general words: the same for differences that probably have one cause, whatever the kind.
+    /// What differs in general words: the same for differences that probably have one cause,
+    /// whatever the kind.
     pub word: String,
     /// Kind, verb and `word`.
     pub signature: String,
@@ -35,8 +37,9 @@ pub struct Difference {
     pub explained: bool,
 }
 
-/// Compares normalised replies. After a difference in a write, what follows in the same collection says nothing new and is left out.
-/// What a rule explains is named, and everything around it compared all the same.
+/// Compares normalised replies. After a difference in a write, what follows in the same collection
+/// says nothing new and is left out. What a rule explains is named, and everything around it
+/// compared all the same.
 pub fn differences(
     script: &Script,
     rules: &[Rule],
@@ -176,8 +179,9 @@ impl<'r> Meant<'r> {
         rule.is_some()
     }
 
-    /// The real server's library for JSON patches breaks down when it compares an element with null in a list, the one for strategic
-    /// patches when it compares lists or maps that stand where an element has its key.
+    /// The real server's library for JSON patches breaks down when it compares an element with null
+    /// in a list, the one for strategic patches when it compares lists or maps that stand where an
+    /// element has its key.
     fn breaks(&mut self, step: &Step, want: &Reply, got: &Reply) -> bool {
         let compares = |operation: &Value| {
             operation["op"] == "test" && operation.get("value").is_some_and(lists_null)
@@ -203,7 +207,8 @@ impl<'r> Meant<'r> {
         self.note(rule, "connection", BROKEN.to_string(), brief(&got.body))
     }
 
-    /// Takes the texts about columns out of two Tables where the one of the real server is a text, and ours the column's name.
+    /// Takes the texts about columns out of two Tables where the one of the real server is a text,
+    /// and ours the column's name.
     fn columns(&mut self, want: &mut Value, got: &mut Value) {
         let rule = self.rules.iter().find(|r| r.kind == "Table");
         for pointer in ["/columnDefinitions", "/object/columnDefinitions"] {
@@ -324,8 +329,8 @@ fn body(want: &Reply, got: &Reply, meant: &mut Meant<'_>) -> Option<Found> {
     walk(&a, &b, "", meant)
 }
 
-/// Of several fields that are not declared, a refusal names the first in the order of a Go map; all that is wrong with a typed
-/// object is listed in that order.
+/// Of several fields that are not declared, a refusal names the first in the order of a Go map; all
+/// that is wrong with a typed object is listed in that order.
 fn one_of_a_map(message: String) -> String {
     const UNDECLARED: &str = ": field not declared in schema";
     let (head, list) = message
@@ -479,7 +484,8 @@ fn walk(want: &Value, got: &Value, at: &str, meant: &mut Meant<'_>) -> Option<Fo
     }
 }
 
-/// The managers of an object stand in the order of their times, so it matters whether a second passed between two writes.
+/// The managers of an object stand in the order of their times, so it matters whether a second
+/// passed between two writes.
 fn by_manager(at: &str, list: &[Value]) -> Vec<Value> {
     let mut list = list.to_vec();
     if at.ends_with("managedFields") {

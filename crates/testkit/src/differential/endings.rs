@@ -8,8 +8,9 @@ use super::{
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/";
 
-/// A real server ends the watches of a custom kind a second after its definition changed, or when it comes to it. How many events
-/// come before that depends on how fast the script is played: those stay that both gave.
+/// A real server ends the watches of a custom kind a second after its definition changed, or when
+/// it comes to it. How many events come before that depends on how fast the script is played: those
+/// stay that both gave.
 pub fn level(script: &Script, one: &mut [Reply], other: &mut [Reply]) {
     for (index, step) in script.steps.iter().enumerate() {
         let Some(Watch::Drain(of)) = step.watch else {

@@ -1,8 +1,8 @@
 //! Takes out of a transcript what a server makes up. Main function: [`normalise`].
 //!
-//! Uids, object revisions, allocated addresses and ports become the place where they were seen first, so that "the same as
-//! there" is still compared; times, list revisions, continue tokens and ages become one word each. What the script itself sent
-//! stays as it is.
+//! Uids, object revisions, allocated addresses and ports become the place where they were seen
+//! first, so that "the same as there" is still compared; times, list revisions, continue tokens and
+//! ages become one word each. What the script itself sent stays as it is.
 
 use super::{
     play::{Reply, Transcript, own_address},
@@ -100,8 +100,8 @@ pub fn normalise(script: &Script, transcript: &Transcript) -> Vec<Reply> {
     transcript.replies.iter().map(one).collect()
 }
 
-/// The events that do not come by chance. A definition's cleaner may find that its kind is not listed yet, and try again: of that
-/// the first attempt counts.
+/// The events that do not come by chance. A definition's cleaner may find that its kind is not
+/// listed yet, and try again: of that the first attempt counts.
 fn without_chance(events: &[Value]) -> impl Iterator<Item = &Value> {
     let mut cleaned = HashSet::new();
     events.iter().filter(move |event| {
@@ -351,7 +351,8 @@ impl Seen<'_> {
         }
     }
 
-    /// The name of a listed object, when it was made up: what it begins with (nothing, if it is a uid), and where it was first seen.
+    /// The name of a listed object, when it was made up: what it begins with (nothing, if it is a
+    /// uid), and where it was first seen.
     fn made_up(&self, value: &Value) -> Option<(&str, &str)> {
         let name = name(value)?;
         match self.uids.get(name) {
@@ -360,8 +361,8 @@ impl Seen<'_> {
         }
     }
 
-    /// Objects whose names were made up stand in the order of these: those of one base, next to each other and in the right order, are
-    /// told in the order in which they were first seen.
+    /// Objects whose names were made up stand in the order of these: those of one base, next to
+    /// each other and in the right order, are told in the order in which they were first seen.
     fn in_order<'v>(&self, list: impl Iterator<Item = &'v Value>) -> Vec<&'v Value> {
         let mut list: Vec<&Value> = list.collect();
         let base = |value: &Value| self.made_up(value).map(|(base, _)| base);
@@ -373,7 +374,8 @@ impl Seen<'_> {
         list
     }
 
-    /// The same in a list that has the right order as a whole, where a made-up name can come before or after the others.
+    /// The same in a list that has the right order as a whole, where a made-up name can come before
+    /// or after the others.
     fn listed<'v>(&self, list: &'v [Value]) -> Vec<&'v Value> {
         let place = |value: &&'v Value| (namespace(value), name(value));
         let mut list: Vec<&Value> = list.iter().collect();
@@ -392,8 +394,8 @@ impl Seen<'_> {
         list
     }
 
-    /// Managers stand in the order of their times, which is another one when a second ended between two writes. A list in any other
-    /// order than the right one stays as it is.
+    /// Managers stand in the order of their times, which is another one when a second ended between
+    /// two writes. A list in any other order than the right one stays as it is.
     fn managers(&self, list: &[Value], in_table: bool) -> Value {
         let mut out: Vec<Value> = list
             .iter()

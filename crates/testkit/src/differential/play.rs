@@ -26,7 +26,8 @@ pub struct Reply {
     pub events: Vec<Value>,
 }
 
-/// The status of an answer that never came because the server dropped the request while it worked on it.
+/// The status of an answer that never came because the server dropped the request while it worked
+/// on it.
 pub const BROKEN: u16 = 599;
 
 /// The answers of one server, one for each step.
@@ -57,7 +58,8 @@ impl Default for Patience {
     }
 }
 
-/// Runs all steps; `other` is what another server answered, which tells how many events to wait for.
+/// Runs all steps; `other` is what another server answered, which tells how many events to wait
+/// for.
 ///
 /// # Errors
 /// When the server does not answer.

@@ -5,7 +5,8 @@ use serde_json::Value;
 /// What stands before the managers of a quoted object.
 const MANAGERS: &str = r#"\"managedFields\":["#;
 
-/// The message with the managers of a quoted object in an order that no time has a part in, if they stand in the right one.
+/// The message with the managers of a quoted object in an order that no time has a part in, if they
+/// stand in the right one.
 pub fn managers_in_order(text: &str) -> String {
     let Some((before, rest)) = text.split_once(MANAGERS) else {
         return text.to_owned();

@@ -1,9 +1,11 @@
-//! The differences that are meant, each with its cause. Main type: [`Rule`]; the data is `differences.json`.
+//! The differences that are meant, each with its cause. Main type: [`Rule`]; the data is
+//! `differences.json`.
 
 use serde::{Deserialize, Serialize};
 
-/// One explained difference: all of its fields must match exactly. Those of a Table's columns are known by their form (a sentence
-/// there, the column's name here), and the broken connection by the request.
+/// One explained difference: all of its fields must match exactly. Those of a Table's columns are
+/// known by their form (a sentence there, the column's name here), and the broken connection by the
+/// request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
@@ -30,7 +32,8 @@ pub fn committed() -> Vec<Rule> {
 }
 
 impl Rule {
-    /// Whether this is the difference that is meant, to the letter. A `*` at the end stands for any other letters.
+    /// Whether this is the difference that is meant, to the letter. A `*` at the end stands for any
+    /// other letters.
     pub fn explains(&self, kind: &str, verb: &str, at: &str, real: &str, embedded: &str) -> bool {
         let fits = |rule: &str, text: &str| {
             rule.strip_suffix('*')

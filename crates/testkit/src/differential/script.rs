@@ -15,8 +15,8 @@ pub struct Script {
 
 /// One request, or one end of a watch.
 ///
-/// Everywhere in it `${ns}` stands for the namespace of the script, `${ip}` for an address of its own, and `${3.metadata.uid}` for what the answer to step 3
-/// (counted from 0) has there.
+/// Everywhere in it `${ns}` stands for the namespace of the script, `${ip}` for an address of its
+/// own, and `${3.metadata.uid}` for what the answer to step 3 (counted from 0) has there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Step {
@@ -38,7 +38,8 @@ pub struct Step {
     pub text: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<Watch>,
-    /// Asked again until the answer has this status: for what a server does a little later, as serving a new kind.
+    /// Asked again until the answer has this status: for what a server does a little later, as
+    /// serving a new kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<u16>,
 }

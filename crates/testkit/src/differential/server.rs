@@ -1,4 +1,5 @@
-//! A server to play scripts against. Main types: [`Server`] and [`Remote`], one that is reached over TLS.
+//! A server to play scripts against. Main types: [`Server`] and [`Remote`], one that is reached
+//! over TLS.
 
 use crate::api::{TransportError, builder, finish, value_of};
 use base64::{Engine, engine::general_purpose::STANDARD};

@@ -3,7 +3,8 @@
 use super::script::{Script, Step, Watch, fill};
 use serde_json::Value;
 
-/// Takes away steps, then fields of bodies, while `still_differs` says yes; asks at most `budget` times.
+/// Takes away steps, then fields of bodies, while `still_differs` says yes; asks at most `budget`
+/// times.
 pub fn shrink(
     script: &Script,
     budget: usize,
@@ -51,7 +52,8 @@ fn shrink_body(best: &mut Script, index: usize, ask: &mut dyn FnMut(&Script) -> 
     }
 }
 
-/// The script without `count` steps from `at` on; references are renumbered, those to a removed step find nothing.
+/// The script without `count` steps from `at` on; references are renumbered, those to a removed
+/// step find nothing.
 fn without_steps(script: &Script, at: usize, count: usize) -> Script {
     let end = (at + count).min(script.steps.len());
     let gone = |n: usize| (at..end).contains(&n);

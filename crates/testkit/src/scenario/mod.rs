@@ -1,7 +1,9 @@
-//! Scenarios for a cluster: what is done to it, and the state it comes to rest in, so that two clusters can be compared.
+//! Scenarios for a cluster: what is done to it, and the state it comes to rest in, so that two
+//! clusters can be compared.
 //!
-//! Main types: [`Scenario`] (steps, in a namespace of their own), [`Cluster`] (where they are done) and [`Outcome`]. Speaks the
-//! Kubernetes API only. How time passes is the cluster's affair: on a real one a step waits, on a simulated one its clock is moved.
+//! Main types: [`Scenario`] (steps, in a namespace of their own), [`Cluster`] (where they are done)
+//! and [`Outcome`]. Speaks the Kubernetes API only. How time passes is the cluster's affair: on a
+//! real one a step waits, on a simulated one its clock is moved.
 
 mod outcome;
 mod table;
@@ -21,7 +23,8 @@ pub trait Cluster {
     fn pass(&self, time: Duration);
 }
 
-/// One thing that is done. A target is `plural/name`; `$NS` in a text stands for the scenario's namespace.
+/// One thing that is done. A target is `plural/name`; `$NS` in a text stands for the scenario's
+/// namespace.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// Creates an object.
@@ -32,7 +35,8 @@ pub enum Step {
     Delete(String, Value),
     /// Evicts a pod, whatever the answer; the answer's code is part of the outcome.
     Evict(String),
-    /// Waits until a field (a JSON pointer) has a value; `null` stands for an absent field or object.
+    /// Waits until a field (a JSON pointer) has a value; `null` stands for an absent field or
+    /// object.
     Until(String, &'static str, Value),
     /// Lets seconds pass.
     Pass(u64),

@@ -1,6 +1,8 @@
-//! What a scenario came to: every object of its namespace, without what differs from run to run, one line an object.
+//! What a scenario came to: every object of its namespace, without what differs from run to run,
+//! one line an object.
 //!
-//! Main type: [`Outcome`]. Times, addresses, uids and generated names are replaced by what they are; what is equal then is counted.
+//! Main type: [`Outcome`]. Times, addresses, uids and generated names are replaced by what they
+//! are; what is equal then is counted.
 
 use super::{KINDS, is_cluster_scoped, path};
 use crate::Api;
@@ -33,7 +35,8 @@ impl Outcome {
     }
 }
 
-/// The lines that only one of two outcomes has: `-` for the first, `+` for the second. Empty when they agree.
+/// The lines that only one of two outcomes has: `-` for the first, `+` for the second. Empty when
+/// they agree.
 pub fn difference(first: &str, second: &str) -> Vec<String> {
     let parts = |text: &str| {
         let mut parts: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -194,7 +197,8 @@ const UNTIMED: &[&str] = &[
     "resourceVersion",
 ];
 
-/// A value with sorted keys, without nulls and empty maps and lists; lists whose order means nothing are sorted.
+/// A value with sorted keys, without nulls and empty maps and lists; lists whose order means
+/// nothing are sorted.
 fn tidy(value: &Value, names: &[(String, String)]) -> Value {
     match value {
         Value::String(text) => Value::String(plain(text, names)),
@@ -337,8 +341,8 @@ const SPEC: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// A ReplicaSet is resized as often as its rollout takes steps, a slice written as often as pods change: only that the last change was
-/// seen counts.
+/// A ReplicaSet is resized as often as its rollout takes steps, a slice written as often as pods
+/// change: only that the last change was seen counts.
 fn without_generation(kept: &mut Map<String, Value>) {
     let generation = kept
         .get_mut("metadata")
@@ -423,8 +427,9 @@ fn event(event: &Value, names: &[(String, String)]) -> Option<String> {
         return None;
     }
     let message = word(event, "/message");
-    // Said or not, as a pod's deletion and the scheduler meet, or two controllers write one object at the same moment: the one that lost
-    // writes again, and what it then came to is in the objects.
+    // Said or not, as a pod's deletion and the scheduler meet, or two controllers write one object
+    // at the same moment: the one that lost writes again, and what it then came to is in the
+    // objects.
     let lost_a_race = message.contains("Operation cannot be fulfilled on ")
         && message.contains("the object has been modified; please apply");
     if message.starts_with("skip schedule deleting pod") || lost_a_race {

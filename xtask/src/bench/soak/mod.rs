@@ -1,5 +1,6 @@
-//! The soak: a fleet under fire for half an hour. Connections to the API server break, objects drift, Git goes on and is away at times; memory
-//! and descriptors must stay what they are, no operation may stick, and in the end all is as Git says.
+//! The soak: a fleet under fire for half an hour. Connections to the API server break, objects
+//! drift, Git goes on and is away at times; memory and descriptors must stay what they are, no
+//! operation may stick, and in the end all is as Git says.
 
 mod proxy;
 

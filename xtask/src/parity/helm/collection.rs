@@ -1,6 +1,8 @@
-//! The charts of a folder, with their dependencies put in place as `helm dependency build` would from `file://` repositories.
+//! The charts of a folder, with their dependencies put in place as `helm dependency build` would
+//! from `file://` repositories.
 //!
-//! Main type: [`Collection`]. Charts are copied into the scratch folder; a dependency is packed by `helm package`, once for its content.
+//! Main type: [`Collection`]. Charts are copied into the scratch folder; a dependency is packed by
+//! `helm package`, once for its content.
 
 use super::{Case, real::Helm};
 use anyhow::Context;

@@ -1,6 +1,7 @@
 //! Two answers of the real program against one of ours.
 //!
-//! Main function: [`judge`]. Lines that differ between the real answers are left out, and no others.
+//! Main function: [`judge`]. Lines that differ between the real answers are left out, and no
+//! others.
 
 use super::Answer;
 use serde_json::Value;

@@ -1,7 +1,9 @@
-//! `cargo xtask parity helm DIR`: every chart below a folder, rendered by the real Helm and by ours.
+//! `cargo xtask parity helm DIR`: every chart below a folder, rendered by the real Helm and by
+//! ours.
 //!
-//! Main function: [`run`]. [`collection`] finds charts and puts their dependencies in place, [`real`] asks Helm (and remembers its answers),
-//! [`ours`] renders in process, [`compare`] says what is the same, [`report`] tells; [`variants`] makes more values. Nothing is fetched.
+//! Main function: [`run`]. [`collection`] finds charts and puts their dependencies in place,
+//! [`real`] asks Helm (and remembers its answers), [`ours`] renders in process, [`compare`] says
+//! what is the same, [`report`] tells; [`variants`] makes more values. Nothing is fetched.
 
 mod collection;
 mod compare;
@@ -18,7 +20,8 @@ use compare::Verdict;
 use report::Report;
 use std::path::{Path, PathBuf};
 
-/// How often Helm is asked when we say something else: what varies by chance has to be seen varying.
+/// How often Helm is asked when we say something else: what varies by chance has to be seen
+/// varying.
 const MOST_RUNS: usize = 8;
 
 #[derive(clap::Args)]

@@ -1,4 +1,5 @@
-//! The real Helm: started in an empty environment, its answers remembered by the content of the chart, the values and its version.
+//! The real Helm: started in an empty environment, its answers remembered by the content of the
+//! chart, the values and its version.
 //!
 //! Main type: [`Helm`].
 

@@ -1,4 +1,5 @@
-//! More values for a chart than its authors thought of: its own defaults, some of them turned into something else.
+//! More values for a chart than its authors thought of: its own defaults, some of them turned into
+//! something else.
 //!
 //! Main function: [`variants`]. The same seed makes the same values.
 

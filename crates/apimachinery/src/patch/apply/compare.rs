@@ -268,7 +268,8 @@ pub(super) fn with_named_parents(set: &FieldSet, ty: Ty<'_>) -> FieldSet {
     FieldSet { members, children }
 }
 
-/// The set as it must be after a schema made something atomic: what was owned below it becomes ownership of the whole.
+/// The set as it must be after a schema made something atomic: what was owned below it becomes
+/// ownership of the whole.
 pub(super) fn follow_schema(set: &mut FieldSet, ty: Ty<'_>) {
     let steps: Vec<PathElement> = set.children.keys().cloned().collect();
     for step in steps {

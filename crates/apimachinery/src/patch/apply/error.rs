@@ -43,7 +43,8 @@ impl Conflict {
         .sort_key()
     }
 
-    /// `message` of the cause that the API server lists for this conflict; `field` is the cause's field.
+    /// `message` of the cause that the API server lists for this conflict; `field` is the cause's
+    /// field.
     pub fn cause_message(&self) -> String {
         format!("conflict with {}", self.manager_text())
     }

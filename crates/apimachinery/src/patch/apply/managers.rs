@@ -1,4 +1,5 @@
-//! `metadata.managedFields`: reading, writing, order, and the cap on how many updaters are remembered.
+//! `metadata.managedFields`: reading, writing, order, and the cap on how many updaters are
+//! remembered.
 //!
 //! Main type: [`Managers`].
 
@@ -62,8 +63,8 @@ impl Identity {
         }
     }
 
-    /// What managers are sorted by where their time is the same: the text of their identity as JSON, in which one with a subresource comes
-    /// before one without.
+    /// What managers are sorted by where their time is the same: the text of their identity as
+    /// JSON, in which one with a subresource comes before one without.
     pub(super) fn sort_key(&self) -> String {
         let part = |name: &str, text: &str| {
             if text.is_empty() {
@@ -107,7 +108,8 @@ pub(super) struct Owned {
 /// Who owns what.
 pub(super) type Managers = BTreeMap<Identity, Owned>;
 
-/// Whether this is a list that Go takes for managedFields, so that somebody can be said to have sent some.
+/// Whether this is a list that Go takes for managedFields, so that somebody can be said to have
+/// sent some.
 pub(super) fn are_readable(managed_fields: Option<&Value>) -> bool {
     let texts = [
         "manager",
@@ -163,7 +165,8 @@ pub(super) fn read(managed_fields: Option<&Value>) -> Result<Managers, String> {
     Ok(managers)
 }
 
-/// The list as the API server writes it: appliers first, then by time, manager, version and subresource. None when empty.
+/// The list as the API server writes it: appliers first, then by time, manager, version and
+/// subresource. None when empty.
 pub(super) fn write(managers: Managers) -> Option<Value> {
     let mut all: Vec<(Identity, Owned)> = managers
         .into_iter()
@@ -201,8 +204,9 @@ pub(super) fn write(managers: Managers) -> Option<Value> {
     (!all.is_empty()).then(|| Value::Array(all.into_iter().map(entry).collect()))
 }
 
-/// Whether a write leaves fewer entries although it changes nothing: of two of one manager, as a write of the Scale makes them, the last
-/// is read, and updaters of which there are too many are merged.
+/// Whether a write leaves fewer entries although it changes nothing: of two of one manager, as a
+/// write of the Scale makes them, the last is read, and updaters of which there are too many are
+/// merged.
 pub(super) fn are_too_many(managed_fields: &[Value]) -> bool {
     let identities: BTreeSet<Identity> = managed_fields.iter().filter_map(Identity::of).collect();
     let updaters = identities

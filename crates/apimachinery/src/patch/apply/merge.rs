@@ -14,7 +14,8 @@ pub(super) fn merge(live: &Value, config: &Value, ty: Ty<'_>) -> Result<Value, S
     match (ty.form(live), ty.form(config)) {
         (Form::Map, Form::Map) => match (live, config) {
             (Value::Object(live), Value::Object(config)) => merge_maps(live, config, ty),
-            // A null for a map takes nothing away; null over null, or a map over null, is the configuration.
+            // A null for a map takes nothing away; null over null, or a map over null, is the
+            // configuration.
             (Value::Object(fields), Value::Null) if !fields.is_empty() => Ok(live.clone()),
             _ => Ok(config.clone()),
         },
@@ -52,7 +53,8 @@ fn merge_maps(
     Ok(Value::Object(merged))
 }
 
-/// Elements in the configuration's order, with those that only the live list has kept beside their neighbours.
+/// Elements in the configuration's order, with those that only the live list has kept beside their
+/// neighbours.
 fn merge_lists(live: &[Value], config: &[Value], ty: Ty<'_>) -> Result<Value, String> {
     let (live_steps, live_items) = index(live, ty, true)?;
     let (config_steps, config_items) = index(config, ty, false)?;
@@ -132,7 +134,8 @@ fn index<'v>(list: &'v [Value], ty: Ty<'_>, duplicates: bool) -> Result<Index<'v
     Ok((steps, items))
 }
 
-/// The value without the fields in `remove`. A map or list that loses its last field becomes null: it may itself have an owner.
+/// The value without the fields in `remove`. A map or list that loses its last field becomes null:
+/// it may itself have an owner.
 pub(super) fn without(value: &Value, remove: &FieldSet, ty: Ty<'_>) -> Value {
     match (ty.form(value), value) {
         (Form::Map, Value::Object(map)) if !map.is_empty() => {
@@ -188,7 +191,8 @@ pub(super) fn map_without(
     kept
 }
 
-/// Takes out the nulls that removing fields left behind, but not those that the configuration or the live object has itself.
+/// Takes out the nulls that removing fields left behind, but not those that the configuration or
+/// the live object has itself.
 pub(super) fn drop_nulls(
     map: &mut Map<String, Value>,
     config: Option<&Map<String, Value>>,
@@ -199,7 +203,8 @@ pub(super) fn drop_nulls(
     }
 }
 
-/// Nulls stay where one of the origins has them; those of an element of a list are all elements that one of its origins has.
+/// Nulls stay where one of the origins has them; those of an element of a list are all elements
+/// that one of its origins has.
 fn drop_new_nulls(map: &mut Map<String, Value>, origins: &[&Map<String, Value>]) {
     map.retain(|key, value| {
         !value.is_null()

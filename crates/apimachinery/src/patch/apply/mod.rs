@@ -1,7 +1,9 @@
-//! Server-side apply: who owns which field, and what an applied configuration makes of a live object.
+//! Server-side apply: who owns which field, and what an applied configuration makes of a live
+//! object.
 //!
-//! Main functions: [`apply`] and [`track_update`]. They do what structured-merge-diff and the API server's field managers do. They
-//! know nothing of requests, admission or storage; the caller gives the time, and [`Versions`] if a kind has several.
+//! Main functions: [`apply`] and [`track_update`]. They do what structured-merge-diff and the API
+//! server's field managers do. They know nothing of requests, admission or storage; the caller
+//! gives the time, and [`Versions`] if a kind has several.
 
 mod compare;
 mod error;
@@ -49,8 +51,9 @@ pub struct ApplyOptions<'a> {
     pub kind: Option<&'a str>,
     /// Such as `status`; empty for the object itself.
     pub subresource: &'a str,
-    /// Dotted paths that this endpoint does not write, so nobody comes to own them through it: `["status"]` for a kind with a
-    /// status subresource, `["spec", "metadata.labels"]` or the like for the subresource itself.
+    /// Dotted paths that this endpoint does not write, so nobody comes to own them through it:
+    /// `["status"]` for a kind with a status subresource, `["spec", "metadata.labels"]` or the like
+    /// for the subresource itself.
     pub reset_fields: &'a [&'a str],
 }
 
@@ -62,7 +65,8 @@ impl ApplyOptions<'_> {
 
 /// Applies `config` over `live` for one manager. Without a type, maps merge and lists are replaced.
 ///
-/// When nothing but ownership can have changed, the times of managedFields stay, so the result may equal `live`.
+/// When nothing but ownership can have changed, the times of managedFields stay, so the result may
+/// equal `live`.
 pub fn apply(
     live: Option<&Object>,
     config: &Object,
@@ -168,10 +172,12 @@ pub fn apply_in(
     Ok(merged)
 }
 
-/// Writes into `after` which fields its manager changed against `before` (create, update or another kind of patch).
+/// Writes into `after` which fields its manager changed against `before` (create, update or another
+/// kind of patch).
 ///
-/// What `after` carries in managedFields is believed as the API server does: an empty list or entry resets them, none at all
-/// means those of `before`. An object that was not tracked before stays so.
+/// What `after` carries in managedFields is believed as the API server does: an empty list or entry
+/// resets them, none at all means those of `before`. An object that was not tracked before stays
+/// so.
 pub fn track_update(
     before: Option<&Object>,
     after: &mut Object,
@@ -214,7 +220,8 @@ pub fn track_update_in(
         Map::new()
     };
     let before = before.map_or(&nothing, |b| &b.0);
-    // What changes in an object that does not fit its type, or the version of a manager, nobody knows: it loses all its owners.
+    // What changes in an object that does not fit its type, or the version of a manager, nobody
+    // knows: it loses all its owners.
     let known = [&after.0, before]
         .into_iter()
         .all(|object| views.ty.is_built_in() || types::misfits(object, views.ty).is_empty());
@@ -224,7 +231,8 @@ pub fn track_update_in(
     }
 }
 
-/// Which fields differ between two objects, managedFields apart. The error names a list that cannot be compared by key.
+/// Which fields differ between two objects, managedFields apart. The error names a list that cannot
+/// be compared by key.
 pub fn difference(
     old: &Object,
     new: &Object,
@@ -252,7 +260,8 @@ pub fn without_fields(object: &Object, remove: &FieldSet, ty: Option<TypeRef<'_>
     Object(kept)
 }
 
-/// The fields of `over` laid over `base`: maps and keyed lists together, everything else as a whole.
+/// The fields of `over` laid over `base`: maps and keyed lists together, everything else as a
+/// whole.
 pub fn merged(base: &Object, over: &Object, ty: Option<TypeRef<'_>>) -> Result<Object, String> {
     let value = |o: &Object| Value::Object(o.0.clone());
     let merged = merge::merge(&value(base), &value(over), Ty::new(ty))?;
@@ -299,7 +308,8 @@ fn internal(object: &Object, what: &str, error: &str) -> ApplyError {
     ))
 }
 
-/// Why the fields of a live object cannot be told apart, as the server says it that wants to know who set them.
+/// Why the fields of a live object cannot be told apart, as the server says it that wants to know
+/// who set them.
 fn unreadable_live(live: &Object, misfits: &[String]) -> ApplyError {
     let (of, why) = (described(live), listed(misfits));
     ApplyError::Invalid(format!(
@@ -348,8 +358,8 @@ static UNOWNED: LazyLock<FieldSet> = LazyLock::new(|| {
     set
 });
 
-/// Moving from client-side to server-side apply is no conflict: what kubectl's annotation says was applied, and still is so, may
-/// be taken over. Returns the other conflicts.
+/// Moving from client-side to server-side apply is no conflict: what kubectl's annotation says was
+/// applied, and still is so, may be taken over. Returns the other conflicts.
 fn not_from_last_applied(
     live: &Object,
     conflicts: Vec<Conflict>,

@@ -1,4 +1,5 @@
-//! One step of a field path, as managedFields write it: `f:spec`, `k:{"name":"web"}`, `v:"a"`, `i:0`.
+//! One step of a field path, as managedFields write it: `f:spec`, `k:{"name":"web"}`, `v:"a"`,
+//! `i:0`.
 //!
 //! Main type: [`PathElement`].
 
@@ -7,7 +8,8 @@ use serde_json::{Map, Number, Value};
 use std::{cmp::Ordering, fmt};
 use tiphys_gocompat::json;
 
-/// A field, an element of a keyed list (its keys, sorted by name), an element of a set, or an index.
+/// A field, an element of a keyed list (its keys, sorted by name), an element of a set, or an
+/// index.
 #[derive(Debug, Clone)]
 pub enum PathElement {
     Field(String),
@@ -89,7 +91,8 @@ impl PathElement {
     }
 }
 
-/// The API server reads the numbers in managedFields as fractions, which conflicts show of large ones.
+/// The API server reads the numbers in managedFields as fractions, which conflicts show of large
+/// ones.
 fn as_read(value: Value) -> Value {
     match value.as_i64() {
         Some(n) if n.unsigned_abs() >= 1_000_000 => Value::from(n as f64),
@@ -154,7 +157,8 @@ impl PartialEq for PathElement {
 
 impl Eq for PathElement {}
 
-/// Numbers before strings, booleans, lists, maps and null; whole and fractional numbers compare by value.
+/// Numbers before strings, booleans, lists, maps and null; whole and fractional numbers compare by
+/// value.
 pub(super) fn compare_values(a: &Value, b: &Value) -> Ordering {
     let rank = |v: &Value| match v {
         Value::Number(_) => 0,

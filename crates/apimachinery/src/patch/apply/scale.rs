@@ -1,7 +1,8 @@
 //! Who owns the number of replicas: of an object, as its Scale tells it, and back again.
 //!
-//! Main functions: [`to_scale`], [`to_object`]. They follow the API server to the letter, which has the updaters of a Scale be
-//! others than those of the object, so that a write of the Scale takes the field from them, and their time is lost.
+//! Main functions: [`to_scale`], [`to_object`]. They follow the API server to the letter, which has
+//! the updaters of a Scale be others than those of the object, so that a write of the Scale takes
+//! the field from them, and their time is lost.
 
 use super::fieldset::FieldSet;
 use super::managers::{self, Managers, Owned};
@@ -11,7 +12,8 @@ use std::collections::BTreeMap;
 
 const SCALE_VERSION: &str = "autoscaling/v1";
 
-/// By `apiVersion`: where the object has its number of replicas; None where that version has no Scale.
+/// By `apiVersion`: where the object has its number of replicas; None where that version has no
+/// Scale.
 pub type ReplicaPaths = BTreeMap<String, Option<Vec<PathElement>>>;
 
 /// A dotted path of fields.
@@ -48,7 +50,8 @@ pub fn to_scale(
     Ok(managers::write(of_scale))
 }
 
-/// The object's managedFields after its Scale has been written, which then has `of_scale`; `api_version` is that of the request.
+/// The object's managedFields after its Scale has been written, which then has `of_scale`;
+/// `api_version` is that of the request.
 pub fn to_object(
     managed_fields: Option<&Value>,
     of_scale: Option<&Value>,

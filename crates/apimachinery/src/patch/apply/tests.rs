@@ -256,7 +256,8 @@ fn keyed_lists_merge_by_key_and_keep_their_order() {
     let made = apply(Some(&injected), &second, &apps("alice", "t3"), ty).expect("applied");
     assert_eq!(
         made.pointer("/spec/template/spec/containers"),
-        // The port goes as a whole with alice, who had made it, although the injector set its protocol.
+        // The port goes as a whole with alice, who had made it, although the injector set its
+        // protocol.
         Some(&json!([
             {"name": "side", "image": "s"},
             {"name": "new", "image": "n"},
@@ -584,7 +585,8 @@ fn managers_of_another_version_are_compared_in_it() {
     );
     let shared =
         in_version(Some(&see(&made, "x/v2")), "x/v2", json!({"b": 1}), "bob").expect("applied");
-    // Alice goes to the new version and leaves the field out: it stays, for Bob owns it; what only she had goes.
+    // Alice goes to the new version and leaves the field out: it stays, for Bob owns it; what only
+    // she had goes.
     let moved = in_version(Some(&shared), "x/v2", json!({"d": 1}), "alice").expect("applied");
     assert_eq!(moved.pointer("/spec"), Some(&json!({"b": 1, "d": 1})));
     let versions: Vec<&Value> = moved

@@ -1,6 +1,8 @@
-//! How structured merge sees a value: as one leaf, as a map that merges by field, or as a list that merges by key.
+//! How structured merge sees a value: as one leaf, as a map that merges by field, or as a list that
+//! merges by key.
 //!
-//! Main types: [`Ty`], [`Form`]. Also [`validate_fields`], which an applied configuration must pass.
+//! Main types: [`Ty`], [`Form`]. Also [`validate_fields`], which an applied configuration must
+//! pass.
 
 use super::{path::PathElement, print};
 use crate::schema::{ListType, MapType, ScalarKind, TypeKind, TypeRef};
@@ -102,8 +104,9 @@ impl<'a> Ty<'a> {
         }
     }
 
-    /// What a field of a map that is there holds when it is not written. The API server has built-in kinds in Go structs: a plain
-    /// struct in one is an empty map, a required list or map is mostly null, and so neither is ever itself added or removed.
+    /// What a field of a map that is there holds when it is not written. The API server has
+    /// built-in kinds in Go structs: a plain struct in one is an empty map, a required list or map
+    /// is mostly null, and so neither is ever itself added or removed.
     pub(super) fn present_anyway(self, name: &str) -> Option<&'static Value> {
         static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::Object(serde_json::Map::new()));
         let Self::Known(ty) = self else { return None };
@@ -179,8 +182,8 @@ impl<'a> Ty<'a> {
     }
 }
 
-/// Whether a type says nothing of how its values merge. One for a number or a text has no type there; what it cannot hold is found when
-/// it is read. A quantity is a scalar.
+/// Whether a type says nothing of how its values merge. One for a number or a text has no type
+/// there; what it cannot hold is found when it is read. A quantity is a scalar.
 fn holds_anything(ty: TypeRef<'_>) -> bool {
     match ty.kind() {
         TypeKind::Any => true,
@@ -202,8 +205,9 @@ fn zero(ty: TypeRef<'_>, name: &str) -> Option<Value> {
     }
 }
 
-/// How an object that is there does not fit its type, elements apart that a list has more than once. What is built in is read into Go's
-/// types before anybody looks at it, which have all but the keys of elements.
+/// How an object that is there does not fit its type, elements apart that a list has more than
+/// once. What is built in is read into Go's types before anybody looks at it, which have all but
+/// the keys of elements.
 pub(super) fn misfits(object: &Map<String, Value>, ty: Ty<'_>) -> Vec<String> {
     let mut errors = validate_fields(object, ty);
     errors.retain(|error| {
@@ -265,7 +269,8 @@ fn validate_at(value: &Value, ty: Ty<'_>, path: &str, errors: &mut Vec<String>) 
         (TypeKind::List, Value::Array(list)) => validate_list(list, ty, path, errors),
         (TypeKind::List, other) => fail(format!("expected list, got {}", printed(other))),
         (TypeKind::Scalar(kind), value) => {
-            // Only plain texts and bytes are known to be texts; times and the like are scalars of any kind.
+            // Only plain texts and bytes are known to be texts; times and the like are scalars of
+            // any kind.
             let special = kind == ScalarKind::String
                 && known
                     .format()
@@ -279,7 +284,8 @@ fn validate_at(value: &Value, ty: Ty<'_>, path: &str, errors: &mut Vec<String>) 
                 (ScalarKind::String, Value::String(_))
                 | (ScalarKind::Integer | ScalarKind::Number, Value::Number(_))
                 | (ScalarKind::Boolean, Value::Bool(_))
-                | (ScalarKind::IntOrString, Value::String(_) | Value::Number(_) | Value::Bool(_)) => {
+                | (ScalarKind::IntOrString, Value::String(_) | Value::Number(_) | Value::Bool(_)) =>
+                {
                     return;
                 }
                 (ScalarKind::String, _) => "string",

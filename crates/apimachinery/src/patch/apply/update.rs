@@ -121,7 +121,8 @@ impl<'c> Changes<'c> {
         self.seen.get(self.views.version).and_then(Option::as_ref)
     }
 
-    /// Takes what changed and what went from every owner but `own`; owners of versions that are gone go, too.
+    /// Takes what changed and what went from every owner but `own`; owners of versions that are
+    /// gone go, too.
     fn take_away(&mut self, owners: &mut Managers, own: Option<&Identity>) -> Result<(), String> {
         let mut gone = Vec::new();
         for (identity, owned) in owners
@@ -255,7 +256,8 @@ pub(super) fn apply_owned(
             .take_away(&mut owners, Some(&identity))
             .map_err(ApplyError::Invalid)?;
     }
-    // In an API server a built-in object becomes a Go struct, which has no nulls; a custom one keeps them, and its schema may refuse them.
+    // In an API server a built-in object becomes a Go struct, which has no nulls; a custom one
+    // keeps them, and its schema may refuse them.
     if pruned && ty.is_built_in() {
         merge::drop_nulls(&mut merged.0, Some(&config.0), Some(&live.0));
     }
@@ -312,7 +314,8 @@ fn prune(
         return Ok(merged);
     };
     let last_fields = with_named_parents(&last.fields, ty);
-    // Without all that was applied last, then with what has an owner, then with what nobody ever owned.
+    // Without all that was applied last, then with what has an owner, then with what nobody ever
+    // owned.
     let (mut whole, mut kept, mut version) = (
         seen.clone(),
         merge::map_without(&seen, &last_fields, ty),

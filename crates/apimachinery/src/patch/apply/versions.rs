@@ -1,6 +1,7 @@
 //! The versions of one kind: what an object is in the version of another manager.
 //!
-//! Main type: [`Versions`], which the caller has; [`Views`] asks it, and only when managers really are of several versions.
+//! Main type: [`Versions`], which the caller has; [`Views`] asks it, and only when managers really
+//! are of several versions.
 
 use super::{managers::Managers, types, types::Ty};
 use crate::{object::Object, schema::TypeRef};
@@ -8,19 +9,22 @@ use serde_json::{Map, Value};
 
 /// The versions that a kind has.
 pub trait Versions {
-    /// The object in this version, with the version's type; None when the version is not there (any more). An error ends the change.
+    /// The object in this version, with the version's type; None when the version is not there (any
+    /// more). An error ends the change.
     fn convert(
         &self,
         object: &Object,
         api_version: &str,
     ) -> Result<Option<(Object, Option<TypeRef<'_>>)>, String>;
 
-    /// Whether what this endpoint does not write is known for managers of every version, not only for those of the request's.
+    /// Whether what this endpoint does not write is known for managers of every version, not only
+    /// for those of the request's.
     fn reset_everywhere(&self) -> bool {
         true
     }
 
-    /// What a new object takes the place of: an empty struct of Go has parts, too, which nobody set.
+    /// What a new object takes the place of: an empty struct of Go has parts, too, which nobody
+    /// set.
     fn nothing(&self) -> Map<String, Value> {
         Map::new()
     }
@@ -43,7 +47,8 @@ impl<'a> Views<'a> {
         self.versions.map(Versions::nothing).unwrap_or_default()
     }
 
-    /// The object, which is of the version `from`, in the version `to`. None when there is no such version.
+    /// The object, which is of the version `from`, in the version `to`. None when there is no such
+    /// version.
     ///
     /// The error says what of the object does not fit its type in that version.
     pub(super) fn see(
@@ -77,7 +82,8 @@ impl<'a> Views<'a> {
         }
     }
 
-    /// Drops managers of versions that are gone, and makes the sets of the others fit the types as they are now.
+    /// Drops managers of versions that are gone, and makes the sets of the others fit the types as
+    /// they are now.
     pub(super) fn reconcile(
         &self,
         live: &Map<String, Value>,

@@ -287,7 +287,8 @@ fn diff_lists_of_scalars(
         merge_key,
         Elements::Scalars,
     )?;
-    // kubectl compares with the old list as it was sorted above; so an unsorted list always sends its order.
+    // kubectl compares with the old list as it was sorted above; so an unsorted list always sends
+    // its order.
     let wanted = (!options.ignore_deletions && !deletions.is_empty())
         || (!options.ignore_changes_and_additions && old_sorted != new);
     let order = if options.set_element_order && wanted {

@@ -101,7 +101,8 @@ pub(super) fn is_delete(item: &Value) -> bool {
     item.get(PATCH).and_then(Value::as_str) == Some("delete")
 }
 
-/// Whether every element of the order has the merge key; which of them is found first depends on the list.
+/// Whether every element of the order has the merge key; which of them is found first depends on
+/// the list.
 pub(super) fn check_order(
     list: &[Value],
     order: &[Value],
@@ -146,7 +147,8 @@ pub(super) fn sort_by_order(
             }
         }
         let at = position(order, identity(&item, merge_key, elements));
-        // Insertion: an element whose place is unknown on either side moves on towards the front, as kubectl has it.
+        // Insertion: an element whose place is unknown on either side moves on towards the front,
+        // as kubectl has it.
         let mut to = sorted.len();
         while to > 0 && !matches!((at, sorted[to - 1].0), (Some(new), Some(old)) if new >= old) {
             to -= 1;
@@ -160,8 +162,9 @@ pub(super) fn sort_by_order(
         .collect())
 }
 
-/// Puts `patch` in `patch_order` and `server_only` in `server_order`, then weaves them: both keep their own order, and an element of
-/// `server_only` stands before the first element of `patch` that it preceded on the server.
+/// Puts `patch` in `patch_order` and `server_only` in `server_order`, then weaves them: both keep
+/// their own order, and an element of `server_only` stands before the first element of `patch` that
+/// it preceded on the server.
 pub(super) fn normalize_order(
     (patch, server_only): (Vec<Value>, Vec<Value>),
     patch_order: &Order,
@@ -231,14 +234,16 @@ pub(super) fn sort_scalars(list: &mut [Value]) {
     list.sort_by_cached_key(go_text);
 }
 
-/// Elements in the order of their merge key's text. Equal ones come out in reverse, as kubectl's sort leaves them.
+/// Elements in the order of their merge key's text. Equal ones come out in reverse, as kubectl's
+/// sort leaves them.
 pub(super) fn sorted_by_key<'v>(list: &'v [Value], merge_key: &str) -> Vec<&'v Value> {
     let mut sorted: Vec<&Value> = list.iter().rev().collect();
     sorted.sort_by_cached_key(|v| go_text(v.get(merge_key).unwrap_or(&Value::Null)));
     sorted
 }
 
-/// The document with every merging list sorted by its merge key (scalars by value), for comparing documents whatever their order.
+/// The document with every merging list sorted by its merge key (scalars by value), for comparing
+/// documents whatever their order.
 pub fn sort_merge_lists(doc: &Value, ty: TypeRef<'_>) -> Result<Value, PatchError> {
     sort_map(super::as_map(doc)?, ty).map(Value::Object)
 }

@@ -13,7 +13,8 @@ use serde_json::{Map, Value};
 
 #[derive(Clone, Copy, Default)]
 pub(in crate::patch) struct MergeOptions {
-    /// Carry out the directives beside a list; otherwise keep them, because the document is itself a patch.
+    /// Carry out the directives beside a list; otherwise keep them, because the document is itself
+    /// a patch.
     pub merge_parallel_lists: bool,
     /// Nulls for fields that the document does not have are dropped.
     pub ignore_unmatched_nulls: bool,
@@ -207,7 +208,8 @@ fn retain_keys(
     Ok(())
 }
 
-/// `$setElementOrder/<list>`: merges the list together with its order, and takes both out of the patch.
+/// `$setElementOrder/<list>`: merges the list together with its order, and takes both out of the
+/// patch.
 fn merge_ordered_lists(
     doc: &mut Fields,
     patch: &mut Fields,
@@ -308,8 +310,9 @@ fn merge_ordered_list(
     Ok(())
 }
 
-/// The server's order, as the reference implementation comes to see it: an added element takes the room that a deleted one left, and
-/// so counts as if it had been there, which decides where elements that only the server has are put.
+/// The server's order, as the reference implementation comes to see it: an added element takes the
+/// room that a deleted one left, and so counts as if it had been there, which decides where
+/// elements that only the server has are put.
 fn order_after_merge(old: &[Value], new: &[Value], merge_key: &str) -> Order {
     let deleted = |key: Option<&Value>| new.iter().any(|v| is_delete(v) && v.get(merge_key) == key);
     let mut order: Order = old
@@ -444,7 +447,8 @@ fn merge_element(
     Ok(())
 }
 
-/// Carries out `$patch: delete` and `$patch: replace` elements. Returns the document's list and the elements left to merge.
+/// Carries out `$patch: delete` and `$patch: replace` elements. Returns the document's list and the
+/// elements left to merge.
 fn apply_element_directives(
     mut old: Vec<Value>,
     new: Vec<Value>,

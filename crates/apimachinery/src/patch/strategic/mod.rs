@@ -1,8 +1,10 @@
-//! Strategic merge patch: a merge patch that knows, from the type, which lists merge by key and which are replaced.
+//! Strategic merge patch: a merge patch that knows, from the type, which lists merge by key and
+//! which are replaced.
 //!
-//! Main functions: [`apply`] (what an API server does), [`rest`] (what it quotes of the patch then) and [`create_two_way`];
-//! [`super::three_way`] is what kubectl builds from them. Directives: `$patch`, `$retainKeys`, `$setElementOrder/<list>`,
-//! `$deleteFromPrimitiveList/<list>`. Unlike a JSON merge patch it refuses nested differences in fields that the type does not have.
+//! Main functions: [`apply`] (what an API server does), [`rest`] (what it quotes of the patch then)
+//! and [`create_two_way`]; [`super::three_way`] is what kubectl builds from them. Directives:
+//! `$patch`, `$retainKeys`, `$setElementOrder/<list>`, `$deleteFromPrimitiveList/<list>`. Unlike a
+//! JSON merge patch it refuses nested differences in fields that the type does not have.
 
 mod conflicts;
 mod diff;
@@ -166,7 +168,8 @@ fn holds_raw(parent: TypeRef<'_>, ty: TypeRef<'_>) -> bool {
     is_called(ty, "RawExtension") && !is_called(parent, "AllocatedDeviceStatus")
 }
 
-/// A value as Go prints it, for messages and for ordering by merge key: `map[name:web]`, `[a b]`, `<nil>`.
+/// A value as Go prints it, for messages and for ordering by merge key: `map[name:web]`, `[a b]`,
+/// `<nil>`.
 fn go_text(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".into(),

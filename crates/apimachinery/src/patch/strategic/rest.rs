@@ -1,6 +1,7 @@
-//! What is left of a strategic merge patch once it has been merged: the reference implementation uses up what it merges, and an API
-//! server quotes the rest when the result cannot be read. What the patch adds to a document stays the patch's own: what it says of that
-//! later on changes both. Main function: [`rest`].
+//! What is left of a strategic merge patch once it has been merged: the reference implementation
+//! uses up what it merges, and an API server quotes the rest when the result cannot be read. What
+//! the patch adds to a document stays the patch's own: what it says of that later on changes both.
+//! Main function: [`rest`].
 
 use super::{
     DELETE_FROM_LIST, PATCH, RETAIN_KEYS, SET_ORDER, Strategy, rules_for, rules_for_list, same_type,

@@ -1,4 +1,5 @@
-//! `admin settings resource-overrides`: tries what argocd-cm says about kinds on a file, without a server. Main type: [`OverridesCommand`].
+//! `admin settings resource-overrides`: tries what argocd-cm says about kinds on a file, without a
+//! server. Main type: [`OverridesCommand`].
 
 use crate::commands::app::difference;
 use crate::{
@@ -148,7 +149,8 @@ impl Trial {
         }
     }
 
-    /// As Argo CD says it of kinds for which argocd-cm has no actions, even when there are built-in ones.
+    /// As Argo CD says it of kinds for which argocd-cm has no actions, even when there are built-in
+    /// ones.
     fn without_actions(&self) -> Option<String> {
         let configured = self
             .customizations

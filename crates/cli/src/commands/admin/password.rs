@@ -1,4 +1,5 @@
-//! `admin initial-password`: the first password of `admin`, out of its Secret. Main type: [`InitialPassword`].
+//! `admin initial-password`: the first password of `admin`, out of its Secret. Main type:
+//! [`InitialPassword`].
 
 use crate::{
     client::Failure,

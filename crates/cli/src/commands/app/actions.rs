@@ -23,8 +23,9 @@ pub enum ActionsCommand {
     List(List),
     /// Runs an available action on resource(s) matching the specified filters.
     ///
-    /// All filters except --kind are optional. Use --all to run the action on all matching resources if more than one resource matches the
-    /// filters. Actions may only be run on resources that are represented in git and cannot be run on child resources.
+    /// All filters except --kind are optional. Use --all to run the action on all matching
+    /// resources if more than one resource matches the filters. Actions may only be run on
+    /// resources that are represented in git and cannot be run on child resources.
     Run(Run),
 }
 

@@ -24,7 +24,8 @@ pub struct Create {
     /// Filename of Kubernetes manifests for the app, `-` for standard input
     #[arg(long, short)]
     file: Option<String>,
-    /// Allows to override application with the same name even if supplied application spec is different from existing spec
+    /// Allows to override application with the same name even if supplied application spec is
+    /// different from existing spec
     #[arg(long)]
     upsert: bool,
     /// Labels to apply to the app
@@ -33,7 +34,8 @@ pub struct Create {
     /// Set metadata annotations (e.g. example=value)
     #[arg(long)]
     annotations: Vec<String>,
-    /// Sets deletion finalizer on the application, application resources will be cascaded on deletion
+    /// Sets deletion finalizer on the application, application resources will be cascaded on
+    /// deletion
     #[arg(long)]
     set_finalizer: bool,
     /// Namespace where the application will be created in

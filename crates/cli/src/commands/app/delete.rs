@@ -19,13 +19,15 @@ pub struct Delete {
     /// Perform a cascaded deletion of all application resources [default: true]
     #[arg(long)]
     cascade: Option<bool>,
-    /// Specify propagation policy for deletion of application's resources. One of: foreground|background [default: foreground]
+    /// Specify propagation policy for deletion of application's resources. One of:
+    /// foreground|background [default: foreground]
     #[arg(long, short = 'p')]
     propagation_policy: Option<String>,
     /// Turn off prompting to confirm cascaded deletion of application resources
     #[arg(long, short)]
     yes: bool,
-    /// Delete all apps with matching label. Supports '=', '==', '!=', in, notin, exists & not exists
+    /// Delete all apps with matching label. Supports '=', '==', '!=', in, notin, exists & not
+    /// exists
     #[arg(long, short = 'l')]
     selector: Option<String>,
     /// Wait until deletion of the application(s) completes

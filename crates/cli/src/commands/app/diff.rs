@@ -43,7 +43,8 @@ pub struct DiffCommand {
     /// Path to the repository root. Used together with --local allows setting the repository root
     #[arg(long, value_name = "DIR", default_value = "/")]
     local_repo_root: PathBuf,
-    /// Say of each field that differs who wrote it, and which ignoreDifferences entry would leave it out
+    /// Say of each field that differs who wrote it, and which ignoreDifferences entry would leave
+    /// it out
     #[arg(long)]
     why: bool,
     /// Only render the difference in namespace

@@ -1,4 +1,5 @@
-//! `--local`: what a folder of this machine has for an Application, rendered here as the API server renders its source in Git.
+//! `--local`: what a folder of this machine has for an Application, rendered here as the API server
+//! renders its source in Git.
 //!
 //! Main type: [`Local`].
 
@@ -19,7 +20,8 @@ use tiphys_render::{
     AppFacts, Budget, Charts, RenderParams, SourceSet, Surroundings, helm::Sources, prepare, render,
 };
 
-/// A folder with the manifests or the chart of an Application, and the root of the repository that it is in.
+/// A folder with the manifests or the chart of an Application, and the root of the repository that
+/// it is in.
 pub struct Local<'a> {
     pub folder: &'a Path,
     pub root: &'a Path,
@@ -31,7 +33,8 @@ pub fn is_secret(group: &str, kind: &str) -> bool {
 }
 
 impl Local<'_> {
-    /// The objects, marked as the Application's. Its first source says how they are rendered; the API server says for which cluster.
+    /// The objects, marked as the Application's. Its first source says how they are rendered; the
+    /// API server says for which cluster.
     pub async fn objects(
         &self,
         client: &Client,

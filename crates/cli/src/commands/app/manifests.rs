@@ -27,10 +27,12 @@ pub struct Manifests {
     revision: Option<String>,
     #[command(flatten)]
     revisions: Revisions,
-    /// If set, show locally-generated manifests: the path of the folder with them, or with the chart
+    /// If set, show locally-generated manifests: the path of the folder with them, or with the
+    /// chart
     #[arg(long, value_name = "DIR")]
     local: Option<PathBuf>,
-    /// Path to the local repository root. Used together with --local allows setting the repository root
+    /// Path to the local repository root. Used together with --local allows setting the repository
+    /// root
     #[arg(long, value_name = "DIR", default_value = ".")]
     local_repo_root: PathBuf,
     /// Namespace of the application

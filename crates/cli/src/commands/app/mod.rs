@@ -66,7 +66,8 @@ pub enum AppCommand {
     Actions(actions::ActionsCommand),
     /// Terminate running operation of an application
     TerminateOp(operation::TerminateOp),
-    /// Rollback application to a previous deployed version by History ID, omitted will Rollback to the previous version
+    /// Rollback application to a previous deployed version by History ID, omitted will Rollback to
+    /// the previous version
     Rollback(operation::Rollback),
 }
 

@@ -3,7 +3,8 @@
 use crate::client::Failure;
 use tiphys_api::{Application, operation::SyncOperationResource};
 
-/// One `GROUP:KIND:NAME` or `GROUP:KIND:NAMESPACE/NAME`, with `!` in front for what is not meant. `*` matches anything.
+/// One `GROUP:KIND:NAME` or `GROUP:KIND:NAMESPACE/NAME`, with `!` in front for what is not meant.
+/// `*` matches anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selected {
     group: String,
@@ -56,14 +57,16 @@ impl Selected {
     }
 }
 
-/// Whether a resource (group, kind, namespace, name) is meant. Without flags all are; what is excluded stays out.
+/// Whether a resource (group, kind, namespace, name) is meant. Without flags all are; what is
+/// excluded stays out.
 pub fn includes(selected: &[Selected], resource: [&str; 4]) -> bool {
     let mut wanted = selected.iter().filter(|s| !s.exclude).peekable();
     let wanted = wanted.peek().is_none() || wanted.any(|s| s.matches(resource));
     wanted && !selected.iter().any(|s| s.exclude && s.matches(resource))
 }
 
-/// The Application's resources that are meant; none when there are no flags, which means all to the server.
+/// The Application's resources that are meant; none when there are no flags, which means all to the
+/// server.
 pub fn of(app: &Application, selected: &[Selected]) -> Vec<SyncOperationResource> {
     if selected.is_empty() {
         return Vec::new();

@@ -1,4 +1,5 @@
-//! The flags that say where manifests come from and how they are made. Main type: [`SourceOptions`].
+//! The flags that say where manifests come from and how they are made. Main type:
+//! [`SourceOptions`].
 
 use crate::client::Failure;
 use std::{fs, path::PathBuf};
@@ -120,7 +121,8 @@ struct HelmOptions {
     /// Helm kube-version to use when running helm template
     #[arg(long)]
     helm_kube_version: Option<String>,
-    /// Helm api-versions (in format [group/]version/kind) to use when running helm template (can be repeated)
+    /// Helm api-versions (in format [group/]version/kind) to use when running helm template (can be
+    /// repeated)
     #[arg(long)]
     helm_api_versions: Vec<String>,
 }
@@ -185,7 +187,8 @@ fn escape_commas(value: &str) -> String {
     let mut out = String::with_capacity(value.len());
     let mut before = None;
     for c in value.chars() {
-        // The first character, or one after another comma that was just escaped, stays as it is in the original too.
+        // The first character, or one after another comma that was just escaped, stays as it is in
+        // the original too.
         if c == ',' && before.is_some_and(|b| b != '\\') {
             out.push('\\');
             before = None;

@@ -1,4 +1,5 @@
-//! The flags that describe an Application, which `app create` and `app set` share. Main type: [`AppOptions`].
+//! The flags that describe an Application, which `app create` and `app set` share. Main type:
+//! [`AppOptions`].
 
 use super::source::{SourceOptions, add_parameter};
 use crate::client::Failure;
@@ -34,10 +35,12 @@ pub struct AppOptions {
     /// How many items to keep in revision history
     #[arg(long)]
     revision_history_limit: Option<i64>,
-    /// Set the sync policy (one of: manual (aliases of manual: none), automated (aliases of automated: auto, automatic))
+    /// Set the sync policy (one of: manual (aliases of manual: none), automated (aliases of
+    /// automated: auto, automatic))
     #[arg(long)]
     sync_policy: Option<String>,
-    /// Add or remove a sync option, e.g add `Prune=false`. Remove using `!` prefix, e.g. `!Prune=false`
+    /// Add or remove a sync option, e.g add `Prune=false`. Remove using `!` prefix, e.g.
+    /// `!Prune=false`
     #[arg(long)]
     sync_option: Vec<String>,
     /// Set automatic pruning for automated sync policy
@@ -86,7 +89,8 @@ impl AppOptions {
             }
     }
 
-    /// Changes the source at `position` of an Application with several, or its only one, and the rest of the specification.
+    /// Changes the source at `position` of an Application with several, or its only one, and the
+    /// rest of the specification.
     pub fn apply(&self, app: &mut Application, position: Option<usize>) -> Result<(), Failure> {
         let several = app.spec.source_hydrator.is_none() && !app.spec.sources.is_empty();
         let source = match position.filter(|_| several) {

@@ -1,4 +1,5 @@
-//! The rows about an Application's resources: the newest operation's results, then the other resources. Main function: [`states`].
+//! The rows about an Application's resources: the newest operation's results, then the other
+//! resources. Main function: [`states`].
 
 use super::select::{Selected, includes};
 use crate::output::{

@@ -37,7 +37,8 @@ pub struct Sync {
     /// Preview apply without affecting cluster
     #[arg(long)]
     dry_run: bool,
-    /// Dry run that says what a sync would do in which order, what waits for what, and what is blocked and why
+    /// Dry run that says what a sync would do in which order, what waits for what, and what is
+    /// blocked and why
     #[arg(long)]
     plan: bool,
     /// Allow deleting unexpected resources
@@ -46,7 +47,8 @@ pub struct Sync {
     /// Sync to a specific revision. Preserves parameter overrides
     #[arg(long)]
     revision: Option<String>,
-    /// Sync only specific resources as GROUP:KIND:NAME or !GROUP:KIND:NAME. Fields may be blank and '*' can be used (can be repeated)
+    /// Sync only specific resources as GROUP:KIND:NAME or !GROUP:KIND:NAME. Fields may be blank and
+    /// '*' can be used (can be repeated)
     #[arg(long)]
     resource: Vec<String>,
     /// Sync apps that match this label. Supports '=', '==', '!=', in, notin, exists & not exists
@@ -69,19 +71,22 @@ pub struct Sync {
     /// Path to a local directory (not supported yet: refused)
     #[arg(long)]
     local: Option<String>,
-    /// Path to the repository root. Used together with --local (no effect: --local is not supported yet)
+    /// Path to the repository root. Used together with --local (no effect: --local is not supported
+    /// yet)
     #[arg(long, default_value = "/")]
     local_repo_root: String,
     /// Set ignore normalizer JQ execution timeout (no effect: the server's setting counts)
     #[arg(long, default_value = "1s")]
     ignore_normalizer_jq_execution_timeout: String,
-    /// A list of key-value pairs during sync process. These infos will be persisted in app (can be repeated)
+    /// A list of key-value pairs during sync process. These infos will be persisted in app (can be
+    /// repeated)
     #[arg(long)]
     info: Vec<String>,
     /// Assume yes as answer for all user queries or prompts
     #[arg(long = "assumeYes")]
     assume_yes: bool,
-    /// Preview difference against the target and live state before syncing app and wait for user confirmation
+    /// Preview difference against the target and live state before syncing app and wait for user
+    /// confirmation
     #[arg(long)]
     preview_changes: bool,
     /// Output format. One of: json|yaml|wide|tree|tree=detailed
@@ -233,7 +238,8 @@ impl Sync {
         Ok(())
     }
 
-    /// Those that a selector or a project found: some at once, each to its end whatever becomes of the others, and a summary.
+    /// Those that a selector or a project found: some at once, each to its end whatever becomes of
+    /// the others, and a summary.
     async fn sync_many(&self, client: &Client, names: Vec<String>) -> Result<(), Failure> {
         let outcomes: Vec<Outcome> = stream::iter(names)
             .map(|name| async {

@@ -1,4 +1,5 @@
-//! `app wait`, and the waiting of `app sync`. Main function: [`wait`], which follows an Application until it is as asked.
+//! `app wait`, and the waiting of `app sync`. Main function: [`wait`], which follows an Application
+//! until it is as asked.
 
 use super::{
     AppRef, get,
@@ -31,7 +32,8 @@ pub struct WaitCommand {
     /// Wait for apps by label. Supports '=', '==', '!=', in, notin, exists & not exists
     #[arg(long, short = 'l')]
     selector: Option<String>,
-    /// Wait only for specific resources as GROUP:KIND:NAME or !GROUP:KIND:NAME. Fields may be blank and '*' can be used (can be repeated)
+    /// Wait only for specific resources as GROUP:KIND:NAME or !GROUP:KIND:NAME. Fields may be blank
+    /// and '*' can be used (can be repeated)
     #[arg(long)]
     resource: Vec<String>,
     /// Time out after this many seconds; 0 waits for ever

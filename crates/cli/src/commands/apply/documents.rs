@@ -1,4 +1,5 @@
-//! From a text to its documents, JSON or YAML as kubectl tells them apart. Main function: [`documents`].
+//! From a text to its documents, JSON or YAML as kubectl tells them apart. Main function:
+//! [`documents`].
 //!
 //! Everything up to the first document that cannot be parsed is kept; places are kept for hints.
 
@@ -31,7 +32,8 @@ impl Place {
 /// Why the rest of a text cannot be read, and a hint.
 pub type Broken = (String, String);
 
-/// The documents of a text up to the first that cannot be parsed. JSON is tried first when it looks like that.
+/// The documents of a text up to the first that cannot be parsed. JSON is tried first when it looks
+/// like that.
 pub fn documents(source: &str, data: &[u8]) -> (Vec<Document>, Option<Broken>) {
     let limits = Limits::default();
     let mut found = Vec::new();

@@ -25,7 +25,8 @@ const NOTHING_TO_EDIT: &str = "no last-applied-configuration annotation found on
 
 /// Edit what was applied last
 ///
-/// The editor is that of $KUBE_EDITOR or $EDITOR, or vi. Only the annotation changes; the next apply compares with it.
+/// The editor is that of $KUBE_EDITOR or $EDITOR, or vi. Only the annotation changes; the next
+/// apply compares with it.
 #[derive(clap::Args)]
 pub struct Edit {
     /// TYPE NAME..., or TYPE/NAME...

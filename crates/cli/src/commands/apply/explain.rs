@@ -1,4 +1,5 @@
-//! `--show-patch`: what a patch changes and where each change comes from, for people and for programs. Main functions: [`text`] and [`json`].
+//! `--show-patch`: what a patch changes and where each change comes from, for people and for
+//! programs. Main functions: [`text`] and [`json`].
 
 use super::print::print_name;
 use serde_json::{Map, Value, json};

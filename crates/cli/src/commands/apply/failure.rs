@@ -1,6 +1,8 @@
-//! What went wrong, told as kubectl tells it. Main type: [`Trouble`]; [`Trouble::report`] prints it.
+//! What went wrong, told as kubectl tells it. Main type: [`Trouble`]; [`Trouble::report`] prints
+//! it.
 //!
-//! Below kubectl's own words there may be hints, one a line, which say where to look and what to do.
+//! Below kubectl's own words there may be hints, one a line, which say where to look and what to
+//! do.
 
 use std::{collections::BTreeSet, fmt};
 use tiphys_cluster::{ApiError, apply::Failure};

@@ -1,4 +1,5 @@
-//! The flags of `apply`, which are kubectl's, and what they mean together. Main type: [`ApplyFlags`].
+//! The flags of `apply`, which are kubectl's, and what they mean together. Main type:
+//! [`ApplyFlags`].
 
 use super::{failure::Trouble, read::Rules, source::FileArgs};
 use std::time::Duration;
@@ -15,7 +16,8 @@ pub struct ApplyFlags {
     /// Only objects of the files with these labels
     #[arg(long, short = 'l', value_name = "SELECTOR")]
     pub selector: Option<String>,
-    /// Tell for every object what the patch changes and why: difference, deletion or list order; with -o json for programs
+    /// Tell for every object what the patch changes and why: difference, deletion or list order;
+    /// with -o json for programs
     #[arg(long)]
     pub show_patch: bool,
     /// Print the objects (json, yaml) or only their names (name) [default: a line for each object]
@@ -27,7 +29,8 @@ pub struct ApplyFlags {
     /// none; client: print what would be sent; server: let the server try without storing
     #[arg(long, value_name = "STRATEGY", num_args = 0..=1, require_equals = true, default_value = "none", default_missing_value = "unchanged")]
     pub dry_run: String,
-    /// What the server does with unknown and duplicate fields: strict (or true) refuses, warn warns, ignore (or false) drops them
+    /// What the server does with unknown and duplicate fields: strict (or true) refuses, warn
+    /// warns, ignore (or false) drops them
     #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true, default_value = "strict", default_missing_value = "strict")]
     pub validate: String,
     /// Let the server merge, by the ownership of fields
@@ -36,7 +39,8 @@ pub struct ApplyFlags {
     /// Take over fields that other managers own; with --server-side
     #[arg(long)]
     pub force_conflicts: bool,
-    /// Name under which fields are owned [default: kubectl-client-side-apply; with --server-side: kubectl], so that kubectl can go on
+    /// Name under which fields are owned [default: kubectl-client-side-apply; with --server-side:
+    /// kubectl], so that kubectl can go on
     #[arg(long, value_name = "NAME")]
     pub field_manager: Option<String>,
     /// Apply to this subresource; with --server-side
@@ -45,7 +49,8 @@ pub struct ApplyFlags {
     /// Use the file's value where the live object was changed too; =false refuses [default: true]
     #[arg(long)]
     pub overwrite: Option<bool>,
-    /// Take the merge rules from the cluster's OpenAPI document where they are not built in [default: true]
+    /// Take the merge rules from the cluster's OpenAPI document where they are not built in
+    /// [default: true]
     #[arg(long)]
     pub openapi_patch: Option<bool>,
     /// Delete and create objects that cannot be patched
@@ -72,7 +77,8 @@ pub struct ApplyFlags {
     /// Kinds to prune, as group/version/kind (can be repeated) [default: kubectl's list]
     #[arg(long, value_name = "KIND")]
     pub prune_allowlist: Vec<String>,
-    /// The object that remembers the members of the set to prune, as [RESOURCE][.GROUP]/NAME; a Secret without a resource
+    /// The object that remembers the members of the set to prune, as [RESOURCE][.GROUP]/NAME; a
+    /// Secret without a resource
     #[arg(long, value_name = "PARENT")]
     pub applyset: Option<String>,
 }

@@ -1,4 +1,5 @@
-//! The flags by which kubectl finds a cluster, and the connection they lead to. Main type: [`KubeArgs`].
+//! The flags by which kubectl finds a cluster, and the connection they lead to. Main type:
+//! [`KubeArgs`].
 
 use super::failure::Trouble;
 use std::path::PathBuf;
@@ -8,7 +9,8 @@ use tiphys_cluster::{Cluster, ConnectOptions, Discovery, Overrides, Source};
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Cluster")]
 pub struct KubeArgs {
-    /// Path of the kubeconfig [default: $KUBECONFIG, ~/.kube/config, the service account of the pod]
+    /// Path of the kubeconfig [default: $KUBECONFIG, ~/.kube/config, the service account of the
+    /// pod]
     #[arg(long, global = true, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig

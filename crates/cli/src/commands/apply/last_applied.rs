@@ -1,5 +1,5 @@
-//! `apply view-last-applied`, `set-last-applied` and `edit-last-applied`: the annotation that remembers what was applied.
-//! Main type: [`LastApplied`].
+//! `apply view-last-applied`, `set-last-applied` and `edit-last-applied`: the annotation that
+//! remembers what was applied. Main type: [`LastApplied`].
 
 use super::{
     Told,

@@ -1,6 +1,8 @@
-//! `apply`: what `kubectl apply` does, and `--show-patch`, which explains it. Main type: [`ApplyCommand`].
+//! `apply`: what `kubectl apply` does, and `--show-patch`, which explains it. Main type:
+//! [`ApplyCommand`].
 //!
-//! Here are the flags and what is printed; reading is in [`read`], and applying in [`tiphys_cluster::apply`].
+//! Here are the flags and what is printed; reading is in [`read`], and applying in
+//! [`tiphys_cluster::apply`].
 
 mod documents;
 mod edit;
@@ -34,9 +36,11 @@ use tiphys_gocompat::json;
 
 /// Apply manifests to a cluster, as `kubectl apply` does
 ///
-/// What the files say becomes so in the cluster; objects that are not there are created. Like `kubectl apply` it remembers what was applied
-/// in an annotation, and computes from the file, this memory and the live object what has to change. Both tools can be used on the same
-/// objects: annotation, field managers (kubectl-client-side-apply, with --server-side kubectl), messages and exit codes are kubectl's.
+/// What the files say becomes so in the cluster; objects that are not there are created. Like
+/// `kubectl apply` it remembers what was applied in an annotation, and computes from the file, this
+/// memory and the live object what has to change. Both tools can be used on the same objects:
+/// annotation, field managers (kubectl-client-side-apply, with --server-side kubectl), messages and
+/// exit codes are kubectl's.
 ///
 /// --show-patch tells for every object what changes and why.
 #[derive(clap::Args)]

@@ -1,4 +1,5 @@
-//! How results are printed: a line for each object, or the objects themselves. Main type: [`Printer`].
+//! How results are printed: a line for each object, or the objects themselves. Main type:
+//! [`Printer`].
 
 use super::failure::Trouble;
 use crate::output;

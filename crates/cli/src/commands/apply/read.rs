@@ -1,6 +1,8 @@
-//! From texts to objects that can be applied: documents, lists, kinds, namespaces and labels. Main function: [`read`].
+//! From texts to objects that can be applied: documents, lists, kinds, namespaces and labels. Main
+//! function: [`read`].
 //!
-//! What is wrong with one object does not hide the others; a text that cannot be parsed ends there, as with kubectl.
+//! What is wrong with one object does not hide the others; a text that cannot be parsed ends there,
+//! as with kubectl.
 
 use super::{
     documents::{Document, documents},

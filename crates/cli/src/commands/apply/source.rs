@@ -1,4 +1,5 @@
-//! Where manifests come from: files, folders, patterns, URLs and standard input. Main type: [`FileArgs`].
+//! Where manifests come from: files, folders, patterns, URLs and standard input. Main type:
+//! [`FileArgs`].
 
 use super::failure::Trouble;
 use std::{

@@ -1,4 +1,5 @@
-//! The line that an error is about, of a file or of what a template made, with a caret below its column. Main function: [`of`].
+//! The line that an error is about, of a file or of what a template made, with a caret below its
+//! column. Main function: [`of`].
 
 use std::path::Path;
 use tiphys_render::helm::{HelmError, Limits, Place, chart::Chart};
@@ -50,7 +51,8 @@ pub fn made(place: &Place) -> Option<String> {
     )
 }
 
-/// A line with its number, so many lines before it, and a caret below a column, which counts characters from 0.
+/// A line with its number, so many lines before it, and a caret below a column, which counts
+/// characters from 0.
 fn excerpt(
     title: &str,
     text: &str,

@@ -25,7 +25,8 @@ use tiphys_render::{
 
 /// Examine charts for possible issues, as `helm lint` does
 ///
-/// What will make the chart fail is an [ERROR], what breaks with a convention a [WARNING]. The exit code is 1 when a chart has an error.
+/// What will make the chart fail is an [ERROR], what breaks with a convention a [WARNING]. The exit
+/// code is 1 when a chart has an error.
 #[derive(clap::Args)]
 pub struct Lint {
     /// Folders and archives of charts

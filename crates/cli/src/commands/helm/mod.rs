@@ -1,7 +1,8 @@
-//! `helm template` and `helm lint`: what Helm's commands of these names do, in process. Main type: [`HelmCommand`].
+//! `helm template` and `helm lint`: what Helm's commands of these names do, in process. Main type:
+//! [`HelmCommand`].
 //!
-//! Flags, output, messages and exit codes are Helm 4's; nothing is fetched and no cluster is asked. [`values`] reads the user's values,
-//! [`excerpt`] shows the line that a message is about.
+//! Flags, output, messages and exit codes are Helm 4's; nothing is fetched and no cluster is asked.
+//! [`values`] reads the user's values, [`excerpt`] shows the line that a message is about.
 
 mod excerpt;
 mod lint;

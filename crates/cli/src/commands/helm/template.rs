@@ -25,7 +25,8 @@ use tiphys_render::helm::{
 
 /// Render chart templates locally and display the output, as `helm template` does
 ///
-/// The chart is a folder or an archive. Nothing is fetched and no cluster is asked; `lookup` finds nothing.
+/// The chart is a folder or an archive. Nothing is fetched and no cluster is asked; `lookup` finds
+/// nothing.
 #[derive(clap::Args)]
 #[command(disable_version_flag = true)]
 pub struct Template {
@@ -56,7 +57,8 @@ struct RenderArgs {
     /// Kubernetes version used for Capabilities.KubeVersion
     #[arg(long, value_name = "VERSION")]
     kube_version: Option<String>,
-    /// Kubernetes API versions used for Capabilities.APIVersions (can specify multiple or separate them with commas)
+    /// Kubernetes API versions used for Capabilities.APIVersions (can specify multiple or separate
+    /// them with commas)
     #[arg(long, short = 'a', value_name = "VERSION", value_delimiter = ',')]
     api_versions: Vec<String>,
     /// Set .Release.IsUpgrade instead of .Release.IsInstall
@@ -149,7 +151,8 @@ fn is_yes(text: &str) -> bool {
     matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True")
 }
 
-/// A template is always a dry run, and Helm takes nothing that says otherwise; what is no value at all, it refuses with one more.
+/// A template is always a dry run, and Helm takes nothing that says otherwise; what is no value at
+/// all, it refuses with one more.
 fn check_dry_run(how: &str) -> Result<(), String> {
     let known = match how {
         "unset" | "client" | "server" => return Ok(()),
@@ -334,7 +337,8 @@ impl Template {
     }
 }
 
-/// Whether there is something at the path, in Helm's words where it would not go on to ask repositories.
+/// Whether there is something at the path, in Helm's words where it would not go on to ask
+/// repositories.
 fn locate(path: &Path) -> Result<(), String> {
     if path.exists() {
         return Ok(());

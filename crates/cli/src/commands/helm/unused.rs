@@ -1,5 +1,5 @@
-//! Flags that Helm takes, too, and that change nothing of what `template` and `lint` print. Main types: [`OfInstall`], [`OfCharts`] and
-//! [`OfHelm`].
+//! Flags that Helm takes, too, and that change nothing of what `template` and `lint` print. Main
+//! types: [`OfInstall`], [`OfCharts`] and [`OfHelm`].
 
 use std::path::PathBuf;
 use tiphys_gocompat::{duration, text::quote};

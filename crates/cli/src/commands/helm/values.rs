@@ -10,7 +10,8 @@ use tiphys_render::helm::{
 #[derive(clap::Args)]
 #[command(next_help_heading = "Values")]
 pub struct ValueArgs {
-    /// Values in a YAML file, `-` for standard input (can specify multiple or separate them with commas)
+    /// Values in a YAML file, `-` for standard input (can specify multiple or separate them with
+    /// commas)
     #[arg(long, short = 'f', value_name = "FILE", value_delimiter = ',')]
     values: Vec<String>,
     /// Set values (can specify multiple or separate values with commas: key1=val1,key2=val2)

@@ -1,4 +1,5 @@
-//! `argocd-application-controller`: the Application controller alone, in the place of Argo CD's, beside its servers.
+//! `argocd-application-controller`: the Application controller alone, in the place of Argo CD's,
+//! beside its servers.
 
 use super::{
     CONTROLLER,

@@ -1,4 +1,5 @@
-//! The command line of `argocd-application-controller` 3.6 as a table: each flag with its variable, its default, and what becomes of it here.
+//! The command line of `argocd-application-controller` 3.6 as a table: each flag with its variable,
+//! its default, and what becomes of it here.
 
 use Here::{Always, Config, Flag, Kube, NotThere, Nothing, Param};
 use Kind::{Bool, Duration, Each, Float, Int, List, Pairs, Seconds, Text};

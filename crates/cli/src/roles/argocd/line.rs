@@ -1,6 +1,8 @@
-//! What a command line and the variables say, by the table in [`flags`](super::flags). Main function: [`read`].
+//! What a command line and the variables say, by the table in [`flags`](super::flags). Main
+//! function: [`read`].
 //!
-//! It reads as Argo CD does (cobra and pflag), with its errors: a broken flag ends the program, a broken variable counts for nothing.
+//! It reads as Argo CD does (cobra and pflag), with its errors: a broken flag ends the program, a
+//! broken variable counts for nothing.
 
 use super::flags::{Here, Kind, NAMESPACE, ROWS, Row};
 use std::collections::BTreeMap;

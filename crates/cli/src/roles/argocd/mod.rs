@@ -1,5 +1,5 @@
-//! The roles of Argo CD under their own names, so that a manifest works with another image: the name that the program is started by is the role.
-//! Main function: [`called`].
+//! The roles of Argo CD under their own names, so that a manifest works with another image: the
+//! name that the program is started by is the role. Main function: [`called`].
 
 mod controller;
 mod flags;
@@ -27,8 +27,9 @@ pub enum Called<'a> {
     NotThere(&'static str),
 }
 
-/// The role that the program is called by: its own name, the variable that Argo CD has for it, or the first argument, which is what a manifest's
-/// path to the program becomes where the image starts it by itself.
+/// The role that the program is called by: its own name, the variable that Argo CD has for it, or
+/// the first argument, which is what a manifest's path to the program becomes where the image
+/// starts it by itself.
 pub fn called<'a>(words: &'a [String], variable: Option<&str>) -> Option<Called<'a>> {
     let role = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);

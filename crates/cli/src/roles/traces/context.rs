@@ -1,4 +1,5 @@
-//! Which span of which trace, as HTTP headers tell it from one program to another (W3C Trace Context). Main type: [`TraceContext`].
+//! Which span of which trace, as HTTP headers tell it from one program to another (W3C Trace
+//! Context). Main type: [`TraceContext`].
 
 use super::Open;
 use std::fmt;
@@ -57,7 +58,8 @@ impl TraceContext {
         found.flatten()
     }
 
-    /// A span that is not sent has no number; another program is to know that it is not, and its trace.
+    /// A span that is not sent has no number; another program is to know that it is not, and its
+    /// trace.
     fn of(open: &Open) -> Option<Self> {
         let trace = u128::from_be_bytes(open.span.trace_id.as_slice().try_into().ok()?);
         let span = open

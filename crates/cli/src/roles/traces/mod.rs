@@ -1,7 +1,9 @@
-//! Traces for an OpenTelemetry collector, over OTLP. Main types: [`TraceArgs`], with the flags and variables of Argo CD, and
-//! [`Traces`], which makes spans of OTLP of those that the program has anyway.
+//! Traces for an OpenTelemetry collector, over OTLP. Main types: [`TraceArgs`], with the flags and
+//! variables of Argo CD, and [`Traces`], which makes spans of OTLP of those that the program has
+//! anyway.
 //!
-//! Until it is told where to, nothing is traced, and a span costs nothing. What a collector does not take in time is dropped: nothing waits for it.
+//! Until it is told where to, nothing is traced, and a span costs nothing. What a collector does
+//! not take in time is dropped: nothing waits for it.
 
 mod context;
 mod export;
@@ -38,7 +40,8 @@ const LONGEST: usize = 1024;
 
 #[derive(Args, Debug)]
 pub struct TraceArgs {
-    /// OpenTelemetry collector (host:port, gRPC) that traces are sent to [default: otlp.address of argocd-cmd-params-cm, or none]
+    /// OpenTelemetry collector (host:port, gRPC) that traces are sent to [default: otlp.address of
+    /// argocd-cmd-params-cm, or none]
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -63,7 +66,8 @@ pub struct TraceArgs {
         env = "ARGOCD_APPLICATION_CONTROLLER_OTLP_ATTRS"
     )]
     otlp_attrs: Option<String>,
-    /// Share of the traces that are sent, from 0.0 to 1.0 [default: otlp.sample.ratio of argocd-cmd-params-cm, or 1.0]
+    /// Share of the traces that are sent, from 0.0 to 1.0 [default: otlp.sample.ratio of
+    /// argocd-cmd-params-cm, or 1.0]
     #[arg(
         long,
         value_name = "SHARE",
@@ -225,7 +229,8 @@ impl field::Visit for Remote {
 /// Makes spans of OTLP.
 struct Spans(Arc<OnceLock<Sink>>);
 
-/// A span that has not ended. In a trace that is not sent only the number of the trace is of interest.
+/// A span that has not ended. In a trace that is not sent only the number of the trace is of
+/// interest.
 #[derive(Clone)]
 struct Open {
     sent: bool,

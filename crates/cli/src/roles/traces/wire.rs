@@ -1,4 +1,5 @@
-//! The messages of OTLP that traces need (opentelemetry.proto.collector.trace.v1): nothing is built from .proto files for them.
+//! The messages of OTLP that traces need (opentelemetry.proto.collector.trace.v1): nothing is built
+//! from .proto files for them.
 
 use prost::{Message, Oneof};
 

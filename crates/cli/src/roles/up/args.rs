@@ -5,7 +5,8 @@ use crate::roles::git::GitArgs;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Start everything in one process: a Kubernetes-compatible API server, the controller, the API and the page
+/// Start everything in one process: a Kubernetes-compatible API server, the controller, the API and
+/// the page
 #[derive(Args, Debug)]
 #[command(
     after_help = "Without arguments it runs its own examples on its own API server. Nothing leaves this machine.\n\nExamples:\n  tiphys up\n  tiphys up --repo https://github.com/argoproj/argocd-example-apps --path guestbook --namespace guestbook\n  tiphys up --kubeconfig ~/.kube/config --context kind-kind --repo . --path deploy"
@@ -89,7 +90,8 @@ pub struct UpArgs {
     /// Serve TLS with a self-signed certificate
     #[arg(long)]
     pub tls: bool,
-    /// Refuse kinds and storage classes that nobody defined, as a real cluster does, instead of making placeholders for them
+    /// Refuse kinds and storage classes that nobody defined, as a real cluster does, instead of
+    /// making placeholders for them
     #[arg(long, conflicts_with = "kubeconfig")]
     pub strict_kinds: bool,
     /// Deploy the examples into the cluster of --kubeconfig without asking

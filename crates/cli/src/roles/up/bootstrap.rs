@@ -1,5 +1,6 @@
-//! What must exist in the control plane's namespace before the roles start: CRDs, settings, the admin password, the default project.
-//! Main function: [`run`]. Everything is created only if it is missing: what a user changed stays.
+//! What must exist in the control plane's namespace before the roles start: CRDs, settings, the
+//! admin password, the default project. Main function: [`run`]. Everything is created only if it is
+//! missing: what a user changed stays.
 
 use anyhow::Context;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -67,8 +68,8 @@ fn labelled(kind: &str, name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "labels": labels}})
 }
 
-/// Fills what `argocd-secret` lacks, which may be there without anything in it. A password that is made now is kept in a Secret of its own,
-/// until an administrator deletes it.
+/// Fills what `argocd-secret` lacks, which may be there without anything in it. A password that is
+/// made now is kept in a Secret of its own, until an administrator deletes it.
 async fn secrets(cluster: &Cluster, collection: &str) -> anyhow::Result<Option<String>> {
     let mut secret = labelled("Secret", "argocd-secret");
     secret["type"] = "Opaque".into();
@@ -109,7 +110,8 @@ async fn secrets(cluster: &Cluster, collection: &str) -> anyhow::Result<Option<S
     Ok(made)
 }
 
-/// The password of the Secret of an earlier beginning that was broken off, or a new one. It is stored before it counts.
+/// The password of the Secret of an earlier beginning that was broken off, or a new one. It is
+/// stored before it counts.
 async fn initial_password(cluster: &Cluster, collection: &str) -> anyhow::Result<String> {
     let password: String = rand::rng()
         .sample_iter(Alphanumeric)

@@ -1,4 +1,5 @@
-//! The folder with everything that stays: the API server's store, copies of repositories, the kubeconfig.
+//! The folder with everything that stays: the API server's store, copies of repositories, the
+//! kubeconfig.
 
 use super::UpArgs;
 use crate::private;
@@ -20,7 +21,8 @@ impl DataFolder {
         let temporary = args.ephemeral;
         let path = match &args.data {
             Some(path) => path.clone(),
-            // A new one with a name that nobody can guess: others may write to the temporary folder as well.
+            // A new one with a name that nobody can guess: others may write to the temporary folder
+            // as well.
             None if temporary => tempfile::Builder::new()
                 .prefix("tiphys-")
                 .tempdir()

@@ -1,4 +1,5 @@
-//! What is printed at every start, before anything is deployed: addresses, login, and what to type next.
+//! What is printed at every start, before anything is deployed: addresses, login, and what to type
+//! next.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! What `tiphys up` knows of the Applications at one moment: a row each, and whether everything is as it should be. Main type: [`View`].
+//! What `tiphys up` knows of the Applications at one moment: a row each, and whether everything is
+//! as it should be. Main type: [`View`].
 
 use super::{NAMESPACE, table::Row};
 use std::collections::BTreeSet;
@@ -56,7 +57,8 @@ impl View {
             .join("\n")
     }
 
-    /// One line for each Application that waiting cannot help, as long as nothing else runs that may.
+    /// One line for each Application that waiting cannot help, as long as nothing else runs that
+    /// may.
     pub fn hopeless(&self) -> Option<String> {
         let lasting: Vec<&Row> = self.rows.iter().filter(|r| r.lasting).collect();
         let others_run = self.rows.iter().any(|r| !r.lasting && r.is_running());

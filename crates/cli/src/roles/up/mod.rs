@@ -1,4 +1,5 @@
-//! `tiphys up`: everything in one process, and a live table of the Applications until it is stopped or, with `--once`, all is well.
+//! `tiphys up`: everything in one process, and a live table of the Applications until it is stopped
+//! or, with `--once`, all is well.
 
 mod args;
 pub mod bootstrap;
@@ -36,7 +37,8 @@ const NAMESPACE: &str = "argocd";
 const WORKERS: usize = 16;
 /// How often the table looks, besides at every change.
 const TICK: Duration = Duration::from_millis(250);
-/// An error that waiting cannot help ends `--once` when it is seen for so long: a project may be created a moment after its Applications.
+/// An error that waiting cannot help ends `--once` when it is seen for so long: a project may be
+/// created a moment after its Applications.
 const CERTAIN: Duration = Duration::from_secs(2);
 
 /// What runs, and what a user needs to know of it.
@@ -108,7 +110,8 @@ async fn start(args: &UpArgs, data: &DataFolder) -> anyhow::Result<Running> {
     let shutdown = CancellationToken::new();
     let (cluster, kube, kubeconfig) = connect(args, data).await?;
     let made = bootstrap::run(&cluster, NAMESPACE).await?;
-    // Of a real cluster only who made it just now is shown it; the embedded one is its owner's alone.
+    // Of a real cluster only who made it just now is shown it; the embedded one is its owner's
+    // alone.
     let password = match (made, &kube) {
         (None, Some(_)) => bootstrap::known_password(&cluster, NAMESPACE).await?,
         (made, _) => made,
@@ -222,8 +225,8 @@ struct Progress {
     table: Table,
 }
 
-/// Creates the Applications and shows the table for as long as it runs; with `--once` until every Application is well, or cannot become it,
-/// and not longer than its timeout.
+/// Creates the Applications and shows the table for as long as it runs; with `--once` until every
+/// Application is well, or cannot become it, and not longer than its timeout.
 async fn deploy_and_follow(
     args: &UpArgs,
     news: &mut mpsc::UnboundedReceiver<String>,

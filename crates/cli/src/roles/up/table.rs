@@ -1,4 +1,5 @@
-//! The live table: one line an Application, redrawn in place on a terminal, printed on change elsewhere.
+//! The live table: one line an Application, redrawn in place on a terminal, printed on change
+//! elsewhere.
 
 use std::io::{IsTerminal, Write};
 use tiphys_api::{Application, constants};
@@ -21,7 +22,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// `reasons`: why resources are not Healthy; `lasting`: whether what keeps it from having manifests stays until something is changed.
+    /// `reasons`: why resources are not Healthy; `lasting`: whether what keeps it from having
+    /// manifests stays until something is changed.
     pub fn of(app: &Application, reasons: &[String], lasting: bool) -> Self {
         let or = |text: &str, other: &str| {
             if text.is_empty() {
@@ -205,7 +207,8 @@ impl Table {
     }
 }
 
-/// Lines that the terminal does not wrap, and not more than it shows: a table that scrolled cannot be drawn again in its place.
+/// Lines that the terminal does not wrap, and not more than it shows: a table that scrolled cannot
+/// be drawn again in its place.
 fn render(rows: &[Row], size: Size) -> Vec<String> {
     let room = size.height.saturating_sub(2).max(2);
     // What needs attention is shown where there is no room for all.

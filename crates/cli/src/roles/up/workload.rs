@@ -49,7 +49,8 @@ pub fn confirm(args: &UpArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Creates the Applications; their names. What is there from before is compared once more: what its status says may have been true then.
+/// Creates the Applications; their names. What is there from before is compared once more: what its
+/// status says may have been true then.
 pub async fn create(
     args: &UpArgs,
     records: &Records,

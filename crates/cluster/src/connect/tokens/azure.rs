@@ -1,6 +1,7 @@
 //! Tokens for AKS with Entra ID, by the environment variables of `kubelogin`.
 //!
-//! Main function: [`token`]: a workload's identity, an application's secret, or the machine's identity (`AAD_LOGIN_METHOD`).
+//! Main function: [`token`]: a workload's identity, an application's secret, or the machine's
+//! identity (`AAD_LOGIN_METHOD`).
 
 use super::{Env, Grant, Token, read, web};
 

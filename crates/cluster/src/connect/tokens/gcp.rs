@@ -1,6 +1,7 @@
 //! Tokens for GKE: Google's application default credentials.
 //!
-//! Main function: [`token`]. A key file (`GOOGLE_APPLICATION_CREDENTIALS`, or what `gcloud` keeps), else the machine's service account.
+//! Main function: [`token`]. A key file (`GOOGLE_APPLICATION_CREDENTIALS`, or what `gcloud` keeps),
+//! else the machine's service account.
 
 use super::{Env, Grant, Token, read, web};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};

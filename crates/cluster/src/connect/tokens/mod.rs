@@ -1,6 +1,8 @@
-//! Tokens that a cloud gives for a cluster, made in this process: what Argo CD starts `argocd-k8s-auth` for.
+//! Tokens that a cloud gives for a cluster, made in this process: what Argo CD starts
+//! `argocd-k8s-auth` for.
 //!
-//! Main type: [`Tokens`]. A token is kept until a minute before its end. It knows nothing of the cluster that it is for.
+//! Main type: [`Tokens`]. A token is kept until a minute before its end. It knows nothing of the
+//! cluster that it is for.
 
 mod aws;
 mod azure;
@@ -88,7 +90,8 @@ impl Tokens {
         Ok(Self::new(Login::Aws(login), Env::default()))
     }
 
-    /// `execProviderConfig`, when it names Argo CD's own program; `None` for any other, which is started.
+    /// `execProviderConfig`, when it names Argo CD's own program; `None` for any other, which is
+    /// started.
     pub fn of_exec(exec: &Value) -> Option<Result<Self, String>> {
         let command = exec.get("command").and_then(Value::as_str)?;
         (command.rsplit('/').next() == Some(PROGRAM)).then(|| {

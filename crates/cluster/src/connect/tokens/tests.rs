@@ -1,4 +1,5 @@
-//! Clouds that are stood in for on this machine: what they are asked, and what becomes of their answers.
+//! Clouds that are stood in for on this machine: what they are asked, and what becomes of their
+//! answers.
 
 use super::*;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};

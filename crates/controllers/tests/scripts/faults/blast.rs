@@ -1,4 +1,5 @@
-//! Blast radius: a kind, a webhook, a cluster or an Application that is broken never stops the others.
+//! Blast radius: a kind, a webhook, a cluster or an Application that is broken never stops the
+//! others.
 
 use super::stage::{Stage, stage};
 use crate::wire::{Moment, Plan};

@@ -12,7 +12,8 @@ fn asked(stage: &Stage<'_>) -> usize {
         .count()
 }
 
-/// What was said of a pair that has not changed holds until somebody wants nothing to be remembered.
+/// What was said of a pair that has not changed holds until somebody wants nothing to be
+/// remembered.
 #[test]
 fn fact_29_only_a_hard_refresh_asks_again_what_differs() {
     stage(Plan::default(), async |stage| {
@@ -28,7 +29,8 @@ fn fact_29_only_a_hard_refresh_asks_again_what_differs() {
     });
 }
 
-/// The hard timeout wants nothing to be remembered; the other one renews what is old, and asks nothing of what has not changed.
+/// The hard timeout wants nothing to be remembered; the other one renews what is old, and asks
+/// nothing of what has not changed.
 #[test]
 fn fact_76_only_the_hard_timeout_asks_again_what_differs() {
     stage(Plan::default(), async |stage| {

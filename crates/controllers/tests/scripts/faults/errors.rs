@@ -1,4 +1,5 @@
-//! Errors: a fifth of all requests fails, or half of them, while Git goes on; when they are over everything is as Git says.
+//! Errors: a fifth of all requests fails, or half of them, while Git goes on; when they are over
+//! everything is as Git says.
 
 use super::{
     asked, side_by_side,
@@ -12,12 +13,14 @@ use tokio::time::{Instant, sleep};
 
 /// Seeds in `make test`.
 const FEW: usize = 3;
-/// Seeds that once did not recover: what discovery had not been told at first was not asked for again for minutes.
+/// Seeds that once did not recover: what discovery had not been told at first was not asked for
+/// again for minutes.
 const FOUND: [u64; 2] = [50, 187];
 /// Seeds when all are asked for.
 const MANY: usize = 1000;
 const COMMITS: u64 = 4;
-/// How long it may take until all is well once errors are over: longer than the longest pause between two attempts.
+/// How long it may take until all is well once errors are over: longer than the longest pause
+/// between two attempts.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Objects that every commit has.
 const STABLE: &str =
@@ -190,7 +193,8 @@ fn errors_of_half_of_all_requests() {
     under_errors(50, 1);
 }
 
-/// An automatic sync with hooks; once with a conflict at a write. The answer: the writes, and what is wrong with the records of it.
+/// An automatic sync with hooks; once with a conflict at a write. The answer: the writes, and what
+/// is wrong with the records of it.
 fn with_conflict(at: Option<usize>) -> (Vec<String>, Option<String>) {
     const SYNC: &str = "commit\n  job before hook=PreSync\n  configmap one\n  job after hook=PostSync\napp\n  syncPolicy: {automated: {}}\npass 60s";
     stage(

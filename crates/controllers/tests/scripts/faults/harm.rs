@@ -9,7 +9,8 @@ fn below(rng: &mut Rng, bound: usize) -> usize {
     usize::try_from(rng.below(bound as u64)).expect("it was one")
 }
 
-/// The end is the same after every step, nothing else was deleted, no hook ran twice, and then there is peace.
+/// The end is the same after every step, nothing else was deleted, no hook ran twice, and then
+/// there is peace.
 fn as_without(reference: &Reference, played: &Played) -> Vec<String> {
     let before = reference.played();
     let mut problems = played.differences(before);
@@ -123,7 +124,8 @@ fn news_that_come_late() {
 fn a_new_process_that_first_sees_the_past() {
     inflict(&Harm {
         name: "time travel",
-        // Whoever sees settings and projects of the past does what they said: a sync of a project that is not there yet is tried again later.
+        // Whoever sees settings and projects of the past does what they said: a sync of a project
+        // that is not there yet is tried again later.
         fits: |script| !script.changes_settings() && !script.changes_projects(),
         any: |r, rng| Plan {
             deaths: vec![death(rng, r.played().writes.len())],

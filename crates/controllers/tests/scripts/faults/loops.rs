@@ -1,4 +1,5 @@
-//! Loops: what is changed back again and again is synced at most five times in half a minute, then ever more rarely, and a condition says so.
+//! Loops: what is changed back again and again is synced at most five times in half a minute, then
+//! ever more rarely, and a condition says so.
 
 use super::{
     cases, side_by_side,
@@ -201,7 +202,8 @@ fn whoever_changes_it_back_is_not_fought_for_ever() {
     );
 }
 
-/// Whatever makes the controller take a sync for one that was not tried yet: here somebody changes what the status says of it.
+/// Whatever makes the controller take a sync for one that was not tried yet: here somebody changes
+/// what the status says of it.
 #[test]
 fn the_same_automatic_sync_is_not_repeated_for_ever_without_self_heal_either() {
     const FORGOTTEN: &[&str] = &[

@@ -1,8 +1,12 @@
-//! The scripts once more, with harm on the wire: whatever happens to the controller, each step ends as it does without.
+//! The scripts once more, with harm on the wire: whatever happens to the controller, each step ends
+//! as it does without.
 //!
-//! Tables are played whole. Of the families that have no end, `make test` plays a few cases, other ones for each commit. `TIPHYS_FAULTS=200` plays
-//! so many of each, `TIPHYS_FAULTS=all` every one that can be numbered (each write, each event); `TIPHYS_SEED` is the first case's, and a failure
-//! names the one that repeats it alone; `TIPHYS_SCRIPT=part` keeps to scripts by name, `TIPHYS_CASE=part` to cases of tables. Main types: [`Reference`], what a script comes to by itself, and [`Harm`].
+//! Tables are played whole. Of the families that have no end, `make test` plays a few cases, other
+//! ones for each commit. `TIPHYS_FAULTS=200` plays so many of each, `TIPHYS_FAULTS=all` every one
+//! that can be numbered (each write, each event); `TIPHYS_SEED` is the first case's, and a failure
+//! names the one that repeats it alone; `TIPHYS_SCRIPT=part` keeps to scripts by name,
+//! `TIPHYS_CASE=part` to cases of tables. Main types: [`Reference`], what a script comes to by
+//! itself, and [`Harm`].
 
 mod blast;
 mod delete;
@@ -64,8 +68,8 @@ pub struct Harm {
     pub judge: fn(&Reference, &Played) -> Vec<String>,
 }
 
-/// Scripts that can be played with harm: those in which a panic is timed to one look cannot, nor those in which Git is away, since what it said
-/// before is known to one process alone.
+/// Scripts that can be played with harm: those in which a panic is timed to one look cannot, nor
+/// those in which Git is away, since what it said before is known to one process alone.
 fn scripts() -> Vec<Reference> {
     let scripts = chosen()
         .into_iter()

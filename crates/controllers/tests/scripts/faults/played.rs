@@ -48,7 +48,8 @@ impl Played {
                 sleep(QUIET).await;
                 let before = wire.writes().len();
                 sleep(QUIET).await;
-                // The comparison that comes every few minutes may ask the API server what would come of a write.
+                // The comparison that comes every few minutes may ask the API server what would
+                // come of a write.
                 let restless = wire
                     .writes()
                     .split_off(before)
@@ -159,8 +160,8 @@ fn without_messages(lines: &[String]) -> Vec<String> {
     first.map(row).into_iter().chain(rows).collect()
 }
 
-/// Who dies before it could note what it had applied does not always apply it again: a hook of a later wave, or the live object, shows that it
-/// was done. The results then lack it.
+/// Who dies before it could note what it had applied does not always apply it again: a hook of a
+/// later wave, or the live object, shows that it was done. The results then lack it.
 fn may_be_lost(row: &&String) -> bool {
     row.starts_with("Sync  ") && (row.contains("  Synced  ") || row.contains("  Pruned  "))
 }

@@ -1,7 +1,9 @@
-//! Prune safety: whatever goes wrong with Git, manifests, settings or the cluster, nothing is deleted.
+//! Prune safety: whatever goes wrong with Git, manifests, settings or the cluster, nothing is
+//! deleted.
 //!
-//! Each case is an Application that is synced, pruned and healed by itself, to which something bad happens; it is then refreshed, synced by hand
-//! with pruning, and left alone for some minutes. What it wanted before is there at the end, and not one deletion was sent.
+//! Each case is an Application that is synced, pruned and healed by itself, to which something bad
+//! happens; it is then refreshed, synced by hand with pruning, and left alone for some minutes.
+//! What it wanted before is there at the end, and not one deletion was sent.
 
 use super::{
     cases, side_by_side,
@@ -9,7 +11,8 @@ use super::{
 };
 use crate::wire::{Moment, Plan};
 
-/// What every case begins with: objects of several kinds, two of them in a chart's or another source's stead.
+/// What every case begins with: objects of several kinds, two of them in a chart's or another
+/// source's stead.
 const BEGIN: &str = "commit
   configmap one
   configmap two

@@ -1,4 +1,5 @@
-//! Syncs that are tried again, ended or resumed: when that happens, with which revision, and what is told of it.
+//! Syncs that are tried again, ended or resumed: when that happens, with which revision, and what
+//! is told of it.
 
 use super::stage::stage;
 use crate::wire::{Moment, Plan};
@@ -7,7 +8,8 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// With a factor of one the pause is the same each time, and the time that is told is the one at which it happens.
+/// With a factor of one the pause is the same each time, and the time that is told is the one at
+/// which it happens.
 #[test]
 fn fact_59_the_time_of_the_next_attempt_is_told_and_kept() {
     stage(Plan::default(), async |stage| {
@@ -52,7 +54,8 @@ fn fact_59_the_time_of_the_next_attempt_is_told_and_kept() {
     });
 }
 
-/// The worker has an old record when a user ends the sync: what it writes then is refused, and the user's word counts.
+/// The worker has an old record when a user ends the sync: what it writes then is refused, and the
+/// user's word counts.
 #[test]
 fn fact_63_a_sync_that_is_ended_while_the_worker_runs_stays_ended() {
     stage(Plan::default(), async |stage| {
@@ -122,8 +125,8 @@ fn fact_64_a_dry_run_is_no_reason_to_compare_again() {
     });
 }
 
-/// What was pushed between two waves belongs to the next sync, although the process that resumes this one could see it: with one source and with
-/// several, named and not.
+/// What was pushed between two waves belongs to the next sync, although the process that resumes
+/// this one could see it: with one source and with several, named and not.
 #[test]
 fn a_sync_that_is_resumed_keeps_its_revision_from_the_first_write_on() {
     for (several, revision) in [(false, ""), (false, " revision=1"), (true, "")] {
@@ -189,7 +192,8 @@ fn a_sync_that_is_resumed_keeps_its_revision_from_the_first_write_on() {
     }
 }
 
-/// A new process whose first list of Applications comes from the past sees a sync that ended long ago as running. Who went on with it would run its hooks again.
+/// A new process whose first list of Applications comes from the past sees a sync that ended long
+/// ago as running. Who went on with it would run its hooks again.
 #[test]
 fn a_sync_that_has_ended_is_not_resumed_by_whoever_sees_the_past() {
     stage(Plan::default(), async |stage| {

@@ -37,7 +37,8 @@ fn fact_84_only_a_condition_tells_of_a_status_that_is_too_large() {
                     .is_none(),
                 "whoever asked is not kept waiting"
             );
-            // It is tried again, but less and less often, and nothing is written that says nothing new.
+            // It is tried again, but less and less often, and nothing is written that says nothing
+            // new.
             let before = stage.written("/applications/").len();
             sleep(Duration::from_secs(300)).await;
             let tried = stage.written("/applications/").split_off(before);

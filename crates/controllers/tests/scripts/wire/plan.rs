@@ -32,10 +32,12 @@ pub struct Plan {
     pub event: Option<(usize, Fate)>,
     /// Watches are so many events behind.
     pub lag: usize,
-    /// A process that was started again first sees the lists whose path has this part as the one before it saw them.
+    /// A process that was started again first sees the lists whose path has this part as the one
+    /// before it saw them.
     pub old_lists: Option<&'static str>,
     pub errors: Option<Errors>,
-    /// Requests that are always refused: a part of `METHOD path` (with `$`: its end), and the answer.
+    /// Requests that are always refused: a part of `METHOD path` (with `$`: its end), and the
+    /// answer.
     pub refusals: Vec<(String, u16, String)>,
     /// Requests that take so long to arrive: a part of `METHOD path`, and the time.
     pub slow: Vec<(String, Duration)>,

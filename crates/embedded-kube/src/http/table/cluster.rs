@@ -1,4 +1,5 @@
-//! The rows of what governs a cluster: admission policies, flow control, certificates, addresses, devices.
+//! The rows of what governs a cluster: admission policies, flow control, certificates, addresses,
+//! devices.
 
 use super::age::human;
 use super::cells::{NONE, list, number, or_none, shown, text};

@@ -1,4 +1,5 @@
-//! The columns of the built-in kinds. `*` marks those of `-o wide`; `:` gives a type other than string.
+//! The columns of the built-in kinds. `*` marks those of `-o wide`; `:` gives a type other than
+//! string.
 
 #[cfg(test)]
 const WORKLOAD: &str = "*Containers,*Images,*Selector";

@@ -1,4 +1,5 @@
-//! The rows of the built-in kinds, one small function a kind. Order and number of cells are those of the columns.
+//! The rows of the built-in kinds, one small function a kind. Order and number of cells are those
+//! of the columns.
 
 use super::cells::{
     NONE, condition, containers, count, list, number, or_default, or_none, selector_text, shown,
@@ -624,7 +625,8 @@ fn binding(o: &Object, age: Value) -> Vec<Value> {
     ]
 }
 
-/// Used and hard amounts of a quota whose names start with `prefix` (or, for the empty prefix, that are no limits).
+/// Used and hard amounts of a quota whose names start with `prefix` (or, for the empty prefix, that
+/// are no limits).
 fn quota(o: &Object, prefix: &str) -> String {
     let Some(hard) = o.pointer("/status/hard").and_then(Value::as_object) else {
         return String::new();

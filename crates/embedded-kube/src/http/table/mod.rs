@@ -54,7 +54,8 @@ pub fn table(
         .iter()
         .map(|stored| row(resource, &stored.object(), include, now))
         .collect();
-    // The rows of kinds without columns of their own are made one by one, and so are not there when there are none.
+    // The rows of kinds without columns of their own are made one by one, and so are not there when
+    // there are none.
     let plain = resource.custom.is_none() && columns::of(&resource.table).ends_with(":date");
     let rows = if plain && rows.is_empty() {
         Value::Null

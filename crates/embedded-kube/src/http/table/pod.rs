@@ -58,7 +58,8 @@ struct Containers<'a> {
 }
 
 impl<'a> Containers<'a> {
-    /// The init containers, up to the first that is not done. The second: only those of them that stay.
+    /// The init containers, up to the first that is not done. The second: only those of them that
+    /// stay.
     fn initial(pod: &'a Object) -> (Self, Self) {
         let total = list(pod, "/spec/initContainers").len();
         let (mut all, mut stay) = (Self::default(), Self::default());

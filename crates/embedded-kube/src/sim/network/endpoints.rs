@@ -19,7 +19,8 @@ const MOST: usize = 1000;
 /// An EndpointSlice lists at most so many.
 const MOST_OF_SLICE: usize = 100;
 
-/// Plans the endpoints of a Service. `pods` are those it selects, `slices` its EndpointSlices, `endpoints` the object of its name.
+/// Plans the endpoints of a Service. `pods` are those it selects, `slices` its EndpointSlices,
+/// `endpoints` the object of its name.
 pub fn reconcile(
     plan: &mut Plan,
     service: &Object,
@@ -44,7 +45,8 @@ pub fn reconcile(
     classic(plan, service, &members, endpoints);
 }
 
-/// The time of the change that leads to this write: of the Service, or of a pod's readiness, if it is newer than the last write.
+/// The time of the change that leads to this write: of the Service, or of a pod's readiness, if it
+/// is newer than the last write.
 fn note_trigger(object: &mut Object, service: &Object, members: &[&Arc<Object>]) {
     let writes = object
         .metadata("managedFields")
@@ -84,7 +86,8 @@ fn write(
     }
 }
 
-/// The ports of a Service as a pod of it has them: a named target port is looked up in the containers.
+/// The ports of a Service as a pod of it has them: a named target port is looked up in the
+/// containers.
 fn ports(service: &Object, pod: Option<&Object>) -> Vec<Value> {
     let list = service.pointer("/spec/ports").and_then(Value::as_array);
     let number = |port: &Value| match port.get("targetPort") {
@@ -164,7 +167,8 @@ fn hostname<'a>(service: &Object, pod: &'a Object) -> Option<&'a str> {
     (!name.is_empty() && pod.str_at("/spec/subdomain") == service.name()).then_some(name)
 }
 
-/// The slices: pods with the same ports together, at most a hundred each; one that is empty when there is no pod.
+/// The slices: pods with the same ports together, at most a hundred each; one that is empty when
+/// there is no pod.
 fn sliced(plan: &mut Plan, service: &Object, members: &[&Arc<Object>], slices: &[Arc<Object>]) {
     let mut groups: Vec<(Vec<Value>, Vec<&Arc<Object>>)> = Vec::new();
     for pod in members {

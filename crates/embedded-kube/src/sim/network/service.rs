@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tiphys_apimachinery::Object;
 
-/// The address that a load balancer of this index has, from the networks reserved for documentation.
+/// The address that a load balancer of this index has, from the networks reserved for
+/// documentation.
 pub fn address(index: usize) -> String {
     let (network, host) = match index / 254 {
         0 => ("203.0.113", index % 254),
@@ -30,7 +31,8 @@ pub fn given_address(service: &Object) -> &str {
     service.str_at("/status/loadBalancer/ingress/0/ip")
 }
 
-/// Plans the load balancer's part of the status. `due` is when it is ready, `free` an address nobody else has.
+/// Plans the load balancer's part of the status. `due` is when it is ready, `free` an address
+/// nobody else has.
 pub fn balance(plan: &mut Plan, service: &Object, due: Timestamp, free: &str, now: Timestamp) {
     let mut status = service
         .pointer("/status")

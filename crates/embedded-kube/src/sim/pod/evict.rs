@@ -10,7 +10,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tiphys_apimachinery::Object;
 
-/// When a pod must leave its node because of taints, if it must; `since` is when a taint without a time was first seen.
+/// When a pod must leave its node because of taints, if it must; `since` is when a taint without a
+/// time was first seen.
 pub fn due(pod: &Object, node: &Object, since: Timestamp) -> Option<Timestamp> {
     let tolerations: Vec<&Value> = pod
         .pointer("/spec/tolerations")

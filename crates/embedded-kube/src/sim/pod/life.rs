@@ -9,9 +9,11 @@ use serde_json::Value;
 use std::time::Duration;
 use tiphys_apimachinery::Object;
 
-/// The annotation of a pod that asks for a special life; several words are joined with commas. `slow=10s`: starting takes that long.
-/// `never-ready`: it runs, and never becomes Ready. `crash-loop`: its container ends with an error soon after each start.
-/// `fail-after=30s`: it does so after that time. `exit=N`: with this code. `oom`: for want of memory. `image-pull-error`: it never starts.
+/// The annotation of a pod that asks for a special life; several words are joined with commas.
+/// `slow=10s`: starting takes that long. `never-ready`: it runs, and never becomes Ready.
+/// `crash-loop`: its container ends with an error soon after each start. `fail-after=30s`: it does
+/// so after that time. `exit=N`: with this code. `oom`: for want of memory. `image-pull-error`: it
+/// never starts.
 pub const BEHAVIOUR: &str = "sim.tiphys.dev/behaviour";
 
 /// What [`BEHAVIOUR`] asks for.
@@ -268,7 +270,8 @@ fn pause(status: Option<&Value>) -> Duration {
     )
 }
 
-/// Since when a pod is in a stage, as its own status tells: what is known after a restart of this process.
+/// Since when a pod is in a stage, as its own status tells: what is known after a restart of this
+/// process.
 pub fn entered(pod: &Object, stage: Stage) -> Option<Timestamp> {
     let at = |pointer: &str| {
         pod.pointer(pointer)

@@ -1,4 +1,5 @@
-//! What a simulated container says: what `echo` in its command prints when its `sleep`s are over, or one line that tells what runs.
+//! What a simulated container says: what `echo` in its command prints when its `sleep`s are over,
+//! or one line that tells what runs.
 //!
 //! Main function: [`log`].
 
@@ -17,8 +18,8 @@ pub struct Log {
     pub ended: bool,
 }
 
-/// What the container has said until `now`; with `previous`, what it had said before it was restarted. The error is the text that a
-/// real server answers.
+/// What the container has said until `now`; with `previous`, what it had said before it was
+/// restarted. The error is the text that a real server answers.
 pub fn log(pod: &Object, container: &str, previous: bool, now: Timestamp) -> Result<Log, String> {
     let found = self::container(pod, container)?;
     let name = text(found, "name");
@@ -122,7 +123,8 @@ fn of_run(pod: &Object, container: &Value, run: &Value, now: Timestamp) -> Log {
         .collect::<Vec<_>>()
         .join(" ");
     let until = end.unwrap_or(now);
-    // A run ends after the first `sleep` of its command: what would have come later is said at its end.
+    // A run ends after the first `sleep` of its command: what would have come later is said at its
+    // end.
     let mut lines = said(&command, start);
     lines.retain(|(at, _)| *at <= until || end.is_some());
     lines.iter_mut().for_each(|(at, _)| *at = (*at).min(until));

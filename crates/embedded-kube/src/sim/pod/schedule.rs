@@ -1,7 +1,7 @@
 //! Which node takes a pod.
 //!
-//! Node selectors, required node affinity, cordons, NoSchedule taints, scheduling gates and missing claims count; resources do not,
-//! since simulated nodes have none to run out of.
+//! Node selectors, required node affinity, cordons, NoSchedule taints, scheduling gates and missing
+//! claims count; resources do not, since simulated nodes have none to run out of.
 
 use super::{super::fields::text, Storage};
 use serde_json::Value;

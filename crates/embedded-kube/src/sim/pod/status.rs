@@ -353,7 +353,8 @@ pub fn start(plan: &mut Plan, pod: &Object, world: &PodWorld<'_>) {
     plan.status(pod, Value::Object(status), container_notes(pod));
 }
 
-/// The image name cannot be parsed, or the image cannot be had: the containers wait, the pod stays Pending.
+/// The image name cannot be parsed, or the image cannot be had: the containers wait, the pod stays
+/// Pending.
 pub fn bad_image(plan: &mut Plan, pod: &Object, world: &PodWorld<'_>) {
     let now = rfc3339(world.now);
     let image = life::containers(pod)

@@ -1,4 +1,5 @@
-//! Which objects belong to a controller: those it owns and that match its selector, and orphans that match, which it adopts.
+//! Which objects belong to a controller: those it owns and that match its selector, and orphans
+//! that match, which it adopts.
 
 use super::super::{
     fields::owner_reference,
@@ -8,7 +9,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tiphys_apimachinery::Object;
 
-/// Whether an object's labels satisfy a `LabelSelector`. An empty or absent selector matches nothing: no controller may select all.
+/// Whether an object's labels satisfy a `LabelSelector`. An empty or absent selector matches
+/// nothing: no controller may select all.
 pub fn selects(selector: Option<&Value>, object: &Object) -> bool {
     let Some(selector) = selector else {
         return false;
@@ -28,7 +30,8 @@ pub fn selects(selector: Option<&Value>, object: &Object) -> bool {
             .all(|e| expression_holds(e, object))
 }
 
-/// Whether an object's labels satisfy a plain map, as a Service's selector is. An empty one matches nothing.
+/// Whether an object's labels satisfy a plain map, as a Service's selector is. An empty one matches
+/// nothing.
 pub fn selects_map(selector: Option<&Value>, object: &Object) -> bool {
     let Some(map) = selector
         .and_then(Value::as_object)
@@ -68,7 +71,8 @@ pub fn takes(owner: &Object, object: &Object) -> bool {
     }
 }
 
-/// The members of `owner`, after planning the adoption of orphans and the release of those that no longer match.
+/// The members of `owner`, after planning the adoption of orphans and the release of those that no
+/// longer match.
 pub fn claim(
     plan: &mut Plan,
     owner: &Object,

@@ -135,7 +135,8 @@ fn latest_due(
     base: Timestamp,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    // After a long pause only the last hours matter; looking at each missed minute of a year would be work for nothing.
+    // After a long pause only the last hours matter; looking at each missed minute of a year would
+    // be work for nothing.
     let base = base.max(after(now, -86_400));
     let mut due = None;
     let mut time = base;

@@ -150,7 +150,8 @@ fn number(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// Makes new pods beside outdated ones, on as many nodes at a time as may have two; an outdated pod goes when the new one is available.
+/// Makes new pods beside outdated ones, on as many nodes at a time as may have two; an outdated pod
+/// goes when the new one is available.
 fn surge_nodes(
     plan: &mut Plan,
     set: &Object,

@@ -43,7 +43,8 @@ pub fn from_template(owner: &Object, template: &Value, name: &str) -> Object {
     pod
 }
 
-/// The prefix of generated pod names: the owner's name and a dash, cut so that a valid name remains.
+/// The prefix of generated pod names: the owner's name and a dash, cut so that a valid name
+/// remains.
 pub fn name_prefix(owner: &str) -> String {
     format!("{}-", &owner[..owner.len().min(57)])
 }
@@ -100,7 +101,8 @@ pub fn count<'a>(
     counts
 }
 
-/// Sorts so that the pods that are missed least come first: unassigned, pending, not ready, cheap to delete, youngest.
+/// Sorts so that the pods that are missed least come first: unassigned, pending, not ready, cheap
+/// to delete, youngest.
 pub fn sort_for_deletion(pods: &mut [Arc<Object>]) {
     let phase_rank = |p: &Object| match p.str_at("/status/phase") {
         "Running" => 2,

@@ -51,8 +51,8 @@ fn number(revision: &Object) -> i64 {
         .unwrap_or(0)
 }
 
-/// Finds the revision of the present template, planning its creation or renumbering, and the deletion of those beyond the limit.
-/// `in_use` are revisions that pods still have.
+/// Finds the revision of the present template, planning its creation or renumbering, and the
+/// deletion of those beyond the limit. `in_use` are revisions that pods still have.
 pub fn sync(
     plan: &mut Plan,
     owner: &Object,

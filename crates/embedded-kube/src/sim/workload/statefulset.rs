@@ -84,7 +84,8 @@ pub fn reconcile(set: &Object, members: &Members<'_>, now: Timestamp) -> Plan {
     plan
 }
 
-/// Who owns a pod's claims: the set when they are deleted with it, a pod beyond its size when they are deleted with that.
+/// Who owns a pod's claims: the set when they are deleted with it, a pod beyond its size when they
+/// are deleted with that.
 fn own_claims(plan: &mut Plan, spec: &Spec<'_>, ordinal: i64, pod: &Object, members: &Members<'_>) {
     let policy = |field: &str| {
         text(

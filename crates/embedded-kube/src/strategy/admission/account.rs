@@ -1,4 +1,5 @@
-//! The service account of a new pod: it must be there, its secrets are used to pull images, and its token is mounted.
+//! The service account of a new pod: it must be there, its secrets are used to pull images, and its
+//! token is mounted.
 
 use super::{Objects, Operation, Request, containers, forbidden, spec};
 use crate::catalog::Resource;
@@ -74,7 +75,8 @@ fn enforces(account: &Object) -> bool {
         .is_some_and(|text| matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"))
 }
 
-/// Refuses debug containers with secrets that the account does not list. The real server does not say that it is forbidden.
+/// Refuses debug containers with secrets that the account does not list. The real server does not
+/// say that it is forbidden.
 pub fn check(request: &Request<'_>, objects: Objects<'_>) -> Result<(), Status> {
     let debugged =
         request.resource.table == "/pods" && request.subresource == "ephemeralcontainers";
@@ -106,7 +108,8 @@ fn is_empty(map: &Map<String, Value>, key: &str) -> bool {
         .is_none_or(Vec::is_empty)
 }
 
-/// A controller gives each namespace an account a moment after the namespace is made; the API server waits for it.
+/// A controller gives each namespace an account a moment after the namespace is made; the API
+/// server waits for it.
 fn find(registry: &Registry, namespace: &str, name: &str) -> Option<Arc<Object>> {
     let gvr = Gvr::new("", "v1", "serviceaccounts");
     if let Ok(found) = registry.get(&gvr, namespace, name) {

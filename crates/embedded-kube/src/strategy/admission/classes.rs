@@ -1,4 +1,5 @@
-//! The classes of claims and ingresses: what says none gets the default one, and a claim only grows if its class lets it.
+//! The classes of claims and ingresses: what says none gets the default one, and a claim only grows
+//! if its class lets it.
 //!
 //! Main functions: [`admit`] and [`check`].
 

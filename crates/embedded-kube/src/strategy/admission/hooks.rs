@@ -7,7 +7,8 @@ use serde_json::Value;
 use std::sync::Arc;
 use tiphys_apimachinery::Object;
 
-/// The group of policies, bindings and webhook configurations. What is in it is not itself admitted by them.
+/// The group of policies, bindings and webhook configurations. What is in it is not itself admitted
+/// by them.
 pub const GROUP: &str = "admissionregistration.k8s.io";
 
 /// A policy with what binds it, in the order of their names.

@@ -1,4 +1,5 @@
-//! Which requests a policy, binding or webhook is about: rules, and selectors of namespaces and objects.
+//! Which requests a policy, binding or webhook is about: rules, and selectors of namespaces and
+//! objects.
 //!
 //! Main function: [`matches`].
 
@@ -14,7 +15,8 @@ fn list<'v>(value: &'v Value, field: &str) -> &'v [Value] {
     value[field].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The resource as the rules name it; nothing when the request is not meant. `rules` may be the field of policies or of webhooks.
+/// The resource as the rules name it; nothing when the request is not meant. `rules` may be the
+/// field of policies or of webhooks.
 pub fn matches(
     request: &Request<'_>,
     objects: Objects<'_>,

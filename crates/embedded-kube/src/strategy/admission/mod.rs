@@ -1,7 +1,8 @@
 //! What a default API server admits: the plugins that fill in and judge a write by other objects.
 //!
-//! Main functions: [`admit`], before a kind's own rules, and [`check`], after them. Plugins read the registry; only quotas write.
-//! What a cluster adds itself, policies and webhooks, comes after what is built in.
+//! Main functions: [`admit`], before a kind's own rules, and [`check`], after them. Plugins read
+//! the registry; only quotas write. What a cluster adds itself, policies and webhooks, comes after
+//! what is built in.
 
 mod account;
 mod classes;
@@ -49,8 +50,8 @@ impl Answers {
     }
 }
 
-/// Fills in what other objects say about this one, and lets policies and webhooks change it; `old` is there for updates. Says whether
-/// they did.
+/// Fills in what other objects say about this one, and lets policies and webhooks change it; `old`
+/// is there for updates. Says whether they did.
 pub fn admit(
     request: &Request<'_>,
     object: &mut Object,
@@ -225,7 +226,8 @@ fn is_exempt(request: &Request<'_>) -> bool {
     )
 }
 
-/// What is decided about a new object only after it has been changed is not shown to who changes it.
+/// What is decided about a new object only after it has been changed is not shown to who changes
+/// it.
 fn hide(request: &Request<'_>, object: &mut Object) -> Map<String, Value> {
     let mut hidden = Map::new();
     if request.operation != Operation::Create || !request.subresource.is_empty() {

@@ -1,6 +1,8 @@
-//! ResourceQuotas: a write that would use more than a quota has left is refused, others are counted in the quota's status.
+//! ResourceQuotas: a write that would use more than a quota has left is refused, others are counted
+//! in the quota's status.
 //!
-//! Main function: [`charge`]. What is counted, and from when, a controller says in the quota's status.
+//! Main function: [`charge`]. What is counted, and from when, a controller says in the quota's
+//! status.
 
 use super::usage::{Amounts, add, amounts, compute, in_scope, is_of_kind, is_terminating, of};
 use super::{Request, forbidden};
@@ -193,7 +195,8 @@ fn print(all: &Amounts, names: &[&String]) -> String {
         .join(",")
 }
 
-/// What is used of a quota with this, unless that is too much. What a status tells of is taken already.
+/// What is used of a quota with this, unless that is too much. What a status tells of is taken
+/// already.
 fn fits(
     request: &Request<'_>,
     object: &Object,

@@ -1,4 +1,5 @@
-//! Resizes of pods that are on a node: whether the node has the room, and can follow at all. Main function: [`check`].
+//! Resizes of pods that are on a node: whether the node has the room, and can follow at all. Main
+//! function: [`check`].
 
 use super::refusal;
 use super::request::{Objects, Request};
@@ -8,7 +9,8 @@ use serde_json::Value;
 use tiphys_apimachinery::quantity::Quantity;
 use tiphys_apimachinery::{Gvr, Object};
 
-/// What a node must declare to change what a pod itself, or a container that runs before the others, asks for.
+/// What a node must declare to change what a pod itself, or a container that runs before the
+/// others, asks for.
 const OF_PODS: &str = "InPlacePodLevelResourcesVerticalScaling";
 const OF_FIRST: &str = "InPlacePodVerticalScalingInitContainers";
 

@@ -1,4 +1,5 @@
-//! Who may decide about certificate requests and sign them, and whom none is made out to. Main function: [`check`].
+//! Who may decide about certificate requests and sign them, and whom none is made out to. Main
+//! function: [`check`].
 
 use super::{Objects, Request, refusal};
 use crate::auth::{Attributes, Policy};
@@ -60,7 +61,8 @@ fn may(request: &Request<'_>, verb: &str, signer: &str) -> bool {
         })
 }
 
-/// Whether one of the organizations that the request is made out to is the one that may do everything.
+/// Whether one of the organizations that the request is made out to is the one that may do
+/// everything.
 fn is_of_masters(object: &Object) -> bool {
     let text = STANDARD
         .decode(object.str_at("/spec/request"))

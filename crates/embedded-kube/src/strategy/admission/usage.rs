@@ -1,4 +1,5 @@
-//! What an object uses of the things that quotas and limits count. Functions of one object; they know no registry.
+//! What an object uses of the things that quotas and limits count. Functions of one object; they
+//! know no registry.
 
 use super::classes::of_claim;
 use crate::catalog::Resource;

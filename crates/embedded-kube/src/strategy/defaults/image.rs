@@ -1,5 +1,6 @@
-//! The pull policy of an image that says none: images that are called `latest`, or nothing, are pulled every time. Main function:
-//! [`pull_policy`]. Names that are no image references count as having a tag.
+//! The pull policy of an image that says none: images that are called `latest`, or nothing, are
+//! pulled every time. Main function: [`pull_policy`]. Names that are no image references count as
+//! having a tag.
 
 use regex::Regex;
 use std::sync::LazyLock;

@@ -1,4 +1,5 @@
-//! Values the API server fills in for fields of built-in kinds. Main function: [`apply`]. It never overwrites what is there.
+//! Values the API server fills in for fields of built-in kinds. Main function: [`apply`]. It never
+//! overwrites what is there.
 
 mod image;
 mod pod;

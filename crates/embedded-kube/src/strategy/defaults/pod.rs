@@ -55,7 +55,8 @@ pub fn pod(object: &mut Object) {
         .for_each(addresses);
 }
 
-/// What a pod asks for itself, where it says a part of it: the pages and requests of its containers, or its limits.
+/// What a pod asks for itself, where it says a part of it: the pages and requests of its
+/// containers, or its limits.
 fn own_resources(spec: &mut Map<String, Value>) {
     if !spec.contains_key("resources") {
         return;

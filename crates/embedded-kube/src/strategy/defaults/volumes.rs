@@ -1,4 +1,5 @@
-//! What the sources of volumes say of themselves unless told otherwise, in pods and in PersistentVolumes. Main function: [`source`].
+//! What the sources of volumes say of themselves unless told otherwise, in pods and in
+//! PersistentVolumes. Main function: [`source`].
 
 use super::{map_at, set, set_text};
 use serde_json::{Map, Value};

@@ -103,7 +103,8 @@ pub fn daemon_set(object: &mut Object) {
     template(spec);
 }
 
-/// Gives a new Job, which has its uid by now, the labels and the selector that keep its pods apart from those of others.
+/// Gives a new Job, which has its uid by now, the labels and the selector that keep its pods apart
+/// from those of others.
 pub fn job_selector(object: &mut Object) {
     let (uid, name) = (object.uid().to_owned(), object.name().to_owned());
     let spec = map_entry(&mut object.0, "spec");

@@ -1,4 +1,5 @@
-//! What is wrong with the conversion between versions that a definition asks for. Main function: [`check`].
+//! What is wrong with the conversion between versions that a definition asks for. Main function:
+//! [`check`].
 
 use super::spec::{Problems, one_of, text};
 use crate::outbound;

@@ -1,4 +1,5 @@
-//! Parts of definitions as the real server's messages show them: its internal structs have no JSON names.
+//! Parts of definitions as the real server's messages show them: its internal structs have no JSON
+//! names.
 //!
 //! Main functions: [`versions`], [`schema`], [`rule`].
 
@@ -120,7 +121,8 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// The first field, in Go's order, that may not stand at the root; None when all may. `Type` stands for a type that is not object.
+/// The first field, in Go's order, that may not stand at the root; None when all may. `Type` stands
+/// for a type that is not object.
 pub fn forbidden_at_root(schema: &Map<String, Value>) -> Option<&'static str> {
     let there = SCHEMA
         .iter()

@@ -1,7 +1,7 @@
 //! CustomResourceDefinitions: defaults, checks, names, conditions.
 //!
-//! Main functions: [`fill_in`], [`prepare_create`], [`prepare_update`], [`check`], and [`settle`], which plays the controllers inside
-//! the API server: they accept names and establish definitions.
+//! Main functions: [`fill_in`], [`prepare_create`], [`prepare_update`], [`check`], and [`settle`],
+//! which plays the controllers inside the API server: they accept names and establish definitions.
 
 mod conversion;
 mod defaults;
@@ -85,7 +85,8 @@ pub fn fill_in(object: &mut Object) {
     }
 }
 
-/// Brings a schema to the form in which Go holds it: fields that say nothing are left out, at every level.
+/// Brings a schema to the form in which Go holds it: fields that say nothing are left out, at every
+/// level.
 fn tidy(schema: &mut Value, depth: usize) {
     let (Some(map), Some(of)) = (
         schema.as_object_mut(),
@@ -123,7 +124,8 @@ fn tidy(schema: &mut Value, depth: usize) {
     }
 }
 
-/// Brings a definition to the form in which it is kept: whole numbers as such, and no webhook about which nothing is said.
+/// Brings a definition to the form in which it is kept: whole numbers as such, and no webhook about
+/// which nothing is said.
 pub fn write_down(object: &mut Object) {
     let Some(spec) = object.0.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
@@ -333,8 +335,8 @@ fn set_condition(
 const TERMINATING: &str = "Terminating";
 const INITIAL_NAMES: &str = "the initial names have been accepted";
 
-/// What the real server's own controllers do next with a definition soon after it is written: accept names, and then establish it.
-/// None when nothing changes.
+/// What the real server's own controllers do next with a definition soon after it is written:
+/// accept names, and then establish it. None when nothing changes.
 pub fn settle(registry: &Registry, object: &Object) -> Option<Object> {
     let mut settled = object.clone();
     let now = timestamp(registry.now());
@@ -408,7 +410,8 @@ pub fn mark_emptying(object: &mut Object) -> bool {
     true
 }
 
-/// Says that no object of a definition is left, which nobody needs to wait for any more; false when nobody does.
+/// Says that no object of a definition is left, which nobody needs to wait for any more; false when
+/// nobody does.
 pub fn mark_emptied(object: &mut Object) -> bool {
     let mut finalizers = object.finalizers();
     if !finalizers.iter().any(|f| f == CLEANUP) {
@@ -445,7 +448,8 @@ fn is_true(object: &Object, kind: &str) -> bool {
     condition(status, kind).is_some_and(|c| c["status"] == "True")
 }
 
-/// A new definition is called by what it defines, which is said after what else is wrong with its name.
+/// A new definition is called by what it defines, which is said after what else is wrong with its
+/// name.
 pub fn check_name(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     let wanted = format!(
         "{}.{}",
@@ -526,7 +530,8 @@ pub fn check(object: &Object, old: Option<&Object>) -> Vec<Cause> {
     problems.into_iter().map(Cause::from).collect()
 }
 
-/// Whether an update need not name readable authorities: those that there are cannot be read, or nobody is asked yet.
+/// Whether an update need not name readable authorities: those that there are cannot be read, or
+/// nobody is asked yet.
 fn bears_any_bundle(old: &Object) -> bool {
     !is_established(old)
         || crate::outbound::unreadable(old.str_at("/spec/conversion/webhook/clientConfig/caBundle"))
@@ -559,8 +564,9 @@ pub fn warnings(object: &Object, old: Option<&Object>) -> Vec<String> {
         .collect()
 }
 
-/// For fuzzing: a JSON map with a `schema` and a `value`. Checks the schema as a definition's, then the value by it, within the same
-/// budgets as the server; the error is the first thing that is wrong.
+/// For fuzzing: a JSON map with a `schema` and a `value`. Checks the schema as a definition's, then
+/// the value by it, within the same budgets as the server; the error is the first thing that is
+/// wrong.
 pub fn try_schema(bytes: &[u8]) -> Result<(), String> {
     use crate::cel::rules::{Budget, Compiled};
     use crate::structural::{Node, lists, shape, validate};

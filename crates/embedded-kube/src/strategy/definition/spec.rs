@@ -1,7 +1,8 @@
-//! What is wrong with a definition: names, versions, columns, subresources, conversion. Schemas are [`super::schema`]'s.
+//! What is wrong with a definition: names, versions, columns, subresources, conversion. Schemas are
+//! [`super::schema`]'s.
 //!
-//! Main function: [`check`]. What all versions have in common is looked at once, as a field of the spec itself: the real server
-//! keeps it there.
+//! Main function: [`check`]. What all versions have in common is looked at once, as a field of the
+//! spec itself: the real server keeps it there.
 
 use super::{conversion, internal, schema, visit};
 use crate::gotypes;
@@ -88,7 +89,8 @@ fn without_empty(version: &Value) -> Value {
     version
 }
 
-/// Everything that is wrong with `spec`; `any_bundle`: the authorities of its webhook need not be readable.
+/// Everything that is wrong with `spec`; `any_bundle`: the authorities of its webhook need not be
+/// readable.
 pub fn check(spec: &Value, any_bundle: bool) -> Problems {
     let spec = &hoisted(spec);
     let mut problems = Vec::new();

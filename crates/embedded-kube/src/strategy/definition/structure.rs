@@ -1,5 +1,5 @@
-//! Whether a schema is structural: types everywhere, and conditions (`anyOf`, `not` and so on) that only restrict what the types
-//! allow. Main function: [`check`].
+//! Whether a schema is structural: types everywhere, and conditions (`anyOf`, `not` and so on) that
+//! only restrict what the types allow. Main function: [`check`].
 
 use super::spec::Problems;
 use crate::structural::problem::Problem;
@@ -227,7 +227,8 @@ fn first_all_either_type(schema: &Value) -> bool {
     list(schema, "allOf").first().is_some_and(either_type)
 }
 
-/// `skip` says whether `anyOf`, and that of the first `allOf`, are the known way to write "integer or string".
+/// `skip` says whether `anyOf`, and that of the first `allOf`, are the known way to write "integer
+/// or string".
 fn conditions(
     schema: &Value,
     skip: (bool, bool),
@@ -376,7 +377,8 @@ fn is_said(map: &Map<String, Value>, key: &str) -> bool {
     }
 }
 
-/// What a condition names must be there outside of it. `schema` holds the condition, `spine` the types.
+/// What a condition names must be there outside of it. `schema` holds the condition, `spine` the
+/// types.
 fn completeness(
     schema: &Value,
     spine: Option<&Value>,

@@ -1,4 +1,5 @@
-//! All schemas of a definition, one after the other. Main functions: [`has_defaults`], [`unknown_formats`].
+//! All schemas of a definition, one after the other. Main functions: [`has_defaults`],
+//! [`unknown_formats`].
 
 use super::spec::{list, text};
 use crate::structural::formats;

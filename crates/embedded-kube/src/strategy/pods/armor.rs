@@ -1,4 +1,5 @@
-//! Profiles of AppArmor were annotations once: a new pod gets the fields that they stand for. Main function: [`take_over`].
+//! Profiles of AppArmor were annotations once: a new pod gets the fields that they stand for. Main
+//! function: [`take_over`].
 
 use serde_json::{Map, Value, json};
 use tiphys_apimachinery::Object;

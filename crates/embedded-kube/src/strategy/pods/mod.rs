@@ -1,4 +1,5 @@
-//! What the server decides about a new pod, and about its status. Main functions: [`prepare_create`], [`keep_status`].
+//! What the server decides about a new pod, and about its status. Main functions:
+//! [`prepare_create`], [`keep_status`].
 
 mod armor;
 mod switched_off;
@@ -95,8 +96,9 @@ fn complete(term: &mut Map<String, Value>, labels: &Map<String, Value>) {
     }
 }
 
-/// What a status that does not say it takes over from the one before: the class of the pod, and which generation was looked at, also
-/// for each condition. Of several conditions of a type the first goes with the first.
+/// What a status that does not say it takes over from the one before: the class of the pod, and
+/// which generation was looked at, also for each condition. Of several conditions of a type the
+/// first goes with the first.
 pub fn keep_status(old: &Object, new: &mut Object) {
     const OBSERVED: &str = "observedGeneration";
     let none = |value: Option<&Value>| value.is_none_or(|v| v.is_null() || *v == 0 || *v == "");

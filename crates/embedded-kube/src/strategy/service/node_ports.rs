@@ -69,7 +69,8 @@ impl<'u> Ports<'u> {
         Ok(port)
     }
 
-    /// Takes a free port. The search goes on from the one found last, so that nobody else finds it before this one is stored.
+    /// Takes a free port. The search goes on from the one found last, so that nobody else finds it
+    /// before this one is stored.
     fn next(&mut self) -> Option<i64> {
         let port = match self.dry_run {
             true => {
@@ -127,7 +128,8 @@ impl<'u> Ports<'u> {
         Ok(())
     }
 
-    /// Node ports for the ports of a changed service that have none, and those that it did not have before.
+    /// Node ports for the ports of a changed service that have none, and those that it did not have
+    /// before.
     pub fn update(&mut self, spec: &mut Spec, before: &Spec) -> Result<(), Cause> {
         let known: HashSet<i64> = entries(before).into_iter().map(|(_, node)| node).collect();
         for (i, (_, given)) in entries(spec).into_iter().enumerate() {

@@ -57,7 +57,8 @@ pub fn autoscaler_status(object: &Object, old: Option<&Object>, causes: &mut Vec
         .check(&[Check::AtLeast(0)], causes);
 }
 
-/// What is scaled. Its version stays as it is while its kind does; of the core group only one kind can be scaled.
+/// What is scaled. Its version stays as it is while its kind does; of the core group only one kind
+/// can be scaled.
 fn scaled(to: &At<'_>, causes: &mut Vec<Cause>) {
     reference(to, causes);
     let (kind, same) = (to.get("kind"), |field: &str| {

@@ -268,7 +268,8 @@ fn conditions(at: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Decisions are made through `approval`, certificates are written through `status`, and neither goes away.
+/// Decisions are made through `approval`, certificates are written through `status`, and neither
+/// goes away.
 fn changes(status: &At<'_>, part: Part, causes: &mut Vec<Cause>) {
     let conditions = status.get("conditions");
     let both = |kind: &str| {

@@ -1,4 +1,5 @@
-//! What is said of a claim of devices once it has some: the devices it got, who uses it, and how the devices are.
+//! What is said of a claim of devices once it has some: the devices it got, who uses it, and how
+//! the devices are.
 //!
 //! Main function: [`claim_status`].
 
@@ -214,7 +215,8 @@ fn share(id: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What Go's library finds wrong with a UUID, which may be in braces, after `urn:uuid:`, or without hyphens.
+/// What Go's library finds wrong with a UUID, which may be in braces, after `urn:uuid:`, or without
+/// hyphens.
 fn unreadable_uuid(text: &str) -> Option<String> {
     let inner = match text.len() {
         36 => text,

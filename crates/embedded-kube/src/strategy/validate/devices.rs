@@ -55,7 +55,8 @@ pub fn class(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Where somebody asks for devices to look after them, or gets them so, which not every namespace allows.
+/// Where somebody asks for devices to look after them, or gets them so, which not every namespace
+/// allows.
 pub fn admin_access(
     table: &str,
     object: &Object,
@@ -121,7 +122,8 @@ pub fn each_once<'v>(
     }
 }
 
-/// The names that constraints and configurations can speak of: of requests, and of the alternatives inside them.
+/// The names that constraints and configurations can speak of: of requests, and of the alternatives
+/// inside them.
 pub type Names<'v> = HashMap<&'v str, HashSet<&'v str>>;
 
 fn alternatives<'v>(request: &At<'v>) -> HashSet<&'v str> {

@@ -1,4 +1,5 @@
-//! Labels of nodes that are called otherwise since their beta versions. Main function: [`same_affinity`].
+//! Labels of nodes that are called otherwise since their beta versions. Main function:
+//! [`same_affinity`].
 
 use serde_json::Value;
 
@@ -19,8 +20,8 @@ const RENAMED: &[(&str, &str)] = &[
     ),
 ];
 
-/// Whether nothing changed in a volume's affinity but labels to their names of now. To the real server that of any other label is
-/// the empty one.
+/// Whether nothing changed in a volume's affinity but labels to their names of now. To the real
+/// server that of any other label is the empty one.
 pub fn same_affinity(old: &Value, new: &Value) -> bool {
     let mut old = old.clone();
     let terms = old

@@ -44,7 +44,8 @@ use crate::status::Cause;
 use rules::At;
 use tiphys_apimachinery::Object;
 
-/// Everything that is wrong with an object; `old` is there for updates, `part` says what is written.
+/// Everything that is wrong with an object; `old` is there for updates, `part` says what is
+/// written.
 pub fn check(resource: &Resource, object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
     let mut causes = old
         .map(|old| meta::check_update(object, old))

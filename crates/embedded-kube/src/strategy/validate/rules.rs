@@ -1,7 +1,9 @@
-//! The vocabulary of checks: a value that knows where it is ([`At`]), and tables of what must hold for the fields below it ([`Rule`]).
+//! The vocabulary of checks: a value that knows where it is ([`At`]), and tables of what must hold
+//! for the fields below it ([`Rule`]).
 //!
-//! A table is walked in order, lists element by element, so that causes come in the order in which the API server reports them.
-//! What does not fit a table is a function in it ([`Rule::By`]). It knows no kind.
+//! A table is walked in order, lists element by element, so that causes come in the order in which
+//! the API server reports them. What does not fit a table is a function in it ([`Rule::By`]). It
+//! knows no kind.
 
 use super::formats::Format;
 use crate::gotypes;
@@ -28,7 +30,8 @@ pub enum Rule {
     By(fn(&At<'_>, &mut Vec<Cause>)),
 }
 
-/// What must hold for one value. All but the first two look only at values that are there and not empty.
+/// What must hold for one value. All but the first two look only at values that are there and not
+/// empty.
 #[derive(Clone, Copy)]
 pub enum Check {
     /// There, and not empty; with a detail.

@@ -1,4 +1,5 @@
-//! One device of a slice: its attributes, capacities, counters, taints and conditions. Main function: [`device`].
+//! One device of a slice: its attributes, capacities, counters, taints and conditions. Main
+//! function: [`device`].
 
 use super::devices::{each, each_once, qualified};
 use super::formats;

@@ -1,4 +1,5 @@
-//! Slices of the devices that a driver offers. Main function: [`slice`]; what is said of one device is in `slice_devices`.
+//! Slices of the devices that a driver offers. Main function: [`slice`]; what is said of one device
+//! is in `slice_devices`.
 
 use super::devices::{driver, each_once};
 use super::formats;

@@ -1,4 +1,5 @@
-//! What a PersistentVolume is made of: one source, by a table of the sources. Main function: [`one`].
+//! What a PersistentVolume is made of: one source, by a table of the sources. Main function:
+//! [`one`].
 
 use super::formats::{dns_label, dns_subdomain};
 use super::pod::volume as of_pods;
@@ -12,7 +13,8 @@ const OWNED_SECRET: Rule = Rule::In(
     &[Rule::Field("name", TEXT), Rule::Field("namespace", TEXT)],
 );
 
-/// A kind of volume: its field, what the field is called where it comes second and in causes of its parts, and what must hold for it.
+/// A kind of volume: its field, what the field is called where it comes second and in causes of its
+/// parts, and what must hold for it.
 pub struct Source {
     pub field: &'static str,
     second: &'static str,

@@ -84,7 +84,8 @@ pub fn claim(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The specs of a claim before and after, without what may differ: the binder fills in volume and class, a bound claim may grow.
+/// The specs of a claim before and after, without what may differ: the binder fills in volume and
+/// class, a bound claim may grow.
 fn frozen_claims(old: &Object, new: &Object) -> (Value, Value) {
     let spec = |claim: &Object| {
         claim

@@ -1,4 +1,5 @@
-//! What is said about quotas, accounts, nodes and what describes storage and policies. Main function: [`of`].
+//! What is said about quotas, accounts, nodes and what describes storage and policies. Main
+//! function: [`of`].
 
 use super::formats;
 use super::pod::old_label;

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-/// The real server makes the value one of the type that is allowed if Go can do so: that cuts off the fraction before a whole number, and
-/// makes a character of a number.
+/// The real server makes the value one of the type that is allowed if Go can do so: that cuts off
+/// the fraction before a whole number, and makes a character of a number.
 pub fn is(value: &Value, allowed: &Value) -> bool {
     match (allowed, value) {
         (Value::Number(allowed), Value::Number(n)) => match allowed.as_i64() {

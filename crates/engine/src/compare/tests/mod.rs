@@ -1,8 +1,10 @@
-//! The facts of a comparison, one scenario each. Texts are Argo CD's.
-//! A test that pins one of the numbered facts of the controller's behaviour carries its number. Facts 10, 26, 30 and 40, local manifests,
-//! settings and what goes into the status, have theirs in the controllers; of 26 only what concerns one source, and nothing checks the
-//! integrity of a source (31). That a permission cannot be checked (21) does not happen: projects and clusters are in memory, and a pattern
-//! that cannot be read permits nothing. Nor is a project asked about a kind without API information (69): discovery's reason comes first.
+//! The facts of a comparison, one scenario each. Texts are Argo CD's. A test that pins one of the
+//! numbered facts of the controller's behaviour carries its number. Facts 10, 26, 30 and 40, local
+//! manifests, settings and what goes into the status, have theirs in the controllers; of 26 only
+//! what concerns one source, and nothing checks the integrity of a source (31). That a permission
+//! cannot be checked (21) does not happen: projects and clusters are in memory, and a pattern that
+//! cannot be read permits nothing. Nor is a project asked about a kind without API information
+//! (69): discovery's reason comes first.
 
 mod health;
 mod pairs;

@@ -1,7 +1,8 @@
 //! The values that the API server fills in, so that what it added is not taken for drift.
 //!
-//! Main function: [`apply`]. A value is walked along its type, and each type that has defaults has a rule under its name; so the
-//! defaults of a container hold wherever containers are. Rules add, they never overwrite.
+//! Main function: [`apply`]. A value is walked along its type, and each type that has defaults has
+//! a rule under its name; so the defaults of a container hold wherever containers are. Rules add,
+//! they never overwrite.
 
 mod core;
 mod fields;

@@ -26,7 +26,8 @@ fn with_spec(object: &mut Fields, fill: impl FnOnce(&mut Fields)) {
 }
 
 fn deployment(deployment: &mut Fields) {
-    // Versions that no cluster serves any more differ here; objects of that age are still compared as recorded.
+    // Versions that no cluster serves any more differ here; objects of that age are still compared
+    // as recorded.
     let beta = text(deployment, "apiVersion") == "apps/v1beta1";
     if beta {
         labels_from_template(deployment);

@@ -1,4 +1,5 @@
-//! One file a kind: what its status fields say about its health. Every status and message is what Argo CD 3.6 says.
+//! One file a kind: what its status fields say about its health. Every status and message is what
+//! Argo CD 3.6 says.
 
 mod apiservice;
 mod daemonset;

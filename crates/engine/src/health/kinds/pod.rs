@@ -19,8 +19,8 @@ pub fn check(object: &Object) -> Result<Health, EngineError> {
     let long_running = policy == "Always" || asked_as_long_running;
     let containers = view.list("/status/containerStatuses");
 
-    // A Pod that is to end (a hook, a Job) is not called broken while it waits: its image may still arrive, and then it would run
-    // although the sync was already given up.
+    // A Pod that is to end (a hook, a Job) is not called broken while it waits: its image may still
+    // arrive, and then it would run although the sync was already given up.
     if long_running {
         let broken: Vec<&str> = containers.iter().filter_map(waiting_error).collect();
         if !broken.is_empty() {

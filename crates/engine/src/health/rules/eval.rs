@@ -1,7 +1,7 @@
 //! Applying a parsed rule to an object.
 //!
-//! Main functions: [`judge`] and [`decide`]. They cannot fail: what is missing is missing, and a comparison of things that cannot be
-//! compared does not hold.
+//! Main functions: [`judge`] and [`decide`]. They cannot fail: what is missing is missing, and a
+//! comparison of things that cannot be compared does not hold.
 
 use super::{
     syntax::{Comparison, Expr, Function, ListFunction, Statement},

@@ -1,6 +1,8 @@
-//! The smallest objects for which each rule decides, from `examples/`, and that there is one for every rule and every kind.
+//! The smallest objects for which each rule decides, from `examples/`, and that there is one for
+//! every rule and every kind.
 //!
-//! An example is a line `STATUS "message" {object}` (or `none {object}`) below `kind GROUP/KIND`; what Argo CD 3.6 says of it stands there.
+//! An example is a line `STATUS "message" {object}` (or `none {object}`) below `kind GROUP/KIND`;
+//! what Argo CD 3.6 says of it stands there.
 
 use super::{COMMON, FILES, Known, eval, syntax::Statement};
 use serde_json::{Value, json};
@@ -81,7 +83,8 @@ fn verdicts<'a>(block: &'a [Statement], into: &mut Vec<&'a Statement>) {
     }
 }
 
-/// Shared rules are read once for each kind that uses them, where names have other numbers; one example is enough for them all.
+/// Shared rules are read once for each kind that uses them, where names have other numbers; one
+/// example is enough for them all.
 fn as_written(rule: &Statement) -> String {
     let text = format!("{rule:?}");
     let mut parts = text.split("Name(");

@@ -1,7 +1,7 @@
 //! Reading what stands within a line of a rule: conditions, values, messages.
 //!
-//! Main type: [`Reader`], a recursive descent over the text. It knows which names exist, so that a misspelt one is an error of the
-//! rule and not a value that is always missing.
+//! Main type: [`Reader`], a recursive descent over the text. It knows which names exist, so that a
+//! misspelt one is an error of the rule and not a value that is always missing.
 
 use super::syntax::{Comparison, Expr, Function, ListFunction};
 
@@ -223,7 +223,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// What follows `TYPE is`: a status, `not` a status, or `present`. Of the item at hand, else of any of the object's conditions.
+    /// What follows `TYPE is`: a status, `not` a status, or `present`. Of the item at hand, else of
+    /// any of the object's conditions.
     fn condition(&mut self, kind: String) -> Read<Expr> {
         let negated = self.word("not");
         let status = self
@@ -305,7 +306,8 @@ impl<'t> Reader<'t> {
         Ok(values)
     }
 
-    /// A text in quotes, with `{holes}`, `\n` for a line's end and `\` before a quote or brace that is meant.
+    /// A text in quotes, with `{holes}`, `\n` for a line's end and `\` before a quote or brace that
+    /// is meant.
     fn quoted(&mut self, quote: char) -> Read<Expr> {
         self.take(1);
         let mut parts = Vec::new();

@@ -1,7 +1,9 @@
-//! What is known of custom kinds, written down as rules: one file of `data/` for each API group, or a few related ones.
+//! What is known of custom kinds, written down as rules: one file of `data/` for each API group, or
+//! a few related ones.
 //!
-//! Main function: [`judge`]. The language is described in docs/guide/health-rules.md; [`parse`] and [`expr`] read it into [`syntax`],
-//! [`eval`] applies it. Every status and message is what Argo CD 3.6 says. Kinds that need code are in `super::kinds`.
+//! Main function: [`judge`]. The language is described in docs/guide/health-rules.md; [`parse`] and
+//! [`expr`] read it into [`syntax`], [`eval`] applies it. Every status and message is what Argo CD
+//! 3.6 says. Kinds that need code are in `super::kinds`.
 
 mod eval;
 mod expr;
@@ -71,7 +73,8 @@ static KNOWN: LazyLock<Known> = LazyLock::new(|| {
     Known::read(FILES).expect("the files are part of the program, and a test reads them")
 });
 
-/// What the rules say of an object; `None` for kinds without rules. Some objects of a kind with rules have no health either.
+/// What the rules say of an object; `None` for kinds without rules. Some objects of a kind with
+/// rules have no health either.
 pub fn judge(live: &Object) -> Option<Option<Health>> {
     KNOWN
         .rules_of(live.group(), live.kind())
@@ -89,7 +92,8 @@ struct Known {
     rules: Vec<Vec<Statement>>,
     /// Kind, then group, to the place in `rules`.
     exact: HashMap<String, Vec<(String, usize)>>,
-    /// Group or `*` with its end, and the place in `rules`: for all kinds of these groups that have no rules of their own.
+    /// Group or `*` with its end, and the place in `rules`: for all kinds of these groups that have
+    /// no rules of their own.
     groups: Vec<(String, usize)>,
 }
 

@@ -1,7 +1,8 @@
 //! Reading rule files: their lines and blocks.
 //!
-//! Main function: [`parse`]. A file has `kind GROUP/KIND, …` blocks and `rules NAME` blocks that kinds can `use`; blocks are what is
-//! indented deeper. What stands within a line is read by [`super::expr`].
+//! Main function: [`parse`]. A file has `kind GROUP/KIND, …` blocks and `rules NAME` blocks that
+//! kinds can `use`; blocks are what is indented deeper. What stands within a line is read by
+//! [`super::expr`].
 
 use super::{
     expr::{Names, Reader},

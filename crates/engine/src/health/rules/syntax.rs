@@ -1,13 +1,15 @@
 //! The form of a parsed rule.
 //!
-//! Main types: [`Statement`], a line of a rule file with its block; [`Expr`], what stands in a line. Nothing here reads text or objects.
+//! Main types: [`Statement`], a line of a rule file with its block; [`Expr`], what stands in a
+//! line. Nothing here reads text or objects.
 
 use crate::types::HealthStatus;
 
 /// Statements are tried from top to bottom; the first verdict that holds decides.
 #[derive(Debug)]
 pub enum Statement {
-    /// `let NAME = EXPR`. Names are numbered from the outermost block on; a block's names end with it.
+    /// `let NAME = EXPR`. Names are numbered from the outermost block on; a block's names end with
+    /// it.
     Let(Expr),
     /// `each LIST [as NAME]`: the block is tried for each item, in order.
     Each {
@@ -51,7 +53,8 @@ pub enum Expr {
     In(Box<Expr>, Vec<Expr>),
     Add(Box<Expr>, Box<Expr>),
     Subtract(Box<Expr>, Box<Expr>),
-    /// What goes through the items of a list: the list, what is asked of each item (nothing: the item itself), and more.
+    /// What goes through the items of a list: the list, what is asked of each item (nothing: the
+    /// item itself), and more.
     OverList {
         what: ListFunction,
         list: Box<Expr>,

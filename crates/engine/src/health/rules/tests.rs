@@ -1,4 +1,5 @@
-//! The rule language on small rules of its own; that what ships can be read. What the rules say is measured on recorded cases.
+//! The rule language on small rules of its own; that what ships can be read. What the rules say is
+//! measured on recorded cases.
 
 use super::{
     FILES, Known, eval,

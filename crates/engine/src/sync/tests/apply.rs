@@ -55,7 +55,8 @@ fn facts_21_22_an_unknown_kind_that_is_expected() {
     }
 }
 
-/// As [`facts_21_22_an_unknown_kind_that_is_expected`]: that a kind is still to come is no permission.
+/// As [`facts_21_22_an_unknown_kind_that_is_expected`]: that a kind is still to come is no
+/// permission.
 #[test]
 fn fact_25_a_kind_that_is_expected_needs_permission() {
     for (crd, annotation) in [(true, ""), (false, "SkipDryRunOnMissingResource=true")] {

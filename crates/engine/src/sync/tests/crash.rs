@@ -1,4 +1,5 @@
-//! Crashes: a sync that is killed and forgotten at any point ends like one that is not, and no hook runs twice.
+//! Crashes: a sync that is killed and forgotten at any point ends like one that is not, and no hook
+//! runs twice.
 
 use super::{
     scenarios::{self, SCENARIOS, rich},
@@ -10,7 +11,8 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-/// What counts of the end: phase, what is in the cluster, results and how often each hook was created.
+/// What counts of the end: phase, what is in the cluster, results and how often each hook was
+/// created.
 #[derive(Clone, Debug, PartialEq)]
 struct End {
     phase: OperationPhase,
@@ -22,7 +24,8 @@ struct End {
 }
 
 impl End {
-    /// A namespace that was made just before the crash is not reported when the annotation is lost: it was there already.
+    /// A namespace that was made just before the crash is not reported when the annotation is lost:
+    /// it was there already.
     fn is_as_good_as(&self, other: &Self, annotation_kept: bool) -> bool {
         let reported = |end: &Self| {
             let counts = |key: &str| annotation_kept || !key.starts_with("/Namespace/");
@@ -64,7 +67,8 @@ fn end(sim: Sim, phase: OperationPhase, message: String) -> End {
     };
     End {
         phase,
-        // Which of the two texts says so depends on it as well; why a wave took too long is in the annotation only.
+        // Which of the two texts says so depends on it as well; why a wave took too long is in the
+        // annotation only.
         message: [" (", ", reason: wave"]
             .iter()
             .fold(message.as_str(), |m, end| m.split(end).next().unwrap_or(m))
@@ -85,7 +89,8 @@ fn end(sim: Sim, phase: OperationPhase, message: String) -> End {
     }
 }
 
-/// Runs to the end with a user who looks on; if the process dies, it is started again. Gives the number of points passed too.
+/// Runs to the end with a user who looks on; if the process dies, it is started again. Gives the
+/// number of points passed too.
 fn run(mut sim: Sim, user: scenarios::User, keep_annotation: bool) -> (End, usize) {
     for _ in 0..400 {
         let Some(decision) = sim.turn_or_die() else {
@@ -104,7 +109,8 @@ fn run(mut sim: Sim, user: scenarios::User, keep_annotation: bool) -> (End, usiz
     panic!("the sync did not end: {:?}", &sim.messages[390..]);
 }
 
-/// Kills it at every point in turn; then after every write without the annotation, and with the effects of a group in the other order.
+/// Kills it at every point in turn; then after every write without the annotation, and with the
+/// effects of a group in the other order.
 fn killed_anywhere(name: &str, make_sim: fn() -> Sim, user: scenarios::User) -> (End, usize) {
     let (expected, points) = run(make_sim(), user, true);
     assert!(
@@ -190,7 +196,8 @@ fn killed_in_every_single_turn_it_ends_the_same() {
         let mut sim = rich();
         let last = (0..400).find_map(|_| {
             let decision = sim.turn();
-            // Without the annotation and with no result but the namespace's, an operation has not begun.
+            // Without the annotation and with no result but the namespace's, an operation has not
+            // begun.
             sim.restart(keep || sim.progress.results.len() < 2);
             sim.pass(decision.wake_after.unwrap_or_default());
             decision.phase.completed().then_some(decision)

@@ -434,8 +434,9 @@ fn fact_59_waves_may_be_spaced() {
     assert_eq!(unspaced.now, started);
 }
 
-/// Argo CD lets a callback stop the sync between two waves. Here nothing is called there that could fail, the pause being part of the
-/// request; the one thing that stops a sync between waves is a termination, and it leaves behind what such a failure would.
+/// Argo CD lets a callback stop the sync between two waves. Here nothing is called there that could
+/// fail, the pause being part of the request; the one thing that stops a sync between waves is a
+/// termination, and it leaves behind what such a failure would.
 #[test]
 fn fact_60_a_sync_that_is_stopped_between_waves_ends_its_hooks_and_runs_no_others() {
     let later = wave(make("ConfigMap", "later"), 1);

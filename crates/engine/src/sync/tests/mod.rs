@@ -1,5 +1,6 @@
-//! Tests of the sync engine: tables for what a plan is made of, and a small simulated cluster in which whole syncs run.
-//! A test that pins one of the numbered facts of sync behaviour carries its number.
+//! Tests of the sync engine: tables for what a plan is made of, and a small simulated cluster in
+//! which whole syncs run. A test that pins one of the numbered facts of sync behaviour carries its
+//! number.
 
 mod apply;
 mod crash;

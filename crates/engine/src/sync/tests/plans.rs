@@ -390,7 +390,8 @@ fn facts_72_73_create_namespace() {
         lines(&managed),
         ["Sync/0 Namespace app-ns", "Sync/0 ConfigMap c"]
     );
-    // Another namespace, something else of that name, or a kind of another group is not the destination.
+    // Another namespace, something else of that name, or a kind of another group is not the
+    // destination.
     let of_another_group = object(
         json!({"apiVersion": "example.com/v1", "kind": "Namespace", "metadata": {"name": NS}}),
     );
@@ -546,7 +547,8 @@ blocked
     assert!(Object::default().0.is_empty());
 }
 
-/// Somebody deleted the definition a moment ago: discovery may still know the kind, and the API server does not.
+/// Somebody deleted the definition a moment ago: discovery may still know the kind, and the API
+/// server does not.
 #[test]
 fn a_kind_that_the_sync_defines_again_is_not_checked_before() {
     let told = Sim::new(vec![widget_crd(), make("Widget", "w")])

@@ -285,7 +285,8 @@ fn only_begun_prunes_whose_object_has_left_the_plan_are_closed() {
     assert_eq!(sim.result("left"), "SyncFailed Failed ");
 }
 
-/// The cache may still show what was deleted a moment ago as if nobody had asked; after ten seconds it is believed.
+/// The cache may still show what was deleted a moment ago as if nobody had asked; after ten seconds
+/// it is believed.
 #[test]
 fn a_deletion_that_does_not_show_yet_is_waited_for() {
     let mut sim = Sim::new(vec![wave(make("ConfigMap", "c"), 1)]).existing(make("Pod", "p"));

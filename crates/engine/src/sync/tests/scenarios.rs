@@ -1,6 +1,7 @@
 //! Named syncs of every sort, each to be killed at every point by `crash`.
 //!
-//! A scenario says what is to come out of it, too: an end that is merely the same every time could be the wrong one.
+//! A scenario says what is to come out of it, too: an end that is merely the same every time could
+//! be the wrong one.
 
 use super::sim::{NS, Sim, hook_job, make, options, wave, widget_crd, with};
 use crate::{

@@ -1,4 +1,5 @@
-//! A cluster in a map: carries effects out, lets time pass, and can forget everything between two steps.
+//! A cluster in a map: carries effects out, lets time pass, and can forget everything between two
+//! steps.
 
 pub use super::objects::{
     NS, cluster_scoped, hook_job, make, object, options, wave, widget_crd, with,
@@ -56,9 +57,11 @@ pub struct Sim {
     pub deleted: BTreeMap<String, usize>,
     /// Fields of these objects cannot be changed in place.
     pub immutable: BTreeSet<String>,
-    /// Effects of one group are carried out from the last to the first: their order must not matter.
+    /// Effects of one group are carried out from the last to the first: their order must not
+    /// matter.
     pub backwards: bool,
-    /// After this many further points the process dies; `None`: never. A point is before and after each write to the cluster or the status.
+    /// After this many further points the process dies; `None`: never. A point is before and after
+    /// each write to the cluster or the status.
     pub dies_in: Option<usize>,
     /// How many points were passed.
     pub points: usize,

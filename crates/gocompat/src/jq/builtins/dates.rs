@@ -1,4 +1,5 @@
-//! Points in time: seconds since 1970, as lists of year to day of the year, and as texts. All in UTC.
+//! Points in time: seconds since 1970, as lists of year to day of the year, and as texts. All in
+//! UTC.
 //!
 //! Main value: [`TABLE`]. There is no clock: `now` does not exist.
 
@@ -73,7 +74,8 @@ fn fields(moment: &Zoned) -> Val {
     ])
 }
 
-/// The moment of a list of year, month, day, hour, minute and second; each may be more than its unit holds.
+/// The moment of a list of year, month, day, hour, minute and second; each may be more than its
+/// unit holds.
 fn moment(value: &Val) -> Option<Zoned> {
     let list = value.as_list()?;
     if !list.iter().take(8).all(Val::is_number) {
@@ -126,7 +128,8 @@ fn formatted(name: &str, value: &Val, format: &Val) -> Out {
     }
 }
 
-/// Reads a text by a format. What the format does not name is the start of 1900; `%z` may be a Z too.
+/// Reads a text by a format. What the format does not name is the start of 1900; `%z` may be a Z
+/// too.
 fn parsed(value: &Val, format: &Val) -> Out {
     let (Some(text), Some(pattern)) = (value.as_text(), format.as_text()) else {
         return refuses_with("strptime", value, format);

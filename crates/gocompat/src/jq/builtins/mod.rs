@@ -1,4 +1,5 @@
-//! The functions that every program has: those that are nodes of the machine, those written in jq, and those of values.
+//! The functions that every program has: those that are nodes of the machine, those written in jq,
+//! and those of values.
 //!
 //! Main functions: [`find`], [`operator`] and [`format`]; main type: [`Native`].
 
@@ -164,7 +165,8 @@ pub fn find(name: &str, arguments: Vec<Node>) -> Result<Option<Node>, JqError> {
     Ok(known(name, arity).map(|native| Node::call(native, arguments)))
 }
 
-/// Functions that are made of nodes, without bindings of their own. Gives the arguments back if it is none.
+/// Functions that are made of nodes, without bindings of their own. Gives the arguments back if it
+/// is none.
 fn composed(name: &str, arguments: Vec<Node>) -> Result<Node, Vec<Node>> {
     let each = |f: Node| {
         Node::Array(Box::new(Node::pipe(

@@ -1,6 +1,7 @@
 //! Regular expressions: what `test`, `match` and their kin are made of.
 //!
-//! Main value: [`TABLE`]. Expressions are Go's, translated, matched in linear time, and limited in size.
+//! Main value: [`TABLE`]. Expressions are Go's, translated, matched in linear time, and limited in
+//! size.
 
 use super::Native;
 use crate::{

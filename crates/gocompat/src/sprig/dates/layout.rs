@@ -67,7 +67,8 @@ const ELEMENTS: [&str; 35] = [
     "",
 ];
 
-/// What stands before the next element, the element, and what follows. Without one, all stands before.
+/// What stands before the next element, the element, and what follows. Without one, all stands
+/// before.
 pub(super) fn chunk(layout: &str) -> (&str, &str, &str) {
     for (at, _) in layout.char_indices() {
         let here = &layout[at..];

@@ -1,7 +1,8 @@
 //! Functions of regular expressions in Go's syntax.
 //!
-//! Main value: [`TABLE`]. An expression is translated ([`syntax`]) and then matched in linear time, as Go does it; its size is limited. The last
-//! ones are kept. Bytes that are not UTF-8 match nothing, where Go takes each for U+FFFD.
+//! Main value: [`TABLE`]. An expression is translated ([`syntax`]) and then matched in linear time,
+//! as Go does it; its size is limited. The last ones are kept. Bytes that are not UTF-8 match
+//! nothing, where Go takes each for U+FFFD.
 
 pub(crate) mod syntax;
 
@@ -151,7 +152,8 @@ fn find(call: &Call<'_>, panics: bool) -> Out {
     string(call.budget(), found)
 }
 
-/// Goes through the matches as Go does: none is empty right after another, and none lies inside of a character.
+/// Goes through the matches as Go does: none is empty right after another, and none lies inside of
+/// a character.
 fn each_match(
     text: &[u8],
     regex: &Regex,

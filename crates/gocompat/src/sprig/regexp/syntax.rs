@@ -1,7 +1,8 @@
 //! Go's regular expressions in the syntax of the regex crate.
 //!
-//! Main function: [`translate`]. The two differ in small things: Perl classes and word boundaries are ASCII in Go, `\Q…\E` and octal escapes
-//! exist, a brace that counts nothing is a brace, and repeating a repetition is an error. Errors are in Go's words.
+//! Main function: [`translate`]. The two differ in small things: Perl classes and word boundaries
+//! are ASCII in Go, `\Q…\E` and octal escapes exist, a brace that counts nothing is a brace, and
+//! repeating a repetition is an error. Errors are in Go's words.
 
 /// Deepest nesting of groups; Go's is 1000.
 const DEPTH: usize = 250;
@@ -278,7 +279,8 @@ impl<'p> Translator<'p> {
             if rest.starts_with(']') && !first {
                 break;
             }
-            // A dash stands for itself only at the ends, unless Perl classes are allowed everywhere, as they are here.
+            // A dash stands for itself only at the ends, unless Perl classes are allowed
+            // everywhere, as they are here.
             first = false;
             if let Some((class, after)) = inner_class(rest)? {
                 self.out.push_str(&class);

@@ -1,4 +1,5 @@
-//! `eq`, `ne` and the orders. Numbers of different kinds do not compare, except integers with and without a sign.
+//! `eq`, `ne` and the orders. Numbers of different kinds do not compare, except integers with and
+//! without a sign.
 
 use super::super::error::Error;
 use super::super::format::sprintf;

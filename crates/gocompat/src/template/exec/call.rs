@@ -20,7 +20,8 @@ pub(super) struct Target<'t> {
 }
 
 impl Machine<'_> {
-    /// Calls with the arguments on top of the stack; what came down the pipeline lies below them and is the last one.
+    /// Calls with the arguments on top of the stack; what came down the pipeline lies below them
+    /// and is the last one.
     pub(super) fn call(
         &mut self,
         template: &Template,

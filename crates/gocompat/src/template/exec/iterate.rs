@@ -1,7 +1,7 @@
 //! `with`, and the rounds of `range`.
 //!
-//! Main type: [`Iterator`]. A map is gone through in the order of the keys it had at the start; a list has the length it had then, and the
-//! elements of now.
+//! Main type: [`Iterator`]. A map is gone through in the order of the keys it had at the start; a
+//! list has the length it had then, and the elements of now.
 
 use super::super::code::Op;
 use super::super::format::default_text;

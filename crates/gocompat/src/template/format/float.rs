@@ -1,12 +1,13 @@
 //! Floating-point numbers as `strconv.FormatFloat` writes them.
 //!
-//! Main function: [`format_float`]. Digits come from Rust's own printing, which is exact, too; the layout is Go's.
+//! Main function: [`format_float`]. Digits come from Rust's own printing, which is exact, too; the
+//! layout is Go's.
 
 /// More digits than any float64 has; what is asked for beyond them is zeros.
 const MOST_DIGITS: usize = 1100;
 
-/// A number in one of Go's formats (`e E f g G b x X`); without a precision, as few digits as read back the same. Always signed when
-/// negative, `+Inf` for infinity.
+/// A number in one of Go's formats (`e E f g G b x X`); without a precision, as few digits as read
+/// back the same. Always signed when negative, `+Inf` for infinity.
 pub fn format_float(number: f64, format: u8, precision: Option<usize>) -> String {
     if number.is_nan() {
         return "NaN".into();

@@ -1,7 +1,8 @@
 //! Go's package fmt: `Sprint`, `Sprintln` and `Sprintf` of values.
 //!
-//! Main functions: [`sprint`], [`sprintln`] and [`sprintf`]. A verb that does not fit its value is no error, but text such as
-//! `%!d(string=x)`, as in Go. What may hold itself is cut off by depth and size with an error.
+//! Main functions: [`sprint`], [`sprintln`] and [`sprintf`]. A verb that does not fit its value is
+//! no error, but text such as `%!d(string=x)`, as in Go. What may hold itself is cut off by depth
+//! and size with an error.
 
 mod basic;
 mod float;

@@ -109,7 +109,8 @@ pub fn unquote(literal: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// `strconv.UnquoteChar` of a character constant without its first quote: the character and what follows it.
+/// `strconv.UnquoteChar` of a character constant without its first quote: the character and what
+/// follows it.
 pub fn unquote_char(body: &[u8]) -> Option<(u32, &[u8])> {
     let (unit, tail) = unquote_unit(body, b'\'')?;
     let code = match unit {

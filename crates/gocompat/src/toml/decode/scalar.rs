@@ -120,7 +120,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A text over several lines, after its opening quotes. Up to two quotes may stand before the closing ones.
+    /// A text over several lines, after its opening quotes. Up to two quotes may stand before the
+    /// closing ones.
     pub(super) fn long_string(&mut self, mark: char) -> Result<String, TomlError> {
         self.take("\n");
         let closing = mark.to_string().repeat(3);

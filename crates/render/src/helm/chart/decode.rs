@@ -1,7 +1,7 @@
 //! YAML values put into fields as `sigs.k8s.io/yaml` and `encoding/json` put them into Go structs.
 //!
-//! Main type: [`Decoder`]. Scalars become text where text is wanted, names are found without regard to case, `null` changes nothing, and
-//! the first field that does not fit is the error.
+//! Main type: [`Decoder`]. Scalars become text where text is wanted, names are found without regard
+//! to case, `null` changes nothing, and the first field that does not fit is the error.
 
 use serde_json::Value;
 use tiphys_gocompat::json::kind;

@@ -80,7 +80,8 @@ impl Loader<'_> {
         Ok(chart)
     }
 
-    /// One file that is no subchart's. True when it describes a chart, which requirements.yaml does, too.
+    /// One file that is no subchart's. True when it describes a chart, which requirements.yaml
+    /// does, too.
     fn file(&mut self, chart: &mut Chart, file: File) -> Result<bool, HelmError> {
         let failed = |e: HelmError, name: &str| e.within(&format!("cannot load {name}"));
         match file.name.as_str() {

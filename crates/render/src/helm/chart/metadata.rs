@@ -29,7 +29,8 @@ pub struct Metadata {
     pub annotations: BTreeMap<String, String>,
     /// Constraint on the version of Kubernetes.
     pub kube_version: String,
-    /// None when there is no such field, which is not the same as an empty list: only a list makes Helm look at the subcharts' conditions.
+    /// None when there is no such field, which is not the same as an empty list: only a list makes
+    /// Helm look at the subcharts' conditions.
     pub dependencies: Option<Vec<Dependency>>,
     /// `type`: application, library or nothing.
     pub kind: String,

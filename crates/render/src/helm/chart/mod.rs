@@ -129,7 +129,8 @@ impl Chart {
         self.metadata.kind.eq_ignore_ascii_case("library")
     }
 
-    /// The manifests in `crds/` of this chart and its subcharts, by the path that Helm prints in front.
+    /// The manifests in `crds/` of this chart and its subcharts, by the path that Helm prints in
+    /// front.
     pub fn crds(&self) -> Vec<(String, &File)> {
         let mut found = Vec::new();
         self.collect_crds("", &mut found);

@@ -1,4 +1,5 @@
-//! Functions of durations that Helm has after 4.2: `durationSeconds` and its relatives. What is no duration counts as none.
+//! Functions of durations that Helm has after 4.2: `durationSeconds` and its relatives. What is no
+//! duration counts as none.
 //!
 //! Main value: [`TABLE`].
 

@@ -1,7 +1,8 @@
 //! Errors of templates in Helm's words.
 //!
-//! Main functions: [`parse`] and [`execute`]. Helm takes Go's texts apart and puts the places below each other; where it cannot, it
-//! leaves them as they are. The same is done here, from the same texts.
+//! Main functions: [`parse`] and [`execute`]. Helm takes Go's texts apart and puts the places below
+//! each other; where it cannot, it leaves them as they are. The same is done here, from the same
+//! texts.
 
 use super::functions::{WARN_END, WARN_START};
 use crate::helm::HelmError;
@@ -44,7 +45,8 @@ fn told(name: &str, text: &str) -> Option<String> {
     ))
 }
 
-/// Where and why, on lines below each other; nothing when one of the texts is none of text/template.
+/// Where and why, on lines below each other; nothing when one of the texts is none of
+/// text/template.
 fn compact(error: &Error) -> Option<String> {
     let mut places: Vec<Place> = Vec::new();
     for link in error.chain() {
@@ -57,7 +59,8 @@ fn compact(error: &Error) -> Option<String> {
     Some(text.trim().to_owned())
 }
 
-/// The text of a link, as far as it is looked at: what follows the next place is told by the next link.
+/// The text of a link, as far as it is looked at: what follows the next place is told by the next
+/// link.
 fn from(link: &Error) -> String {
     let mut text = link.message().to_owned();
     if let Some(cause) = link.cause() {

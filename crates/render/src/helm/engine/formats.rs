@@ -1,7 +1,8 @@
 //! Helm's functions that read and write YAML, JSON and TOML.
 //!
-//! Main value: [`TABLE`]. What cannot be written becomes an empty text, and what cannot be read a map or list with the error in it, unless
-//! the function's name begins with `must`; only the end of the budget is an error in every case.
+//! Main value: [`TABLE`]. What cannot be written becomes an empty text, and what cannot be read a
+//! map or list with the error in it, unless the function's name begins with `must`; only the end of
+//! the budget is an error in every case.
 
 use serde_json::Value as Json;
 use tiphys_gocompat::sprig;

@@ -1,6 +1,7 @@
 //! Helm's own functions: `include`, `tpl`, `required`, `fail` and `lookup`.
 //!
-//! Main values: [`TABLE`], all functions that templates know, and [`RenderHost`], what they remember during a render.
+//! Main values: [`TABLE`], all functions that templates know, and [`RenderHost`], what they
+//! remember during a render.
 
 use super::{ROOT, durations, formats};
 use crate::helm::RenderOptions;

@@ -1,7 +1,9 @@
-//! Helm's template engine: every template of a chart and its subcharts, executed with what each of them may see.
+//! Helm's template engine: every template of a chart and its subcharts, executed with what each of
+//! them may see.
 //!
-//! Main type: [`ParsedTemplates`], which remembers what it parsed, so that the same chart is rendered again without parsing; main function:
-//! [`ParsedTemplates::render`]. It must not know what the rendered files are used for.
+//! Main type: [`ParsedTemplates`], which remembers what it parsed, so that the same chart is
+//! rendered again without parsing; main function: [`ParsedTemplates::render`]. It must not know
+//! what the rendered files are used for.
 
 mod capabilities;
 mod durations;
@@ -69,7 +71,8 @@ impl ParsedTemplates {
         self.execute(&templates, options, limits)
     }
 
-    /// Parses the templates in this order, so that later ones replace the definitions of earlier ones, and executes them in the same.
+    /// Parses the templates in this order, so that later ones replace the definitions of earlier
+    /// ones, and executes them in the same.
     fn execute(
         &self,
         templates: &[Renderable<'_>],

@@ -1,7 +1,8 @@
 //! What each template may see: `.Values`, `.Chart`, `.Files` and the rest, for every chart.
 //!
-//! Main types: [`Scopes`] and [`Renderable`]. The templates of one chart share their dot, and a subchart's values are a part of its
-//! parent's, as in Helm: what one template changes, the next one sees.
+//! Main types: [`Scopes`] and [`Renderable`]. The templates of one chart share their dot, and a
+//! subchart's values are a part of its parent's, as in Helm: what one template changes, the next
+//! one sees.
 
 use super::LooseTemplate;
 use super::table::Table;

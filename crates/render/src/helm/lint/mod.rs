@@ -1,7 +1,7 @@
 //! What Helm's linter finds in a chart: the same rules, severities and words.
 //!
-//! Main function: [`lint`]; main type: [`Finding`]. [`about`] looks at Chart.yaml, [`templates`] at what is rendered, [`names`] at names and
-//! addresses, [`deprecated`] at versions of kinds.
+//! Main function: [`lint`]; main type: [`Finding`]. [`about`] looks at Chart.yaml, [`templates`] at
+//! what is rendered, [`names`] at names and addresses, [`deprecated`] at versions of kinds.
 
 mod about;
 mod deprecated;

@@ -76,7 +76,8 @@ impl Linter<'_> {
             return Ok(None);
         };
         self.warnings.extend(warnings);
-        // Helm's linter does it twice: what null took away of the defaults comes back, and schemas see it.
+        // Helm's linter does it twice: what null took away of the defaults comes back, and schemas
+        // see it.
         let (values, warnings) =
             values::coalesce(&chart, &values, self.limits).map_err(|e| e.to_string())?;
         self.warnings.extend(warnings);
@@ -249,8 +250,8 @@ impl Linter<'_> {
     }
 }
 
-/// The documents as Kubernetes' decoder splits them: nothing is trimmed, and a separator stands alone on its line. One that does not ends
-/// the documents with an error.
+/// The documents as Kubernetes' decoder splits them: nothing is trimmed, and a separator stands
+/// alone on its line. One that does not ends the documents with an error.
 pub(super) fn documents(text: &str) -> Vec<Result<&str, String>> {
     let (mut found, mut start, mut at) = (Vec::new(), 0, 0);
     for line in text.split_inclusive('\n') {

@@ -1,4 +1,5 @@
-//! How much work a schema makes of values, found out before it is done: references and combinations can multiply without end.
+//! How much work a schema makes of values, found out before it is done: references and combinations
+//! can multiply without end.
 //!
 //! Main function: [`affordable`].
 
@@ -21,7 +22,8 @@ pub(super) fn affordable(schema: &Value, values: &Value, limit: usize) -> bool {
 
 struct Count<'a> {
     root: &'a Value,
-    /// By the places of a schema and of a value; zero while it is being counted, as a reference to itself is followed once.
+    /// By the places of a schema and of a value; zero while it is being counted, as a reference to
+    /// itself is followed once.
     seen: HashMap<(*const Value, *const Value), u64>,
     limit: u64,
     over: bool,

@@ -11,7 +11,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tiphys_gocompat::semver::{Constraints, Version};
 
-/// A dependency of the chart that is not in its `charts/` folder. Whoever renders has to put it there and load the chart again.
+/// A dependency of the chart that is not in its `charts/` folder. Whoever renders has to put it
+/// there and load the chart again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingDependency {
     pub name: String,

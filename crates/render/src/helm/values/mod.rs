@@ -1,7 +1,9 @@
-//! The values of a chart and its subcharts: which subcharts are on, what each of them gets, and whether its schema agrees.
+//! The values of a chart and its subcharts: which subcharts are on, what each of them gets, and
+//! whether its schema agrees.
 //!
-//! Main functions: [`prepare`] decides on the subcharts, [`coalesce`] puts the values together, [`check_schemas`] looks at them; [`Settings`] are the user's files and
-//! `--set` lines. It must not know what templates do with values.
+//! Main functions: [`prepare`] decides on the subcharts, [`coalesce`] puts the values together,
+//! [`check_schemas`] looks at them; [`Settings`] are the user's files and `--set` lines. It must
+//! not know what templates do with values.
 
 mod cost;
 mod dependencies;
@@ -25,8 +27,8 @@ use tables::Coalescing;
 
 pub type Values = Map<String, Value>;
 
-/// Takes away the subcharts that conditions and tags turn off, copies those with an alias and imports their values, as Helm does before
-/// it looks at templates. Returns what Helm warns of.
+/// Takes away the subcharts that conditions and tags turn off, copies those with an alias and
+/// imports their values, as Helm does before it looks at templates. Returns what Helm warns of.
 pub fn prepare(
     chart: &mut Chart,
     user: &Values,
@@ -38,7 +40,8 @@ pub fn prepare(
     Ok(run.warnings)
 }
 
-/// The values of a prepared chart with those of every subchart under its name, and what Helm warns of.
+/// The values of a prepared chart with those of every subchart under its name, and what Helm warns
+/// of.
 pub fn coalesce(
     chart: &Chart,
     user: &Values,
@@ -49,7 +52,8 @@ pub fn coalesce(
     Ok((run.plain(&table)?, run.warnings))
 }
 
-/// The user's values over the defaults of one chart, its subcharts left aside, and what Helm warns of.
+/// The user's values over the defaults of one chart, its subcharts left aside, and what Helm warns
+/// of.
 pub(super) fn over_defaults(
     user: &Values,
     defaults: &Values,

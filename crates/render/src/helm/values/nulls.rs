@@ -1,7 +1,8 @@
 //! Nulls in the values of a chart that should take a default of its subchart away and do not.
 //!
-//! Main function: [`forgotten_nulls`]. Since 4.2 Helm drops the nulls of a chart before its subcharts see them, unless the user's values
-//! name the subchart, too; in Helm 3, and as its documentation says, they remove what the subchart has there. The manifests are Helm's; the
+//! Main function: [`forgotten_nulls`]. Since 4.2 Helm drops the nulls of a chart before its
+//! subcharts see them, unless the user's values name the subchart, too; in Helm 3, and as its
+//! documentation says, they remove what the subchart has there. The manifests are Helm's; the
 //! warning is ours, as nothing else tells of it.
 
 use super::Values;

@@ -1,7 +1,9 @@
-//! What is wrong with values, in the order and the indentation of the schema library that Helm uses.
+//! What is wrong with values, in the order and the indentation of the schema library that Helm
+//! uses.
 //!
-//! Main function: [`lines`]. Our library gives the errors in a row, each with the keywords that led to it; [`Node`] puts them back into the
-//! tree of schemas in which Helm's library finds them, and [`Entry`] is what that one makes of a schema: a line, and what stands below it.
+//! Main function: [`lines`]. Our library gives the errors in a row, each with the keywords that led
+//! to it; [`Node`] puts them back into the tree of schemas in which Helm's library finds them, and
+//! [`Entry`] is what that one makes of a schema: a line, and what stands below it.
 
 use super::words::{joined, message, quoted};
 use jsonschema::ValidationError;
@@ -108,7 +110,8 @@ enum What<'a, 'e> {
     Schema(Node<'a, 'e>),
 }
 
-/// How a path of keywords goes on: over so many segments, and whether into the value. None when what is left is the keyword of the error.
+/// How a path of keywords goes on: over so many segments, and whether into the value. None when
+/// what is left is the keyword of the error.
 fn step(path: &[String], error: &ValidationError<'_>) -> Option<(usize, bool)> {
     let number = |at: usize| {
         path.get(at)
@@ -127,7 +130,8 @@ fn step(path: &[String], error: &ValidationError<'_>) -> Option<(usize, bool)> {
         "propertyNames" => return None,
         _ => (1, false),
     };
-    // A schema that is false has no keyword of its own, unless it forbids a property without naming it.
+    // A schema that is false has no keyword of its own, unless it forbids a property without naming
+    // it.
     let no_keyword = matches!(error.kind(), Kind::FalseSchema) && path != ["additionalProperties"];
     (path.len() > width || (no_keyword && path.len() == width)).then_some((width, descends))
 }
@@ -332,7 +336,8 @@ fn missing(errors: &[&ValidationError<'_>]) -> String {
     }
 }
 
-/// What properties demand others, which only the schema says: the error has no more than the name of one that is missing.
+/// What properties demand others, which only the schema says: the error has no more than the name
+/// of one that is missing.
 fn depending(
     error: &ValidationError<'_>,
     keyword: &str,

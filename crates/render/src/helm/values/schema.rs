@@ -1,6 +1,7 @@
 //! values.schema.json of a chart and its subcharts, with Helm's messages.
 //!
-//! Main function: [`check`]. Nothing is fetched: a reference to another document is an error, one to a `urn:` allows everything, as in Helm.
+//! Main function: [`check`]. Nothing is fetched: a reference to another document is an error, one
+//! to a `urn:` allows everything, as in Helm.
 
 use super::{Values, cost, report};
 use crate::helm::chart::Chart;

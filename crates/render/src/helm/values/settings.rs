@@ -1,4 +1,5 @@
-//! What the user says about values: files, then `--set-json`, `--set`, `--set-string`, `--set-file` and `--set-literal`, in Helm's order.
+//! What the user says about values: files, then `--set-json`, `--set`, `--set-string`, `--set-file`
+//! and `--set-literal`, in Helm's order.
 //!
 //! Main function: [`user_values`].
 

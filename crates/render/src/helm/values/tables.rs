@@ -1,5 +1,6 @@
-//! Helm's rules for values from several places, on tables that are shared as Helm's maps are: what is written through one name is seen
-//! through the other, so globals of one subchart can reach its parent.
+//! Helm's rules for values from several places, on tables that are shared as Helm's maps are: what
+//! is written through one name is seen through the other, so globals of one subchart can reach its
+//! parent.
 //!
 //! Main type: [`Coalescing`].
 

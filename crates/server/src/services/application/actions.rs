@@ -1,6 +1,7 @@
 //! Resource actions on live objects of an Application's tree, and on the Application itself.
 //!
-//! The engine says which there are and what they change; here it is looked up, checked against the project, and written.
+//! The engine says which there are and what they change; here it is looked up, checked against the
+//! project, and written.
 
 use super::{
     audit, find,
@@ -211,7 +212,8 @@ async fn scripted<T: Send + 'static>(
     })
 }
 
-/// Whether the project permits it, the object is the one that was asked about, and the API server would take a new one.
+/// Whether the project permits it, the object is the one that was asked about, and the API server
+/// would take a new one.
 async fn check(state: &State, subject: &Subject, impact: &Impact) -> Result<(), ApiError> {
     let Impact { operation, object } = impact;
     if *operation == Operation::Patch && object.key() != subject.object.key() {

@@ -68,7 +68,8 @@ pub async fn delete(
     Ok(ApplicationResponse {})
 }
 
-/// The finalizers with this way of cascading, or with none. One cannot be added to what is being deleted already.
+/// The finalizers with this way of cascading, or with none. One cannot be added to what is being
+/// deleted already.
 fn finalizers(have: &[String], cascade: Option<&str>, deleting: bool) -> Vec<String> {
     let ours = |f: &String| {
         f == RESOURCES_FINALIZER

@@ -59,7 +59,8 @@ async fn first_comparison(state: &State, app: &Application) -> Result<(), ApiErr
     Ok(())
 }
 
-/// The tree as the project permits it now: the controller may not have looked at the Application since the project was changed.
+/// The tree as the project permits it now: the controller may not have looked at the Application
+/// since the project was changed.
 pub(super) async fn tree_of(
     state: &State,
     app: &Application,
@@ -226,7 +227,8 @@ pub async fn watch_resource_tree(
     Ok(trees.then(shown).boxed())
 }
 
-/// The node of the Application's tree that a request means: nothing else of the cluster can be reached.
+/// The node of the Application's tree that a request means: nothing else of the cluster can be
+/// reached.
 pub(super) async fn node(
     state: &State,
     q: &ApplicationResourceRequest,

@@ -83,7 +83,8 @@ pub async fn get(
     Ok(response)
 }
 
-/// With the mark that it would have in the cluster: without it, whoever compares sees a difference in every object.
+/// With the mark that it would have in the cluster: without it, whoever compares sees a difference
+/// in every object.
 fn tracked(object: Value, tracking: &Tracking, app: &Application) -> Value {
     match Object::from_value(object.clone()) {
         Ok(mut object) => {

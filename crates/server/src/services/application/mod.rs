@@ -1,4 +1,5 @@
-//! application.ApplicationService, a file for each group of calls. Here: finding the Application that a call means.
+//! application.ApplicationService, a file for each group of calls. Here: finding the Application
+//! that a call means.
 
 pub mod actions;
 pub mod audit;
@@ -20,7 +21,8 @@ use tiphys_engine::spec;
 /// The condition types that say why there is nothing to show.
 const BLOCKING: [&str; 2] = ["ComparisonError", "InvalidSpecError"];
 
-/// The Application, read now, and its project. Without a project in the request, what is not there looks as forbidden.
+/// The Application, read now, and its project. Without a project in the request, what is not there
+/// looks as forbidden.
 pub(crate) async fn find(
     state: &State,
     namespace: Option<&str>,
@@ -75,7 +77,8 @@ pub(crate) async fn project_of(state: &State, app: &Application) -> Result<AppPr
     }
 }
 
-/// With the health of its resources, which the controller keeps in the tree rather than in the record.
+/// With the health of its resources, which the controller keeps in the tree rather than in the
+/// record.
 pub(crate) async fn with_health(state: &State, mut app: Application) -> Application {
     if app.status.resource_health_source != "appTree" {
         return app;

@@ -122,7 +122,8 @@ pub async fn get(
     }
 }
 
-/// The patch that asks the controller to compare again. The time tells Argo CD's one request from the next.
+/// The patch that asks the controller to compare again. The time tells Argo CD's one request from
+/// the next.
 pub(crate) fn refresh_request(kind: &str) -> Value {
     json!({"metadata": {"annotations": {REFRESH: kind, REFRESH_TIMESTAMP: Timestamp::now().to_string()}}})
 }
@@ -174,7 +175,8 @@ pub(super) async fn refresh(
         .map_err(late)?
 }
 
-/// The project's windows that hold for the Application, those that are open, and whether a user may sync now.
+/// The project's windows that hold for the Application, those that are open, and whether a user may
+/// sync now.
 pub async fn windows(
     state: Arc<State>,
     _: Caller,
@@ -200,7 +202,8 @@ pub async fn windows(
         };
         list.iter().map(window).collect()
     };
-    // A window that cannot be read permits nothing, and hides neither the others nor the Application.
+    // A window that cannot be read permits nothing, and hides neither the others nor the
+    // Application.
     let can_sync = windows.can_sync(true, None, now).unwrap_or(false);
     let active = windows.readable(now);
     Ok(ApplicationSyncWindowsResponse {

@@ -1,4 +1,5 @@
-//! What is asked of the renderer for an Application's sources: commits, the sources they refer to, what the cluster is.
+//! What is asked of the renderer for an Application's sources: commits, the sources they refer to,
+//! what the cluster is.
 //!
 //! Main type: [`Asker`].
 

@@ -1,4 +1,5 @@
-//! Sync, Rollback and TerminateOperation: they set or end the Application's `operation`, which the controller carries out.
+//! Sync, Rollback and TerminateOperation: they set or end the Application's `operation`, which the
+//! controller carries out.
 
 use super::{audit, find, syncs_itself, validate, with_health};
 use crate::{

@@ -1,4 +1,5 @@
-//! Whether an Application may be stored: its fields, its project's permissions, its repository. Normalises it too.
+//! Whether an Application may be stored: its fields, its project's permissions, its repository.
+//! Normalises it too.
 
 use super::render::Asker;
 use crate::{ApiError, Code, server::State, services::repository::repository};
@@ -9,7 +10,8 @@ use tiphys_engine::{
     types::Condition,
 };
 
-/// Checks, with `deep` also that the source can be read, and brings the specification into its normal form.
+/// Checks, with `deep` also that the source can be read, and brings the specification into its
+/// normal form.
 pub async fn validate_and_normalize(
     state: &State,
     app: &mut Application,
@@ -132,7 +134,8 @@ async fn render(
 ) -> Result<(), ApiError> {
     let request = asker.request(source.clone(), false).await?;
     let rendered = match state.sources.render(request).await {
-        // A glob of values files that matches nothing yet: the comparison says so, until some are there.
+        // A glob of values files that matches nothing yet: the comparison says so, until some are
+        // there.
         Err(e) if e.code == Code::NotFound => return Ok(()),
         other => other?,
     };
@@ -143,7 +146,8 @@ async fn render(
     }
 }
 
-/// Refuses a source that the project does not permit, and every source of a project whose demands cannot be met.
+/// Refuses a source that the project does not permit, and every source of a project whose demands
+/// cannot be met.
 pub fn permitted(project: &AppProject, url: &str) -> Result<(), ApiError> {
     if let Some(why) = spec::unverifiable(project) {
         return Err(ApiError::precondition(why));

@@ -98,7 +98,8 @@ async fn exists(
         .map_err(|e| e.context("error updating application"))
 }
 
-/// Stores the specification and the metadata that is the user's. `merge` keeps labels and annotations that are not named.
+/// Stores the specification and the metadata that is the user's. `merge` keeps labels and
+/// annotations that are not named.
 async fn replace(
     state: &State,
     caller: &Caller,

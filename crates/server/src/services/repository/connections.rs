@@ -1,4 +1,5 @@
-//! Whether repositories answered when they were last asked: a list must not contact each of them every time.
+//! Whether repositories answered when they were last asked: a list must not contact each of them
+//! every time.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,5 @@
-//! Repositories as Secrets, in Argo CD's format: one Secret a repository, and Secrets with credentials for URL prefixes.
+//! Repositories as Secrets, in Argo CD's format: one Secret a repository, and Secrets with
+//! credentials for URL prefixes.
 
 use crate::{ApiError, ports::SecretRecord, server::State, table::from_value};
 use serde::de::DeserializeOwned;
@@ -150,7 +151,8 @@ pub async fn records(state: &State) -> Result<Vec<(SecretRecord, Repository)>, A
     Ok(all)
 }
 
-/// The repository with this URL as the project may use it, with credentials; one without a Secret is public.
+/// The repository with this URL as the project may use it, with credentials; one without a Secret
+/// is public.
 pub async fn repository(state: &State, url: &str, project: &str) -> Result<Repository, ApiError> {
     let stored = stored(state).await?;
     let same = |r: &&Repository| same_repository(&r.repo, url);

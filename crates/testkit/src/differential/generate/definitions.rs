@@ -1,5 +1,6 @@
-//! Custom kinds that are made, changed and taken away inside a script, with objects of them before and after. Main function: `story`;
-//! the fields that such a kind may have lie in `samples/fields.json`.
+//! Custom kinds that are made, changed and taken away inside a script, with objects of them before
+//! and after. Main function: `story`; the fields that such a kind may have lie in
+//! `samples/fields.json`.
 
 use super::super::script::Step;
 use super::mutate::pick;

@@ -1,4 +1,5 @@
-//! Scripts from a seed: plausible operations on valid objects, some of them damaged. Main function: [`script`].
+//! Scripts from a seed: plausible operations on valid objects, some of them damaged. Main function:
+//! [`script`].
 
 mod definitions;
 mod mutate;

@@ -1,4 +1,5 @@
-//! The kinds that scripts are about, with valid objects of each. Main type: [`Kind`]; the data lies in `samples/`.
+//! The kinds that scripts are about, with valid objects of each. Main type: [`Kind`]; the data lies
+//! in `samples/`.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -17,7 +18,8 @@ pub struct Kind {
     /// The only name that objects of this kind can have.
     #[serde(default)]
     pub name: Option<String>,
-    /// Only ever written with `dryRun=All`: what follows from a real write happens at no known time.
+    /// Only ever written with `dryRun=All`: what follows from a real write happens at no known
+    /// time.
     #[serde(default)]
     pub dry_run: bool,
     pub samples: Vec<Map<String, Value>>,

@@ -1,4 +1,5 @@
-//! The scenarios: each workload in good and bad health, what routes to it, what stores for it, and how things end.
+//! The scenarios: each workload in good and bad health, what routes to it, what stores for it, and
+//! how things end.
 
 mod budgets;
 mod ends;

@@ -1,4 +1,5 @@
-//! Claims and volumes that an administrator made. What a provisioner makes is not compared: the real cluster has none.
+//! Claims and volumes that an administrator made. What a provisioner makes is not compared: the
+//! real cluster has none.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! Deployments, ReplicaSets, ReplicationControllers, StatefulSets and DaemonSets: start, update, scale, fail.
+//! Deployments, ReplicaSets, ReplicationControllers, StatefulSets and DaemonSets: start, update,
+//! scale, fail.
 
 use super::*;
 

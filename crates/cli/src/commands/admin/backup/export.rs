@@ -15,8 +15,8 @@ use tiphys_gocompat::yaml;
 
 /// Export all Argo CD data to stdout (default) or a file
 ///
-/// Settings, repositories, clusters, projects, Applications and ApplicationSets, as `argocd admin export` writes them. The file contains
-/// credentials: a new one can be read by its owner only.
+/// Settings, repositories, clusters, projects, Applications and ApplicationSets, as `argocd admin
+/// export` writes them. The file contains credentials: a new one can be read by its owner only.
 #[derive(clap::Args)]
 pub struct Export {
     /// Output to the specified file instead of stdout
@@ -58,7 +58,8 @@ impl Export {
     }
 }
 
-/// An object without what the API server adds. Its namespace is kept only if it is not the installation's.
+/// An object without what the API server adds. Its namespace is kept only if it is not the
+/// installation's.
 fn exported(object: &Object, namespace: &str) -> Value {
     let mut metadata = Map::new();
     for field in ["name", "labels", "annotations", "finalizers"] {

@@ -27,7 +27,8 @@ const INSTANCE: &str = "app.kubernetes.io/instance";
 
 /// Import Argo CD data from stdin (specify `-') or a file
 ///
-/// What the backup has and the cluster lacks is created, what differs is replaced. What only the cluster has stays, unless --prune.
+/// What the backup has and the cluster lacks is created, what differs is replaced. What only the
+/// cluster has stays, unless --prune.
 #[derive(clap::Args)]
 pub struct Import {
     /// File that `admin export` wrote; `-` is standard input
@@ -305,7 +306,8 @@ impl Import {
         Ok(())
     }
 
-    /// Sends a call, if this is no dry run. `false`: it is not allowed, or there is no such thing; the rest goes on.
+    /// Sends a call, if this is no dry run. `false`: it is not allowed, or there is no such thing;
+    /// the rest goes on.
     async fn does(&self, backup: &Backup<'_>, told: &str, call: &Call) -> Result<bool, Error> {
         if self.dry_run {
             return Ok(true);

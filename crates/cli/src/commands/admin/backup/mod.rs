@@ -1,5 +1,5 @@
-//! `admin export` and `admin import`: everything that an installation consists of, as one file in the format of Argo CD's commands.
-//! Main type: [`Backup`], which says what belongs to it.
+//! `admin export` and `admin import`: everything that an installation consists of, as one file in
+//! the format of Argo CD's commands. Main type: [`Backup`], which says what belongs to it.
 
 mod export;
 mod import;
@@ -98,17 +98,20 @@ impl Part {
 /// Where an installation is.
 #[derive(clap::Args)]
 struct Place {
-    /// Namespaces (names, globs, /expressions/) whose Applications belong to it, too [default: application.namespaces of argocd-cmd-params-cm]
+    /// Namespaces (names, globs, /expressions/) whose Applications belong to it, too [default:
+    /// application.namespaces of argocd-cmd-params-cm]
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     application_namespaces: Vec<String>,
-    /// Namespaces (names, globs, /expressions/) whose ApplicationSets belong to it, too [default: applicationsetcontroller.namespaces]
+    /// Namespaces (names, globs, /expressions/) whose ApplicationSets belong to it, too [default:
+    /// applicationsetcontroller.namespaces]
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     applicationset_namespaces: Vec<String>,
     #[command(flatten)]
     kube: KubeArgs,
 }
 
-/// The namespace of the installation: what `-n` says, the kubeconfig's otherwise; `argocd` rather than `default`, where nothing is installed.
+/// The namespace of the installation: what `-n` says, the kubeconfig's otherwise; `argocd` rather
+/// than `default`, where nothing is installed.
 pub fn namespace(kube: &KubeArgs, target: &Target) -> String {
     match kube.namespace() {
         None if target.namespace == "default" => "argocd".to_owned(),
@@ -183,7 +186,8 @@ impl<'a> Backup<'a> {
             })
     }
 
-    /// What is in the cluster, in the order of namespaces and names. `None`: the cluster does not have this kind, or does not show it.
+    /// What is in the cluster, in the order of namespaces and names. `None`: the cluster does not
+    /// have this kind, or does not show it.
     async fn live(&self, part: Part) -> Result<Option<Vec<Object>>, Error> {
         let place = if self.others(part).is_empty() {
             self.namespace.as_str()
@@ -224,7 +228,8 @@ impl<'a> Backup<'a> {
     }
 }
 
-/// Whether a Secret belongs to the settings: the installation's own, repositories, clusters, and what the API made.
+/// Whether a Secret belongs to the settings: the installation's own, repositories, clusters, and
+/// what the API made.
 fn is_setting(secret: &Object) -> bool {
     secret.name() == "argocd-secret"
         || secret.label(constants::SECRET_TYPE_LABEL).is_some()

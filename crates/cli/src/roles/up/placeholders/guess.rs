@@ -106,7 +106,8 @@ impl Missing {
         let listed = CLUSTER_WIDE
             .iter()
             .any(|(g, k)| g == group && (k.is_empty() || k == kind));
-        // `Cluster` itself is a database or a cluster-api object, which are in namespaces, as is everything else of cluster-api.
+        // `Cluster` itself is a database or a cluster-api object, which are in namespaces, as is
+        // everything else of cluster-api.
         let by_name = kind.starts_with("Cluster")
             && kind != "Cluster"
             && !group.ends_with("cluster.x-k8s.io");
@@ -190,7 +191,8 @@ pub fn cannot_be_applied_over(wanted: &Value, placeholder: &Value) -> bool {
         || wanted["metadata"]["name"] != placeholder["metadata"]["name"]
 }
 
-/// Makes a saved object ready to be created again; its namespace, or `None` when it has none and needs one.
+/// Makes a saved object ready to be created again; its namespace, or `None` when it has none and
+/// needs one.
 pub fn place(object: &mut Object, namespaced: bool) -> Option<String> {
     let metadata = object
         .0

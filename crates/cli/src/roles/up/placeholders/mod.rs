@@ -1,7 +1,9 @@
-//! Definitions for kinds that manifests use and nobody defined, so that people's repositories can be tried without their operators.
+//! Definitions for kinds that manifests use and nobody defined, so that people's repositories can
+//! be tried without their operators.
 //!
-//! Main function: [`run`]. A placeholder takes any content, is marked, and counts as healthy: nobody works on its objects. When the real
-//! definition comes, in whatever scope or plural, it takes the placeholder's place, and the objects stay.
+//! Main function: [`run`]. A placeholder takes any content, is marked, and counts as healthy:
+//! nobody works on its objects. When the real definition comes, in whatever scope or plural, it
+//! takes the placeholder's place, and the objects stay.
 
 mod guess;
 
@@ -63,7 +65,8 @@ struct Maker {
     states: AppStates,
     discovery: Discovery,
     tell: UnboundedSender<String>,
-    /// Objects of placeholders that made room, until their real definition serves them; by group and kind.
+    /// Objects of placeholders that made room, until their real definition serves them; by group
+    /// and kind.
     saved: BTreeMap<(String, String), Vec<Object>>,
     /// Kinds that are known to have a definition of their own.
     settled: BTreeSet<(String, String)>,
@@ -116,7 +119,8 @@ impl Maker {
         Ok(())
     }
 
-    /// What the Applications are made of. Manifests are read only of those whose kinds are not known for sure.
+    /// What the Applications are made of. Manifests are read only of those whose kinds are not
+    /// known for sure.
     fn used(&self) -> guess::Used {
         let mut used = guess::Used::default();
         for record in self.records.applications.list() {
@@ -173,7 +177,8 @@ impl Maker {
         Ok(())
     }
 
-    /// Nobody works on objects of a placeholder: they are healthy as they are. What a user set for the kind stays.
+    /// Nobody works on objects of a placeholder: they are healthy as they are. What a user set for
+    /// the kind stays.
     async fn note_health(&self, missing: &Missing, placeholder: bool) -> anyhow::Result<()> {
         let path = format!(
             "/api/v1/namespaces/{}/configmaps/argocd-cm",
@@ -334,7 +339,8 @@ impl Maker {
                 match self.cluster().http().json::<Value>(&call).await {
                     Ok(_) => {}
                     Err(e) if e.is_already_exists() => {}
-                    // The real definition may not take what a placeholder took; the Application that brought it says so.
+                    // The real definition may not take what a placeholder took; the Application
+                    // that brought it says so.
                     Err(e) => self.say(format!(
                         "{} {} is not kept: {e}",
                         object.kind(),

@@ -1,4 +1,5 @@
-//! Where the keys come from that sign: the environment, a web identity, profiles, the container, the machine. The order is AWS' own.
+//! Where the keys come from that sign: the environment, a web identity, profiles, the container,
+//! the machine. The order is AWS' own.
 
 use super::{
     super::{Env, read, web},

@@ -1,4 +1,5 @@
-//! Tokens for EKS: a request to STS, signed and not sent, which the cluster sends itself to learn who signed it.
+//! Tokens for EKS: a request to STS, signed and not sent, which the cluster sends itself to learn
+//! who signed it.
 //!
 //! Main type: [`Login`], what `awsAuthConfig` says.
 

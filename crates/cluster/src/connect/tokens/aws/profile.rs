@@ -1,6 +1,7 @@
 //! Profiles: `~/.aws/config` and `~/.aws/credentials`.
 //!
-//! Main type: [`Profiles`]. Sections and keys; what is indented below a key belongs to other services and is left out.
+//! Main type: [`Profiles`]. Sections and keys; what is indented below a key belongs to other
+//! services and is left out.
 
 use super::super::{Env, read};
 use std::{collections::BTreeMap, path::Path};

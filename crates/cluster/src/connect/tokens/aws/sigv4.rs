@@ -60,7 +60,8 @@ impl Scope<'_> {
         hex(&key)
     }
 
-    /// The query of a `GetCallerIdentity` that whoever has it may ask, and be told who signed it. It is valid for a quarter of an hour.
+    /// The query of a `GetCallerIdentity` that whoever has it may ask, and be told who signed it.
+    /// It is valid for a quarter of an hour.
     pub fn presigned(&self, cluster: &str) -> String {
         let (time, credential) = (self.time(), format!("{}/{}", self.keys.id, self.name()));
         let mut fields = vec![
@@ -131,7 +132,8 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// The signatures are those of AWS' own library for Go (aws-sdk-go-v2, sts 1.45.6) with these keys at this time.
+    /// The signatures are those of AWS' own library for Go (aws-sdk-go-v2, sts 1.45.6) with these
+    /// keys at this time.
     #[test]
     fn urls_are_signed_as_awss_own_library_signs_them() {
         let beginning = "Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIDEXAMPLE%2F20260102%2F";

@@ -1,8 +1,10 @@
-//! Deletion safety: whatever goes wrong, what an Application had goes with it, and nothing else does.
+//! Deletion safety: whatever goes wrong, what an Application had goes with it, and nothing else
+//! does.
 //!
-//! Each case is an Application that was synced and is then deleted. What must wait says why, and goes on when its cause is gone; at the end
-//! what is the Application's is gone, and what is not is there with the uid that it had. The same with the controller killed before and after
-//! each of its writes.
+//! Each case is an Application that was synced and is then deleted. What must wait says why, and
+//! goes on when its cause is gone; at the end what is the Application's is gone, and what is not is
+//! there with the uid that it had. The same with the controller killed before and after each of its
+//! writes.
 
 mod cases;
 
@@ -206,7 +208,8 @@ fn the_same_with_a_death_at_each_write() {
     );
 }
 
-/// An object is deleted as it was judged: what somebody keeps at the last moment stays, and any other change does not matter.
+/// An object is deleted as it was judged: what somebody keeps at the last moment stays, and any
+/// other change does not matter.
 #[test]
 fn what_changes_while_it_is_deleted_is_judged_again() {
     for (change, stays) in [

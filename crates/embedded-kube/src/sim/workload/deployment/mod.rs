@@ -1,7 +1,7 @@
 //! Deployment: rolls from one ReplicaSet to the next.
 //!
-//! Main function: [`reconcile`]. Each step plans one movement (a scale, a creation) and the status; the change it makes leads to
-//! the next step, so nothing has to be remembered between them.
+//! Main function: [`reconcile`]. Each step plans one movement (a scale, a creation) and the status;
+//! the change it makes leads to the next step, so nothing has to be remembered between them.
 
 mod progress;
 mod revision;
@@ -136,7 +136,8 @@ fn same_template(set: &Object, template: &Value) -> bool {
     same_meaning(&own, template)
 }
 
-/// The next step of a Deployment. `sets` are its ReplicaSets; `pods_of` gives the pods of a ReplicaSet's uid.
+/// The next step of a Deployment. `sets` are its ReplicaSets; `pods_of` gives the pods of a
+/// ReplicaSet's uid.
 pub fn reconcile(
     object: &Object,
     sets: &[Arc<Object>],
@@ -202,7 +203,8 @@ fn recreate(
     false
 }
 
-/// Plans a size for a ReplicaSet, with the annotations that remember what it was sized for. Nothing when all is so already.
+/// Plans a size for a ReplicaSet, with the annotations that remember what it was sized for. Nothing
+/// when all is so already.
 fn scale_set(plan: &mut Plan, spec: &Spec<'_>, set: &Object, replicas: i64) {
     let (desired, max) = (spec.replicas.to_string(), spec.max_total().to_string());
     let before = size(set);
@@ -274,7 +276,8 @@ fn create_set(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets) -> bool {
     true
 }
 
-/// The name the next ReplicaSet would have, for conditions that are written together with its creation.
+/// The name the next ReplicaSet would have, for conditions that are written together with its
+/// creation.
 fn next_set_name(spec: &Spec<'_>) -> String {
     format!(
         "{}-{}",

@@ -40,7 +40,8 @@ pub fn copied_annotations(deployment: &Object) -> impl Iterator<Item = (String, 
         .filter(move |(key, _)| !own.contains(&key.as_str()))
 }
 
-/// Numbers the new ReplicaSet above the old ones and notes its number on the Deployment. Says whether a ReplicaSet is changed.
+/// Numbers the new ReplicaSet above the old ones and notes its number on the Deployment. Says
+/// whether a ReplicaSet is changed.
 pub fn sync(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets) -> bool {
     let number = match &sets.new {
         Some(new) => revision(new).max(highest(&sets.old) + 1),

@@ -64,7 +64,8 @@ fn shrink_old(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets, new: &Object) {
     }
 }
 
-/// Gives a changed size to the ReplicaSets: to the only active one wholly, in the middle of a rollout in proportion.
+/// Gives a changed size to the ReplicaSets: to the only active one wholly, in the middle of a
+/// rollout in proportion.
 pub fn scale_proportionally(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets) {
     let active: Vec<&Arc<Object>> = sets.all().filter(|s| size(s) > 0).collect();
     let only = match active.as_slice() {
@@ -92,7 +93,8 @@ pub fn scale_proportionally(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets) {
         0
     };
     let mut to_add = allowed - total;
-    // Larger ones take their part first; on a tie, the newer when growing, the older when shrinking.
+    // Larger ones take their part first; on a tie, the newer when growing, the older when
+    // shrinking.
     let mut order = active;
     order.sort_by_key(|s| size(s));
     if to_add > 0 {
@@ -150,7 +152,8 @@ mod tests {
         json!({"metadata": {"labels": {"app": "w"}}, "spec": {"containers": [{"name": "c", "image": image}]}})
     }
 
-    /// A ReplicaSet of some size with some available pods, made for a Deployment of `desired` and `max`.
+    /// A ReplicaSet of some size with some available pods, made for a Deployment of `desired` and
+    /// `max`.
     fn set(
         name: &str,
         image: &str,
@@ -192,7 +195,8 @@ mod tests {
 
     #[test]
     fn a_step_keeps_within_surge_and_unavailability() {
-        // (replicas, surge, unavailable), (old size, old available), (new size, new available) -> planned sizes
+        // (replicas, surge, unavailable), (old size, old available), (new size, new available) ->
+        // planned sizes
         let table = [
             (
                 (10, json!("25%"), json!("25%")),

@@ -414,7 +414,8 @@ impl Step<'_> {
         }
     }
 
-    /// After failures (of one index) the next pod waits: 10 s, doubled with each one, at most 10 minutes.
+    /// After failures (of one index) the next pod waits: 10 s, doubled with each one, at most 10
+    /// minutes.
     fn retry_at(&self, index: Option<i64>) -> Option<Timestamp> {
         let failed = self.members.iter().filter(|p| {
             p.str_at("/status/phase") == "Failed" && (index.is_none() || index_of(p) == index)

@@ -1,4 +1,5 @@
-//! What a Job's policies say: of a failed pod (`podFailurePolicy`), of the indexes that succeeded (`successPolicy`).
+//! What a Job's policies say: of a failed pod (`podFailurePolicy`), of the indexes that succeeded
+//! (`successPolicy`).
 
 use super::super::super::fields::text;
 use super::indexes;

@@ -54,7 +54,8 @@ pub(super) fn has_failed(spec: &Spec<'_>, pod: &Object) -> bool {
     }
 }
 
-/// A pod that ended, or is being deleted without having succeeded, counts once: while it has the finalizer and is not listed yet.
+/// A pod that ended, or is being deleted without having succeeded, counts once: while it has the
+/// finalizer and is not listed yet.
 pub(super) fn tally(spec: &Spec<'_>, members: &[Arc<Object>]) -> Tally {
     let job = spec.job;
     let listed: BTreeSet<&str> = uncounted(job).collect();

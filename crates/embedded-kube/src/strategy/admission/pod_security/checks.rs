@@ -1,4 +1,5 @@
-//! What the levels of the Pod Security Standards forbid, by version of Kubernetes. Main function: [`violations`].
+//! What the levels of the Pod Security Standards forbid, by version of Kubernetes. Main function:
+//! [`violations`].
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -21,7 +22,8 @@ struct Pod<'a> {
 
 type Check = fn(&Pod<'_>) -> Option<Violation>;
 
-/// In the order in which they are reported: since which version, until which version `restricted` looks at it too, and the check.
+/// In the order in which they are reported: since which version, until which version `restricted`
+/// looks at it too, and the check.
 const BASELINE: [(u32, u32, Check); 12] = [
     (0, u32::MAX, app_armor),
     (0, 22, added_capabilities),

@@ -1,4 +1,5 @@
-//! Admission policies: expressions that judge or change a request. Main type: [`Policy`], compiled; [`Run`] computes it.
+//! Admission policies: expressions that judge or change a request. Main type: [`Policy`], compiled;
+//! [`Run`] computes it.
 
 mod mutating;
 mod params;

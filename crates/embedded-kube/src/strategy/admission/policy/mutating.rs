@@ -1,4 +1,5 @@
-//! MutatingAdmissionPolicies: a request's object is changed before it is judged. Main function: [`mutate`].
+//! MutatingAdmissionPolicies: a request's object is changed before it is judged. Main function:
+//! [`mutate`].
 
 use super::run::Run;
 use super::{Expression, Mutation, Policy, params};
@@ -28,13 +29,15 @@ struct Invocation<'a> {
     param: Option<Arc<Object>>,
 }
 
-/// Why a policy did not change the object: a text, and whether it was wrong itself or the cluster around it.
+/// Why a policy did not change the object: a text, and whether it was wrong itself or the cluster
+/// around it.
 struct Problem {
     message: String,
     reason: &'static str,
 }
 
-/// Changes the object; `again` for policies that want to see what came after them. Says whether anything changed.
+/// Changes the object; `again` for policies that want to see what came after them. Says whether
+/// anything changed.
 pub fn mutate(
     policies: &[Bound],
     request: &Request<'_>,

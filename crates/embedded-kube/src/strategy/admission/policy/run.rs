@@ -1,4 +1,5 @@
-//! Computes the expressions of a policy for one request and one parameter, within a budget. Main type: [`Run`].
+//! Computes the expressions of a policy for one request and one parameter, within a budget. Main
+//! type: [`Run`].
 
 use super::{Expression, Policy};
 use crate::catalog::Resource;

@@ -1,4 +1,5 @@
-//! Webhooks of a cluster: somebody else judges or changes a request. Main type: [`Hook`]; main functions: [`validate`], [`mutate`].
+//! Webhooks of a cluster: somebody else judges or changes a request. Main type: [`Hook`]; main
+//! functions: [`validate`], [`mutate`].
 
 mod review;
 
@@ -154,7 +155,8 @@ impl Hook {
     }
 }
 
-/// Asks all webhooks that want to know, at the same time; the first in order that refuses has the word.
+/// Asks all webhooks that want to know, at the same time; the first in order that refuses has the
+/// word.
 pub fn validate(
     hooks: &[Hook],
     request: &Request<'_>,
@@ -219,7 +221,8 @@ impl Round {
     }
 }
 
-/// Lets the webhooks change the object one after the other. `before` is the first round, with whether the object changed since.
+/// Lets the webhooks change the object one after the other. `before` is the first round, with
+/// whether the object changed since.
 pub fn mutate(
     hooks: &[Hook],
     request: &Request<'_>,

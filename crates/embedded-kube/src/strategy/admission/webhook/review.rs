@@ -1,4 +1,5 @@
-//! `AdmissionReview`: the question to a webhook and its answer. Main types: [`Review`], [`Verdict`].
+//! `AdmissionReview`: the question to a webhook and its answer. Main types: [`Review`],
+//! [`Verdict`].
 
 use crate::catalog::Resource;
 use crate::outbound::{Answer, refused};
@@ -71,7 +72,8 @@ fn reason(text: &str) -> &'static str {
 }
 
 impl Review {
-    /// Fails when the webhook understands no known version, or, inside, when the objects cannot be converted.
+    /// Fails when the webhook understands no known version, or, inside, when the objects cannot be
+    /// converted.
     pub fn new(
         request: &Request<'_>,
         objects: Objects<'_>,

@@ -1,4 +1,5 @@
-//! The spec of a PersistentVolumeClaim, which pods and StatefulSets hold as templates. Main function: [`spec`].
+//! The spec of a PersistentVolumeClaim, which pods and StatefulSets hold as templates. Main
+//! function: [`spec`].
 
 use super::super::formats::{dns_label, dns_subdomain};
 use super::super::rules::{At, Check, Rule, label_selector};

@@ -1,7 +1,7 @@
 //! Pods and pod templates.
 //!
-//! Main functions: [`create`] and [`template`]; updates are in [`update`]. A pod's parts have a file each; what several of them
-//! need to know of the whole is in [`Pod`].
+//! Main functions: [`create`] and [`template`]; updates are in [`update`]. A pod's parts have a
+//! file each; what several of them need to know of the whole is in [`Pod`].
 
 pub mod affinity;
 pub mod annotations;
@@ -143,7 +143,8 @@ const END: &[Rule] = &[
     }),
 ];
 
-/// A pod spec. `name` is that of the pod; templates have none. `is_static`: a kubelet runs the pod by itself.
+/// A pod spec. `name` is that of the pod; templates have none. `is_static`: a kubelet runs the pod
+/// by itself.
 fn spec(at: &At<'_>, name: &str, (is_pod, is_static): (bool, bool), causes: &mut Vec<Cause>) {
     let mut pod = Pod::new(at);
     if pod.grace.is_none() {

@@ -247,8 +247,8 @@ fn claim_names(all: &At<'_>, known: &BTreeSet<&str>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Requests or limits of all containers together, as the scheduler counts them: sidecars run beside the containers, other init
-/// containers one after the other before them.
+/// Requests or limits of all containers together, as the scheduler counts them: sidecars run beside
+/// the containers, other init containers one after the other before them.
 pub fn aggregate(spec: &Value, kind: &str) -> Amounts {
     let of = |container: &Value| -> Amounts {
         let list = container

@@ -1,5 +1,5 @@
-//! Volumes of a pod: one source each, by a table of the sources. Main function: [`volumes`], which also says which volumes there
-//! are to be mounted.
+//! Volumes of a pod: one source each, by a table of the sources. Main function: [`volumes`], which
+//! also says which volumes there are to be mounted.
 
 use super::super::formats::{dns_label, dns_subdomain};
 use super::super::meta;
@@ -17,14 +17,16 @@ use tiphys_apimachinery::quantity::Quantity;
 const MORE_THAN_ONE: &str = "may not specify more than 1 volume type";
 const TEXT: &[Check] = &[Check::Required("")];
 
-/// A kind of volume: its field, the field's name where it comes second and in causes of its parts, and what must hold for it.
+/// A kind of volume: its field, the field's name where it comes second and in causes of its parts,
+/// and what must hold for it.
 struct Source(&'static str, &'static str, &'static str, &'static [Rule]);
 
 const fn source(field: &'static str, rules: &'static [Rule]) -> Source {
     Source(field, field, field, rules)
 }
 
-/// In the order in which the API server looks at them. Some names differ from the field's in its causes.
+/// In the order in which the API server looks at them. Some names differ from the field's in its
+/// causes.
 const SOURCES: &[Source] = &[
     source("emptyDir", &[Rule::By(size_limit)]),
     source("hostPath", &[Rule::By(host_path)]),

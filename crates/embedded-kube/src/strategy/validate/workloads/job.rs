@@ -234,7 +234,8 @@ pub fn update(at: &At<'_>, causes: &mut Vec<Cause>) {
         .for_each(|(field, of)| immutable(&spec.get(field), of, causes));
 }
 
-/// While a Job is suspended and none of its pods is there, where they run and what they need can be changed.
+/// While a Job is suspended and none of its pods is there, where they run and what they need can be
+/// changed.
 fn template_update(at: &At<'_>, spec: &At<'_>, causes: &mut Vec<Cause>) {
     let Some(old) = at.old else { return };
     let old_at = At::new(old, "");

@@ -1,6 +1,8 @@
-//! The kinds that are pods or make them: what a new or changed object must be, and what may not change.
+//! The kinds that are pods or make them: what a new or changed object must be, and what may not
+//! change.
 //!
-//! Main function: [`check`]. Updates check some things twice, as the API server does: its causes come twice, too.
+//! Main function: [`check`]. Updates check some things twice, as the API server does: its causes
+//! come twice, too.
 
 mod apps;
 mod cron;
