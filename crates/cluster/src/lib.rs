@@ -27,9 +27,9 @@ pub mod watch;
 const FEED_LENGTH: usize = 2048;
 
 pub use app_state::{AppKey, AppState, AppStates};
-pub use cache::{CacheOptions, Change, Deed, Known, Live, LiveCache, Unreadable};
+pub use cache::{CacheOptions, Change, ChangeType, Known, Live, LiveCache, Unreadable};
 pub use connect::{Cluster, ClusterSecret, ConnectOptions, Overrides, Source, Version};
 pub use discovery::{Discovery, Kind, Kinds};
 pub use error::{About, ApiError, Error, ErrorKind};
-pub use execute::{Executor, Witness};
+pub use execute::{Executor, RequestObserver};
 pub use records::{Records, RecordsOptions, Settings};

@@ -1,7 +1,7 @@
 //! Work whose length depends on what comes from outside, and the threads that serve many tasks: it
 //! may take its time, and must not take it from the others.
 //!
-//! Main functions: [`heavy`], for what a project may ask for, and [`aside`], for users' health
+//! Main functions: [`heavy`], for what a project may ask for, and [`run_scripts_blocking`], for users' health
 //! scripts.
 
 use std::{
@@ -26,16 +26,16 @@ static OF_PROJECTS: LazyLock<Mutex<HashMap<String, Weak<Semaphore>>>> =
 
 /// Does work in which users' health scripts may run. When there are any, the other tasks of this
 /// thread are handed to another one first.
-pub fn aside<T>(customizations: &Customizations, work: impl FnOnce() -> T) -> T {
+pub fn run_scripts_blocking<T>(customizations: &Customizations, work: impl FnOnce() -> T) -> T {
     if customizations.has_health_scripts() {
-        beside(work)
+        run_blocking(work)
     } else {
         work()
     }
 }
 
 /// Does work after the other tasks of this thread were handed to another one.
-pub fn beside<T>(work: impl FnOnce() -> T) -> T {
+pub fn run_blocking<T>(work: impl FnOnce() -> T) -> T {
     let shared =
         Handle::try_current().is_ok_and(|h| h.runtime_flavor() == RuntimeFlavor::MultiThread);
     if shared {
@@ -52,7 +52,7 @@ pub async fn heavy<T>(project: &str, work: impl FnOnce() -> T) -> T {
     // These semaphores are never closed: without a permit the work is done nevertheless.
     let _own = of_project.acquire().await.ok();
     let _place = PLACES.acquire().await.ok();
-    beside(work)
+    run_blocking(work)
 }
 
 fn places_of(project: &str) -> Arc<Semaphore> {
@@ -87,10 +87,9 @@ mod tests {
         )]);
         let (tell, told) = std::sync::mpsc::channel();
         // There is one worker, and the script waits for what another task of it does.
-        let script =
-            tokio::spawn(
-                async move { aside(&scripts, || told.recv_timeout(Duration::from_secs(20))) },
-            );
+        let script = tokio::spawn(async move {
+            run_scripts_blocking(&scripts, || told.recv_timeout(Duration::from_secs(20)))
+        });
         let other = tokio::spawn(async move { tell.send(()) });
         assert!(
             script.await.expect("no panic").is_ok(),
@@ -146,7 +145,10 @@ mod tests {
             "return {}",
         )]);
         assert_eq!(
-            (aside(&scripts, || 1), aside(&customizations(&[]), || 2)),
+            (
+                run_scripts_blocking(&scripts, || 1),
+                run_scripts_blocking(&customizations(&[]), || 2)
+            ),
             (1, 2)
         );
     }

@@ -75,7 +75,7 @@ impl Ground {
         let options = DynamicOptions {
             deployment: deployment.to_owned(),
             name: name.to_owned(),
-            told: None,
+            configured: None,
             heartbeat: HEARTBEAT,
             leases: Arc::new(leases),
         };

@@ -18,7 +18,7 @@ use std::{
 use step::step;
 use tiphys_apimachinery::{GroupKind, Object, ResourceKey};
 use tiphys_cluster::{
-    CacheOptions, Cluster, Deed, Discovery, Executor, Known, LiveCache, request::Call,
+    CacheOptions, ChangeType, Cluster, Discovery, Executor, Known, LiveCache, request::Call,
 };
 use tiphys_engine::{
     sync::{Effect, Propagation},
@@ -337,13 +337,13 @@ async fn what_happened_while_the_watch_was_cut_is_found_out() {
     .await;
     let mut seen = BTreeMap::new();
     while let Ok(change) = changes.try_recv() {
-        seen.insert(change.key.name.clone(), change.deed);
+        seen.insert(change.key.name.clone(), change.change_type);
     }
     assert_eq!(
         seen,
         BTreeMap::from([
-            ("goes".to_owned(), Deed::Deleted),
-            ("new".to_owned(), Deed::Added)
+            ("goes".to_owned(), ChangeType::Deleted),
+            ("new".to_owned(), ChangeType::Added)
         ]),
         "what stayed was no change"
     );

@@ -161,9 +161,9 @@ fn watch(replicas: &[&Replica], share: bool) -> JoinHandle<()> {
 }
 
 /// Nothing was seen that must not be.
-async fn at_ease(witness: JoinHandle<()>) {
-    witness.abort();
-    if let Err(e) = witness.await
+async fn at_ease(observer: JoinHandle<()>) {
+    observer.abort();
+    if let Err(e) = observer.await
         && e.is_panic()
     {
         std::panic::resume_unwind(e.into_panic());
@@ -215,7 +215,7 @@ async fn fact_99_a_holder_that_died_is_followed_within_the_lease_time_whatever_t
     let one = ground.replica("one", 1, ahead(-5)).await;
     one.until(&[0]).await;
     let two = ground.replica("two", 1, ahead(5)).await;
-    let witness = watch(&[&one, &two], true);
+    let observer = watch(&[&one, &two], true);
     sleep(Duration::from_secs(60)).await;
     assert_eq!((one.holds(), two.holds()), (vec![0], vec![]));
     drop(one);
@@ -224,7 +224,7 @@ async fn fact_99_a_holder_that_died_is_followed_within_the_lease_time_whatever_t
     let three = ground.replica("three", 1, ahead(-5)).await;
     sleep(Duration::from_secs(60)).await;
     assert_eq!((two.holds(), three.holds()), (vec![0], vec![]));
-    at_ease(witness).await;
+    at_ease(observer).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -233,7 +233,7 @@ async fn one_that_is_cut_off_writes_no_more_before_another_does_not_even_late() 
     let one = ground.replica("one", 1, PLAIN).await;
     one.until(&[0]).await;
     let two = ground.replica("two", 1, PLAIN).await;
-    let witness = watch(&[&one, &two], true);
+    let observer = watch(&[&one, &two], true);
     let fence = one.leases.fence(0).expect("it holds it");
     fence
         .clone()
@@ -294,7 +294,7 @@ async fn one_that_is_cut_off_writes_no_more_before_another_does_not_even_late() 
         fence.scope(one.create("later")).await,
         Err(Error::Fenced { .. })
     ));
-    at_ease(witness).await;
+    at_ease(observer).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -334,7 +334,7 @@ async fn shards_are_shared_and_none_is_left() {
         "but not longer than a lease lasts"
     );
     let three = ground.replica("three", 3, PLAIN).await;
-    let witness = watch(&[&one, &two, &three], true);
+    let observer = watch(&[&one, &two, &three], true);
     sleep(Duration::from_secs(6)).await;
     assert_eq!(
         [&one, &two, &three].map(|r| r.holds().len()),
@@ -348,16 +348,17 @@ async fn shards_are_shared_and_none_is_left() {
         3,
         "the others have what it had"
     );
-    at_ease(witness).await;
+    at_ease(observer).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_is_told_its_shard_takes_no_other() {
     let ground = Ground::new().await;
-    let told = |shard| move |o: &mut LeaseOptions| (o.preferred, o.pinned) = (Some(shard), true);
-    let one = ground.replica("one", 2, told(1)).await;
+    let configured =
+        |shard| move |o: &mut LeaseOptions| (o.preferred, o.pinned) = (Some(shard), true);
+    let one = ground.replica("one", 2, configured(1)).await;
     one.until(&[1]).await;
-    let same = ground.replica("same", 2, told(1)).await;
+    let same = ground.replica("same", 2, configured(1)).await;
     sleep(Duration::from_secs(60)).await;
     assert_eq!((one.holds(), same.holds()), (vec![1], vec![]));
 }
@@ -369,7 +370,7 @@ async fn two_divisions_are_never_in_force_together() {
         ground.replica("one", 2, |o| o.preferred = Some(1)),
         ground.replica("two", 3, PLAIN)
     );
-    let witness = watch(&[&one, &two], false);
+    let observer = watch(&[&one, &two], false);
     sleep(Duration::from_secs(120)).await;
     let (first, other) = if one.holds().is_empty() {
         (two, one)
@@ -392,7 +393,7 @@ async fn two_divisions_are_never_in_force_together() {
     first.cut.send_replace(false);
     sleep(Duration::from_secs(60)).await;
     assert_eq!(first.holds(), NONE);
-    at_ease(witness).await;
+    at_ease(observer).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -422,14 +423,14 @@ async fn weights_go_by_what_shards_cost_and_all_have_the_same() {
         loads[1].add(1, Duration::from_secs(9));
         sleep(Duration::from_secs(10)).await;
     }
-    let told = one.leases.weights();
-    assert_eq!(told, two.leases.weights());
-    let numbers: Vec<f64> = told
+    let configured = one.leases.weights();
+    assert_eq!(configured, two.leases.weights());
+    let numbers: Vec<f64> = configured
         .to_string()
         .split(' ')
         .map(|w| w.parse().expect("a number"))
         .collect();
-    assert!(numbers[0] > 1.5 && numbers[1] < 0.5, "{told}");
+    assert!(numbers[0] > 1.5 && numbers[1] < 0.5, "{configured}");
     // They outlive who told them; who does not balance has none.
     one.leases.release().await;
     two.until(&[0, 1]).await;

@@ -71,15 +71,15 @@ pub fn destination(project: &ProjectRules, server: &str, name: &str, namespace: 
     let mut permitted = false;
     for rule in &project.destinations {
         match place.verdict(rule) {
-            Verdict::Permits => permitted = true,
-            Verdict::Rejects => return false,
-            Verdict::Nothing => {}
+            RuleEffect::Permits => permitted = true,
+            RuleEffect::Rejects => return false,
+            RuleEffect::Nothing => {}
         }
     }
     permitted && project.cluster_permitted
 }
 
-enum Verdict {
+enum RuleEffect {
     Permits,
     Rejects,
     Nothing,
@@ -95,7 +95,7 @@ struct Place<'a> {
 impl Place<'_> {
     /// A rule with a `!` anywhere only rejects. What such a rule leaves out is not narrowed: no
     /// namespace means every namespace, and no cluster means every cluster.
-    fn verdict(&self, rule: &DestinationRule) -> Verdict {
+    fn verdict(&self, rule: &DestinationRule) -> RuleEffect {
         let denied =
             |pattern: &str, text: &str| pattern.strip_prefix('!').is_some_and(|p| rejects(p, text));
         let negated = |pattern: &str| pattern.starts_with('!');
@@ -108,9 +108,9 @@ impl Place<'_> {
             let here = (!own.is_empty() && permits(server_rule, own))
                 || (!self.name.is_empty() && permits(&rule.name, self.name));
             return if here && permits(&rule.namespace, self.namespace) {
-                Verdict::Permits
+                RuleEffect::Permits
             } else {
-                Verdict::Nothing
+                RuleEffect::Nothing
             };
         }
         let cluster_denied = denied(server_rule, own) || denied(&rule.name, self.name);
@@ -125,9 +125,9 @@ impl Place<'_> {
                 && (rule.namespace.is_empty() || rejects(&rule.namespace, self.namespace))
         };
         if rejected {
-            Verdict::Rejects
+            RuleEffect::Rejects
         } else {
-            Verdict::Nothing
+            RuleEffect::Nothing
         }
     }
 }

@@ -14,8 +14,8 @@ pub mod helm;
 mod manifest;
 
 pub use app::{
-    AppFacts, Charts, Details, Environment, HelmDetails, HelmOptions, Prepared, RenderParams,
-    SourceSet, Surroundings, Tool, details, prepare,
+    AppFacts, Charts, ClusterFacts, Details, Environment, HelmDetails, HelmOptions, Prepared,
+    RenderParams, SourceSet, Tool, details, prepare,
 };
 pub use detect::{ExplicitKind, SourceKind, detect};
 pub use files::{

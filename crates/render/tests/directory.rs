@@ -446,7 +446,7 @@ fn tools_that_are_switched_off_leave_plain_manifests() {
     let render_without = |off: &[SourceKind], helm: bool| {
         let mut params = params("app");
         params.source.helm = helm.then(Box::default);
-        params.surroundings.switched_off = off.to_vec();
+        params.cluster_facts.switched_off = off.to_vec();
         render(&source, &params, &Budget::default()).map(|r| (r.kind, r.objects.len()))
     };
     assert!(render_without(&[], false).is_err_and(|e| e.to_string().contains("Kustomize")));

@@ -11,8 +11,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::source::ApplicationSource;
 use tiphys_gocompat::{sprig, yaml};
 use tiphys_render::{
-    AppFacts, Budget, Charts, MemoryFiles, RenderError, RenderParams, Rendered, SourceKind,
-    SourceSet, Surroundings, prepare,
+    AppFacts, Budget, Charts, ClusterFacts, MemoryFiles, RenderError, RenderParams, Rendered,
+    SourceKind, SourceSet, prepare,
 };
 
 struct Plain;
@@ -52,7 +52,7 @@ fn params(helm: &Value) -> RenderParams {
             project: "p".into(),
             revision: "0123456789012345678901234567890123456789".into(),
         },
-        surroundings: Surroundings {
+        cluster_facts: ClusterFacts {
             kube_version: "v1.36.3+k3s1".into(),
             api_versions: vec!["apps/v1".to_owned(), "apps/v1/Deployment".to_owned()].into(),
             value_file_schemes: vec!["https".into()],

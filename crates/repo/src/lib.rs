@@ -26,5 +26,5 @@ pub use repo_server::{RepoServer, RepoServerOptions};
 pub use repos::{Refs, RepoOptions, Repos, Resolved, Since};
 pub use secret::Secret;
 pub use tiphys_render::{
-    Details, HelmDetails, ManifestError, RenderError, SourceKind, Surroundings,
+    ClusterFacts, Details, HelmDetails, ManifestError, RenderError, SourceKind,
 };

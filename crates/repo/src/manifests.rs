@@ -19,8 +19,8 @@ use tiphys_api::source::ApplicationSource;
 use tiphys_apimachinery::Kept;
 use tiphys_gocompat::sprig;
 use tiphys_render::{
-    AppFacts, Budget, Charts, Details, ManifestError, Prepared, RenderError, RenderParams,
-    Rendered, SourceFiles, SourceSet, Surroundings, Tool, app_folder, details,
+    AppFacts, Budget, Charts, ClusterFacts, Details, ManifestError, Prepared, RenderError,
+    RenderParams, Rendered, SourceFiles, SourceSet, Tool, app_folder, details,
     helm::{Deadline, HelmError, Limits, ParsedChart, chart::Chart},
     prepare, render,
 };
@@ -41,7 +41,7 @@ pub struct ManifestRequest {
     pub app_name: String,
     pub namespace: String,
     pub project: String,
-    pub surroundings: Surroundings,
+    pub cluster_facts: ClusterFacts,
     /// The Application's sources that have a `ref`, by that name.
     pub refs: BTreeMap<String, RefSource>,
     /// It is one of `spec.sources`.
@@ -76,8 +76,8 @@ impl ManifestRequest {
         !other.no_cache
             && self.several == other.several
             && (&self.access, &self.source) == (&other.access, &other.source)
-            && self.surroundings.switched_off == other.surroundings.switched_off
-            && (!by_cluster || self.surroundings == other.surroundings)
+            && self.cluster_facts.switched_off == other.cluster_facts.switched_off
+            && (!by_cluster || self.cluster_facts == other.cluster_facts)
             && (&self.app_name, &self.namespace, &self.project)
                 == (&other.app_name, &other.namespace, &other.project)
     }
@@ -102,7 +102,7 @@ impl ManifestRequest {
             source: self.source.clone(),
             folder: None,
             app,
-            surroundings: self.surroundings.clone(),
+            cluster_facts: self.cluster_facts.clone(),
         }
     }
 }

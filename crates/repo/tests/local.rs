@@ -3,7 +3,7 @@
 use std::{path::Path, process::Command, sync::Arc, time::Instant};
 use tiphys_api::source::{ApplicationSource, ApplicationSourceDirectory};
 use tiphys_repo::{
-    ManifestRequest, Manifests, RepoAccess, RepoError, Repos, Since, SourceKind, Surroundings,
+    ClusterFacts, ManifestRequest, Manifests, RepoAccess, RepoError, Repos, Since, SourceKind,
 };
 
 fn cm(name: &str, value: &str) -> String {
@@ -781,12 +781,12 @@ async fn what_did_not_change_is_known_without_reading() {
         "another namespace"
     );
     let on = |source: &ApplicationSource, served: &str| {
-        let surroundings = Surroundings {
+        let cluster_facts = ClusterFacts {
             api_versions: [served.to_owned()].into(),
-            ..Surroundings::default()
+            ..ClusterFacts::default()
         };
         ManifestRequest {
-            surroundings,
+            cluster_facts,
             ..request(source, &third)
         }
     };
@@ -802,12 +802,12 @@ async fn what_did_not_change_is_known_without_reading() {
             .is_none(),
         "a chart may"
     );
-    let off = Surroundings {
+    let off = ClusterFacts {
         switched_off: vec![SourceKind::Directory],
-        ..Surroundings::default()
+        ..ClusterFacts::default()
     };
     let jsonnet = ManifestRequest {
-        surroundings: off,
+        cluster_facts: off,
         ..request(&plain, &third)
     };
     assert!(

@@ -235,7 +235,7 @@ pub trait Live: Send + Sync + 'static {
         pod: &LiveRef,
         options: &LogOptions,
     ) -> Result<BoxStream<'static, Result<LogEntry, ApiError>>, ApiError>;
-    async fn facts(&self, app: &Application) -> Result<ClusterFacts, ApiError>;
+    async fn facts(&self, app: &Application) -> Result<ClusterVersions, ApiError>;
     /// The cluster that the Application is deployed to, whichever way it names it.
     ///
     /// # Errors
@@ -255,7 +255,7 @@ pub struct RenderRequest {
     pub app_name: String,
     pub namespace: String,
     pub project: String,
-    pub facts: ClusterFacts,
+    pub facts: ClusterVersions,
     /// The sources that have a `ref`, by that name, with their commits.
     pub refs: BTreeMap<String, (Repository, String)>,
     /// It is one of `spec.sources`.
@@ -265,7 +265,7 @@ pub struct RenderRequest {
 
 /// What templates are told of the cluster.
 #[derive(Clone, Debug, Default)]
-pub struct ClusterFacts {
+pub struct ClusterVersions {
     pub kube_version: String,
     pub api_versions: Arc<[String]>,
 }

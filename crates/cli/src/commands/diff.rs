@@ -1,7 +1,7 @@
 //! `diff`: what an apply would change, as `kubectl diff` shows it. Main type: [`DiffCommand`].
 
 use super::apply::{
-    Told,
+    HintedError,
     failure::Trouble,
     finish,
     kube::KubeArgs,
@@ -52,7 +52,7 @@ impl DiffCommand {
         }
     }
 
-    async fn compare(&self) -> Result<bool, Told> {
+    async fn compare(&self) -> Result<bool, HintedError> {
         self.files.check()?;
         let default_manager = if self.server_side {
             SERVER_SIDE_MANAGER
@@ -93,7 +93,7 @@ impl DiffCommand {
         if troubles.is_empty() {
             Ok(differs)
         } else {
-            Err(Told {
+            Err(HintedError {
                 trouble: Trouble::Many(troubles).flat(),
                 hints: found.hints,
             })

@@ -1,7 +1,7 @@
 //! `install`: the manifests of the folder `deploy`, printed or applied. Main type:
 //! [`InstallCommand`].
 
-use super::apply::{Told, finish, kube::KubeArgs, warnings};
+use super::apply::{HintedError, finish, kube::KubeArgs, warnings};
 use crate::{client::Failure, output};
 use serde_json::Value;
 use tiphys_apimachinery::{Gvk, Object};
@@ -121,7 +121,7 @@ fn manifests(namespace: &str, image: &str) -> Result<Vec<Object>, String> {
     Ok(objects)
 }
 
-async fn apply(kube: &KubeArgs, objects: Vec<Object>) -> Result<(), Told> {
+async fn apply(kube: &KubeArgs, objects: Vec<Object>) -> Result<(), HintedError> {
     let target = kube.connect().await?;
     let applier = Applier::new(
         target.discovery.clone(),

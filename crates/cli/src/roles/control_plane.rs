@@ -12,7 +12,7 @@ use super::{
 use anyhow::Context;
 use clap::Args;
 use std::{net::IpAddr, path::PathBuf};
-use tiphys_cluster::{Cluster, ConnectOptions, Source, records::Told};
+use tiphys_cluster::{Cluster, ConnectOptions, Source, records::SettingsOverrides};
 use tiphys_controllers::metrics::report::Choice;
 use tiphys_server::Tls;
 use tokio::net::TcpListener;
@@ -78,7 +78,7 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
         .controller
         .ready(
             (cluster, &args.namespace),
-            Told::default(),
+            SettingsOverrides::default(),
             args.address,
             logs,
         )

@@ -13,7 +13,7 @@ use super::{
 use anyhow::Context;
 use clap::Args;
 use std::{net::IpAddr, os::unix::fs::DirBuilderExt, path::PathBuf};
-use tiphys_cluster::{Cluster, RecordsOptions, records::Told};
+use tiphys_cluster::{Cluster, RecordsOptions, records::SettingsOverrides};
 use tiphys_controllers::application::{self, Dependencies};
 use tiphys_repo::RepoOptions;
 use tokio::task::JoinHandle;
@@ -90,11 +90,11 @@ pub struct Ready {
 impl ControllerArgs {
     /// Reads the records, and does all that may fail before anything is written.
     ///
-    /// `told` counts instead of what the settings say; `address` is where metrics are served.
+    /// `overrides` counts instead of what the settings say; `address` is where metrics are served.
     pub async fn ready(
         &self,
         place: (Cluster, &str),
-        told: Told,
+        overrides: SettingsOverrides,
         address: IpAddr,
         logs: Logs,
     ) -> anyhow::Result<Ready> {
@@ -102,7 +102,7 @@ impl ControllerArgs {
         let (cluster, namespace) = place;
         let records = RecordsOptions {
             application_namespaces: self.namespaces(),
-            told,
+            overrides,
             ..RecordsOptions::new(namespace)
         };
         let options = RepoOptions {

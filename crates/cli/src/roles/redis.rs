@@ -213,15 +213,15 @@ impl RedisArgs {
 
     /// User and password: of the folder's files, if there is one, else what was told. A file that
     /// is not there says that it is empty.
-    fn login(&self, files: (&str, &str), told: (&String, &Secret)) -> anyhow::Result<Login> {
+    fn login(&self, files: (&str, &str), given: (&String, &Secret)) -> anyhow::Result<Login> {
         let Some(folder) = self
             .credentials
             .as_ref()
             .filter(|folder| !folder.as_os_str().is_empty())
         else {
             return Ok(Login {
-                username: told.0.clone(),
-                password: told.1.clone(),
+                username: given.0.clone(),
+                password: given.1.clone(),
             });
         };
         Ok(Login {

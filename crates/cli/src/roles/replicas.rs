@@ -83,10 +83,10 @@ impl ReplicaArgs {
         if self.dynamic_cluster_distribution_enabled {
             return Ok(self);
         }
-        let (told, name) = (self.told(), self.name());
+        let (configured, name) = (self.configured(), self.name());
         self.shard = None;
         if self.replicas > 1 {
-            let shard = told.or_else(|| ordinal(&name));
+            let shard = configured.or_else(|| ordinal(&name));
             let shard = shard.with_context(|| {
                 format!("hostname should end with shard number separated by '-' but got: {name}")
             })?;
@@ -143,7 +143,7 @@ impl ReplicaArgs {
         let options = DynamicOptions {
             deployment: self.deployment.clone(),
             name,
-            told: self.told(),
+            configured: self.configured(),
             heartbeat: Duration::from_secs(if (10..=60).contains(&self.heartbeat_time) {
                 self.heartbeat_time
             } else {
@@ -183,21 +183,21 @@ impl ReplicaArgs {
     }
 
     /// Below zero is how Argo CD says that none is told.
-    fn told(&self) -> Option<usize> {
+    fn configured(&self) -> Option<usize> {
         self.shard.and_then(|shard| usize::try_from(shard).ok())
     }
 
     fn options(&self, namespace: &str, name: &str) -> anyhow::Result<LeaseOptions> {
-        let (count, told) = (self.replicas.max(1), self.told());
-        if let Some(shard) = told.filter(|shard| *shard >= count) {
+        let (count, configured) = (self.replicas.max(1), self.configured());
+        if let Some(shard) = configured.filter(|shard| *shard >= count) {
             bail!(
                 "there is no shard {shard} of {count}; choose one below {count}, or more --replicas"
             );
         }
         let options = lease_options(namespace, name, count, self.method());
         Ok(LeaseOptions {
-            preferred: told.or_else(|| ordinal(name)),
-            pinned: told.is_some(),
+            preferred: configured.or_else(|| ordinal(name)),
+            pinned: configured.is_some(),
             ..options
         })
     }

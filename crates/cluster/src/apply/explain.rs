@@ -37,7 +37,7 @@ pub enum Explanation {
 
 /// What happened to one field in a server-side apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub enum OwnershipChange {
     /// The manager owns it now, and alone.
     Gained,
     /// It owns it now, as others do.
@@ -51,7 +51,7 @@ pub enum Effect {
     Removed,
 }
 
-impl Effect {
+impl OwnershipChange {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Gained => "gained",
@@ -71,7 +71,7 @@ pub struct FieldChange {
     pub path: String,
     pub from: Option<Value>,
     pub to: Option<Value>,
-    pub effect: Effect,
+    pub effect: OwnershipChange,
     /// Who else owns it, or owned it.
     pub managers: Vec<String>,
 }
@@ -107,14 +107,14 @@ fn ownership_changes(manager: &str, before: Option<&Object>, after: &Object) -> 
             .collect();
         let (effect, managers) = match (ours_before.contains(&path), ours_after.contains(&path)) {
             (true, true) if from == to => continue,
-            (true, true) => (Effect::Changed, robbed),
-            (false, true) if !robbed.is_empty() => (Effect::Taken, robbed),
+            (true, true) => (OwnershipChange::Changed, robbed),
+            (false, true) if !robbed.is_empty() => (OwnershipChange::Taken, robbed),
             (false, true) if !others_after.is_empty() => {
-                (Effect::Shared, others_after.into_iter().collect())
+                (OwnershipChange::Shared, others_after.into_iter().collect())
             }
-            (false, true) => (Effect::Gained, Vec::new()),
-            _ if to.is_some() => (Effect::Lost, others_after.into_iter().collect()),
-            _ => (Effect::Removed, Vec::new()),
+            (false, true) => (OwnershipChange::Gained, Vec::new()),
+            _ if to.is_some() => (OwnershipChange::Lost, others_after.into_iter().collect()),
+            _ => (OwnershipChange::Removed, Vec::new()),
         };
         changes.push(FieldChange {
             path: path_text(&path),
@@ -253,7 +253,7 @@ mod tests {
                 ),
             ],
         );
-        let told: Vec<(String, Effect, Vec<String>)> =
+        let told: Vec<(String, OwnershipChange, Vec<String>)> =
             ownership_changes("me", Some(&before), &after)
                 .into_iter()
                 .map(|c| (c.path, c.effect, c.managers))
@@ -262,12 +262,12 @@ mod tests {
         assert_eq!(
             told,
             [
-                (".data.changed".to_owned(), Effect::Changed, vec![]),
-                (".data.gone".to_owned(), Effect::Removed, vec![]),
-                (".data.lost".to_owned(), Effect::Lost, other()),
-                (".data.new".to_owned(), Effect::Gained, vec![]),
-                (".data.shared".to_owned(), Effect::Shared, other()),
-                (".data.theirs".to_owned(), Effect::Taken, other()),
+                (".data.changed".to_owned(), OwnershipChange::Changed, vec![]),
+                (".data.gone".to_owned(), OwnershipChange::Removed, vec![]),
+                (".data.lost".to_owned(), OwnershipChange::Lost, other()),
+                (".data.new".to_owned(), OwnershipChange::Gained, vec![]),
+                (".data.shared".to_owned(), OwnershipChange::Shared, other()),
+                (".data.theirs".to_owned(), OwnershipChange::Taken, other()),
             ]
         );
     }

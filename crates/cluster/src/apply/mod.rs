@@ -13,7 +13,7 @@ mod prune;
 mod server_side;
 pub mod set;
 
-pub use explain::{Effect, Explanation, FieldChange};
+pub use explain::{Explanation, FieldChange, OwnershipChange};
 pub use failure::Failure;
 pub use prune::Scope;
 

@@ -7,7 +7,7 @@ use super::{
     Shared,
     parse::{self, Parsed},
     record::{KindId, Uid},
-    store::{Effect, News},
+    store::{EventSource, StoreChange},
 };
 use crate::{
     discovery::Kind,
@@ -139,9 +139,9 @@ impl Sink for Feed {
                 .collect();
             self.listed.extend(parsed.iter().map(|p| p.uid));
             let mut store = shared.write();
-            let effects: Vec<Effect> = parsed
+            let effects: Vec<StoreChange> = parsed
                 .into_iter()
-                .filter_map(|p| store.upsert(self.slot, p, News::List))
+                .filter_map(|p| store.upsert(self.slot, p, EventSource::List))
                 .collect();
             drop(store);
             effects
@@ -186,7 +186,9 @@ impl Sink for Feed {
                 parsed.uid,
                 parsed.version,
             ),
-            EventKind::Added | EventKind::Modified => store.upsert(self.slot, parsed, News::Watch),
+            EventKind::Added | EventKind::Modified => {
+                store.upsert(self.slot, parsed, EventSource::Watch)
+            }
         };
         store
             .processing

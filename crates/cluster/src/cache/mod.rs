@@ -15,7 +15,7 @@ mod tests;
 
 pub use readable::{Known, Unreadable};
 pub use record::Details;
-pub use store::Deed;
+pub use store::ChangeType;
 
 use crate::{
     FEED_LENGTH,
@@ -33,7 +33,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
     time::Duration,
 };
-use store::{Effect, News, Store};
+use store::{EventSource, Store, StoreChange};
 use tiphys_api::resource::{ResourceNode, ResourceRef};
 use tiphys_apimachinery::{GroupKind, Gvk, Kept, Object, ResourceKey};
 use tiphys_engine::{
@@ -185,7 +185,7 @@ impl Live {
 pub struct Change {
     pub key: ResourceKey,
     pub gvk: Gvk,
-    pub deed: Deed,
+    pub change_type: ChangeType,
     /// Instance names of the Applications it matters to; never empty.
     pub apps: Vec<Arc<str>>,
     /// It is itself managed, not a product of something managed.
@@ -246,7 +246,7 @@ impl Shared {
             .clone()
     }
 
-    fn publish(&self, kind: &Kind, effect: Effect) {
+    fn publish(&self, kind: &Kind, effect: StoreChange) {
         if matches!(
             (kind.gvk.group.as_str(), kind.gvk.kind.as_str()),
             ("apiextensions.k8s.io", "CustomResourceDefinition")
@@ -254,8 +254,8 @@ impl Shared {
         ) {
             self.definitions.notify_one();
         }
-        let Effect {
-            deed,
+        let StoreChange {
+            change_type,
             key,
             apps,
             managed,
@@ -266,7 +266,7 @@ impl Shared {
             let change = Change {
                 key,
                 gvk: kind.gvk.clone(),
-                deed,
+                change_type,
                 apps,
                 managed,
                 spec,
@@ -782,7 +782,7 @@ impl LiveCache {
             keep,
         ) {
             Ok(parsed) => {
-                let effect = shared.write().upsert(slot, parsed, News::Write);
+                let effect = shared.write().upsert(slot, parsed, EventSource::Write);
                 if let Some(effect) = effect {
                     shared.publish(&kind, effect);
                 }

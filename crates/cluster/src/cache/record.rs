@@ -3,7 +3,7 @@
 //! Main types: [`Entry`], about 120 bytes and a name for an object nobody manages, and [`Body`],
 //! the whole object at rest for those somebody does.
 
-use crate::scripts::beside;
+use crate::scripts::run_blocking;
 use serde_json::Value;
 use std::{fmt, hash::Hasher, sync::Arc};
 use tiphys_apimachinery::{Kept, Object};
@@ -124,7 +124,7 @@ impl Details {
             fingerprint: customizations.updates().fingerprint(object, tracking),
         };
         if customizations.run_on(object) {
-            beside(details)
+            run_blocking(details)
         } else {
             details()
         }

@@ -22,7 +22,7 @@ const REMEMBERED_DELETIONS: usize = 4096;
 
 /// Where news comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum EventSource {
     List,
     Watch,
     /// The answer to a write of ours, which the watch may have overtaken.
@@ -41,8 +41,8 @@ pub(super) struct Slot {
 }
 
 /// What an update did, for the change feed.
-pub(super) struct Effect {
-    pub deed: Deed,
+pub(super) struct StoreChange {
+    pub change_type: ChangeType,
     pub key: ResourceKey,
     /// Empty when it matters to none.
     pub apps: Vec<Arc<str>>,
@@ -52,7 +52,7 @@ pub(super) struct Effect {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum ChangeType {
     Added,
     Modified,
     Deleted,
@@ -400,7 +400,12 @@ impl Store {
     }
 
     /// Takes news about an object; `None` when it is none (older or the same).
-    pub fn upsert(&mut self, kind: KindId, parsed: Parsed, news: News) -> Option<Effect> {
+    pub fn upsert(
+        &mut self,
+        kind: KindId,
+        parsed: Parsed,
+        news: EventSource,
+    ) -> Option<StoreChange> {
         if parsed.uid != Uid::NONE && self.deleted_set.contains(&parsed.uid) {
             return None;
         }
@@ -428,7 +433,7 @@ impl Store {
                 e.details.clone(),
             ));
             self.remove_id(id);
-        } else if news == News::Write
+        } else if news == EventSource::Write
             && parsed.version != 0
             && parsed.version <= self.slot(kind).position
         {
@@ -464,8 +469,8 @@ impl Store {
         let entry = self.entry(id);
         let key = self.key(entry);
         let (mut apps, mut managed) = self.apps_of(entry, &key);
-        let (deed, spec) = match before {
-            None => (Deed::Added, true),
+        let (change_type, spec) = match before {
+            None => (ChangeType::Added, true),
             Some(((old_apps, was_managed), old_digest, old_deleting, old_details)) => {
                 let spec = old_digest.is_none()
                     || old_digest != digest
@@ -489,11 +494,11 @@ impl Store {
                 // Whoever takes the mark off an object takes it from its Application, which is to
                 // know.
                 managed |= was_managed;
-                (Deed::Modified, spec)
+                (ChangeType::Modified, spec)
             }
         };
-        Some(Effect {
-            deed,
+        Some(StoreChange {
+            change_type,
             key,
             apps,
             managed,
@@ -511,7 +516,7 @@ impl Store {
         name: &str,
         uid: Uid,
         version: u64,
-    ) -> Option<Effect> {
+    ) -> Option<StoreChange> {
         let id = self.find_id(kind, self.names.find(namespace)?, name)?;
         let e = self.entry(id);
         if (uid != Uid::NONE && e.uid != uid) || (version != 0 && e.version > version) {
@@ -520,13 +525,13 @@ impl Store {
         Some(self.remove_with_effect(id, version))
     }
 
-    fn remove_with_effect(&mut self, id: u32, version: u64) -> Effect {
+    fn remove_with_effect(&mut self, id: u32, version: u64) -> StoreChange {
         let e = self.entry(id);
         let key = self.key(e);
         let (apps, managed) = self.apps_of(e, &key);
         self.remove_id(id);
-        Effect {
-            deed: Deed::Deleted,
+        StoreChange {
+            change_type: ChangeType::Deleted,
             key,
             apps,
             managed,
@@ -555,7 +560,7 @@ impl Store {
         scope: &Scope,
         listed: &HashSet<Uid>,
         version: u64,
-    ) -> Vec<Effect> {
+    ) -> Vec<StoreChange> {
         let gone = |e: &Entry| {
             e.kind == kind
                 && scope.has(self.names.text(e.namespace))
@@ -573,7 +578,7 @@ impl Store {
     }
 
     /// Forgets a kind that is no longer followed.
-    pub fn drop_kind(&mut self, kind: KindId) -> Vec<Effect> {
+    pub fn drop_kind(&mut self, kind: KindId) -> Vec<StoreChange> {
         let effects = self.retain_listed(kind, &Scope::All, &HashSet::new(), 0);
         self.slot_mut(kind).readings.end();
         effects

@@ -3,7 +3,7 @@
 use super::{
     feed::Scope,
     parse,
-    store::{News, Store},
+    store::{EventSource, Store},
 };
 use crate::discovery::Kind;
 use hashbrown::HashSet;
@@ -61,7 +61,7 @@ fn woken(
         )
         .expect("valid");
         let effect = store
-            .upsert(slot, parsed, News::Watch)
+            .upsert(slot, parsed, EventSource::Watch)
             .expect("it is newer");
         effect.apps.join(",")
     };
@@ -192,7 +192,7 @@ fn owners_that_own_each_other_many_times_are_followed_once() {
         )
         .expect("valid");
         store
-            .upsert(slot, parsed, News::Watch)
+            .upsert(slot, parsed, EventSource::Watch)
             .expect("it is newer")
             .apps
             .join(",")

@@ -45,12 +45,12 @@ pub struct Executor {
     dry_run: bool,
     /// In whose name the requests are made; our own when empty.
     impersonate: Option<Arc<str>>,
-    witness: Option<Witness>,
+    observer: Option<RequestObserver>,
 }
 
 /// Is told of every request of an executor that was answered: what was asked, and with which code
 /// it was answered.
-pub type Witness = Arc<dyn Fn(&Call, u16) + Send + Sync>;
+pub type RequestObserver = Arc<dyn Fn(&Call, u16) + Send + Sync>;
 
 impl Executor {
     pub fn new(cache: LiveCache) -> Self {
@@ -60,7 +60,7 @@ impl Executor {
             manager: constants::FIELD_MANAGER.into(),
             dry_run: false,
             impersonate: None,
-            witness: None,
+            observer: None,
         }
     }
 
@@ -72,7 +72,7 @@ impl Executor {
             manager: constants::FIELD_MANAGER.into(),
             dry_run: false,
             impersonate: None,
-            witness: None,
+            observer: None,
         }
     }
 
@@ -93,9 +93,9 @@ impl Executor {
     }
 
     /// The same, with somebody who counts its requests.
-    pub fn witnessed(&self, witness: Witness) -> Self {
+    pub fn witnessed(&self, observer: RequestObserver) -> Self {
         Self {
-            witness: Some(witness),
+            observer: Some(observer),
             ..self.clone()
         }
     }
@@ -347,13 +347,13 @@ impl Executor {
         call.impersonate.clone_from(&self.impersonate);
         let call = call.timeout(WRITE_TIMEOUT);
         let answer = self.discovery.cluster().http().json(&call).await;
-        if let Some(witness) = &self.witness {
+        if let Some(observer) = &self.observer {
             let code = match &answer {
                 Ok(_) if call.method == Method::POST => Some(201),
                 Ok(_) => Some(200),
                 Err(e) => Error::code(e),
             };
-            code.iter().for_each(|code| witness(&call, *code));
+            code.iter().for_each(|code| observer(&call, *code));
         }
         answer
     }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 /// What to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum LeaseAction {
     Renew(usize),
     Take(usize),
     Release(usize),
@@ -133,7 +133,7 @@ impl View {
     }
 
     /// What to do. `open`: whether this replica relies on the lease of a shard already.
-    pub fn decide(&self, open: &dyn Fn(usize) -> bool, now: Instant) -> Vec<Deed> {
+    pub fn decide(&self, open: &dyn Fn(usize) -> bool, now: Instant) -> Vec<LeaseAction> {
         let mine: Vec<usize> = (0..self.options.count)
             .filter(|shard| self.is_mine(*shard))
             .collect();
@@ -148,9 +148,9 @@ impl View {
             let give = (asked && left > 1) || (contested && !open(*shard));
             left -= usize::from(give);
             if give {
-                deeds.push(Deed::Release(*shard));
+                deeds.push(LeaseAction::Release(*shard));
             } else if !open(*shard) || self.is_due(*shard, now) {
-                deeds.push(Deed::Renew(*shard));
+                deeds.push(LeaseAction::Renew(*shard));
             }
         }
         if !contested {
@@ -171,10 +171,10 @@ impl View {
     }
 
     /// For a replica that has none: one that is free, else one of somebody who has several.
-    fn first_one(&self, now: Instant) -> Option<Deed> {
+    fn first_one(&self, now: Instant) -> Option<LeaseAction> {
         let shards = || self.options.wished();
         let free = shards().find(|shard| self.free_for(*shard, now).is_some());
-        free.map(Deed::Take).or_else(|| {
+        free.map(LeaseAction::Take).or_else(|| {
             let me = Some(self.options.identity.as_str());
             let asked = |shard: usize| {
                 self.lease(shard)
@@ -184,7 +184,7 @@ impl View {
             if shards().any(asked) {
                 None
             } else {
-                shards().find(free).map(Deed::Ask)
+                shards().find(free).map(LeaseAction::Ask)
             }
         })
     }
@@ -205,7 +205,7 @@ impl View {
 
     /// For a replica that has some: one that nobody without any has taken in the time that they
     /// need for it.
-    fn one_more(&self, now: Instant) -> Option<Deed> {
+    fn one_more(&self, now: Instant) -> Option<LeaseAction> {
         let left = |shard: &usize| {
             let patience = match self
                 .seen_of(*shard)
@@ -221,6 +221,6 @@ impl View {
             .wished()
             .filter(|shard| !self.is_mine(*shard))
             .find(left)
-            .map(Deed::Take)
+            .map(LeaseAction::Take)
     }
 }

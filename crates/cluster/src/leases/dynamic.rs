@@ -32,7 +32,7 @@ pub struct DynamicOptions {
     pub deployment: String,
     /// Of this controller in the ConfigMap.
     pub name: String,
-    pub told: Option<usize>,
+    pub configured: Option<usize>,
     pub heartbeat: Duration,
     /// For a division into so many shards, of which this one is ours.
     pub leases: Arc<dyn Fn(usize, Option<usize>) -> LeaseOptions + Send + Sync>,
@@ -156,7 +156,7 @@ impl Follower {
         let lease = (self.options.leases)(replicas, None);
         let by = Claimant {
             name: &self.options.name,
-            told: self.options.told,
+            configured: self.options.configured,
             timeout: SignedDuration::try_from(3 * self.options.heartbeat)
                 .unwrap_or(SignedDuration::MAX),
             now: (lease.clock)(),

@@ -2,7 +2,7 @@
 
 use super::{
     LeaseOptions,
-    decide::{Deed, View},
+    decide::{LeaseAction, View},
     fence::Tenure,
     record::Record,
     weights::Weights,
@@ -86,7 +86,7 @@ impl Keeper {
             match self.perform(deed).await {
                 // To be relied on it must have been seen after it was written that nobody divides
                 // differently.
-                Ok(()) if matches!(deed, Deed::Take(shard) | Deed::Renew(shard) if !self.is_open(shard)) => {
+                Ok(()) if matches!(deed, LeaseAction::Take(shard) | LeaseAction::Renew(shard) if !self.is_open(shard)) => {
                     pause = Duration::ZERO
                 }
                 Ok(()) => {}
@@ -134,7 +134,7 @@ impl Keeper {
         Ok(())
     }
 
-    async fn perform(&mut self, deed: Deed) -> Result<(), Error> {
+    async fn perform(&mut self, deed: LeaseAction) -> Result<(), Error> {
         let (sent, at) = (Instant::now(), (self.options.clock)());
         let lease = |shard: usize| {
             let new = || {
@@ -147,10 +147,10 @@ impl Keeper {
             self.view.lease(shard).cloned().unwrap_or_else(new)
         };
         match deed {
-            Deed::Take(shard) | Deed::Renew(shard) => {
+            LeaseAction::Take(shard) | LeaseAction::Renew(shard) => {
                 let lease = lease(shard);
                 let ours = match deed {
-                    Deed::Take(_) => lease.taken(
+                    LeaseAction::Take(_) => lease.taken(
                         &self.options.identity,
                         &self.options.partition,
                         self.options.duration,
@@ -165,12 +165,12 @@ impl Keeper {
                 }
                 Ok(())
             }
-            Deed::Release(shard) => {
+            LeaseAction::Release(shard) => {
                 let lease = lease(shard);
                 self.close(shard);
                 self.write(&lease, &lease.released(at)).await
             }
-            Deed::Ask(shard) => {
+            LeaseAction::Ask(shard) => {
                 let lease = lease(shard);
                 self.write(&lease, &lease.wanted(Some(&self.options.identity)))
                     .await
@@ -183,14 +183,14 @@ impl Keeper {
         let first = self.view.lease(0).filter(|lease| {
             self.options.balance.is_some() && lease.partition() == self.options.partition
         });
-        let told = first
+        let configured = first
             .and_then(|lease| lease.weights(self.options.count))
             .unwrap_or_else(|| Weights::equal(self.options.count));
         if self
             .weights
-            .send_if_modified(|now| std::mem::replace(now, told.clone()) != told)
+            .send_if_modified(|now| std::mem::replace(now, configured.clone()) != configured)
         {
-            tracing::info!(weights = %told, "the shards have other weights now");
+            tracing::info!(weights = %configured, "the shards have other weights now");
             self.changed.send_modify(|n| *n += 1);
         }
     }
@@ -304,7 +304,7 @@ impl Keeper {
                     .collect();
                 let mut left = false;
                 for shard in mine {
-                    left |= self.perform(Deed::Release(shard)).await.is_err();
+                    left |= self.perform(LeaseAction::Release(shard)).await.is_err();
                 }
                 if !left {
                     break;

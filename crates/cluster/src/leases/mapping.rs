@@ -21,7 +21,7 @@ pub struct Entry {
 pub struct Claimant<'a> {
     pub name: &'a str,
     /// The only one that it wants.
-    pub told: Option<usize>,
+    pub configured: Option<usize>,
     /// An entry that is older is anyone's.
     pub timeout: SignedDuration,
     pub now: Timestamp,
@@ -48,13 +48,13 @@ pub fn claim(entries: Vec<Entry>, replicas: usize, by: &Claimant) -> (Option<usi
     entries.extend(unclaimed(replicas).into_iter().skip(missing));
     // Written to the second, as Kubernetes does.
     let now = Timestamp::from_second(by.now.as_second()).unwrap_or(by.now);
-    let told = by.told.filter(|shard| *shard < replicas);
+    let configured = by.configured.filter(|shard| *shard < replicas);
     let is_free = |e: &Entry| {
         e.controller_name.is_empty()
             || e.heartbeat_time
                 .is_none_or(|beat| by.now > beat + by.timeout)
     };
-    let mine = match told {
+    let mine = match configured {
         Some(shard) => entries
             .iter()
             .position(|e| usize::try_from(e.shard_number) == Ok(shard)),
@@ -62,14 +62,14 @@ pub fn claim(entries: Vec<Entry>, replicas: usize, by: &Claimant) -> (Option<usi
     };
     // Who is told a shard that there is not takes none.
     let taken = mine.or_else(|| {
-        if by.told.is_none() {
+        if by.configured.is_none() {
             entries.iter().position(is_free)
         } else {
             None
         }
     });
     let Some(entry) = taken.map(|at| &mut entries[at]) else {
-        return (by.told, entries);
+        return (by.configured, entries);
     };
     entry.controller_name = by.name.to_owned();
     entry.heartbeat_time = Some(now);
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn fact_99_shards_are_claimed_as_argo_cds_controllers_claim_them() {
         let ages = "99999";
-        for (before, name, replicas, told, shard, after) in [
+        for (before, name, replicas, configured, shard, after) in [
             (format!("a@{ages}"), "a", 2, None, Some(0), "a@0 -"),
             ("a@0".into(), "b", 2, None, Some(1), "a@0 b@0"),
             ("a@0 b@0".into(), "a", 1, None, Some(0), "a@0"),
@@ -136,7 +136,7 @@ mod tests {
         ] {
             let by = Claimant {
                 name,
-                told,
+                configured,
                 timeout: SignedDuration::from_secs(30),
                 now: NOW.parse().expect("a time"),
             };

@@ -32,8 +32,8 @@ pub(super) struct Feed<T> {
 
 /// `None`: it is not as objects of a server are.
 fn read<'a>(kind: &Kind, raw: &'a RawValue) -> Option<Raw<'a>> {
-    let told = |error: &_| tracing::warn!(kind = %kind.gvk, %error, "a record was left out: it cannot be read");
-    Raw::read(raw.get()).inspect_err(told).ok()
+    let overrides = |error: &_| tracing::warn!(kind = %kind.gvk, %error, "a record was left out: it cannot be read");
+    Raw::read(raw.get()).inspect_err(overrides).ok()
 }
 
 impl<T: Readable> Sink for Feed<T> {

@@ -19,7 +19,9 @@ pub use events::{Event, EventTarget, Events};
 pub use lean::{Lean, Meta};
 pub use projects::Impersonation;
 pub use record::{Readable, Record, RecordChange};
-pub use settings::{BrokenCluster, RepoSecret, SecretText, Settings, Told, is_in_cluster};
+pub use settings::{
+    BrokenCluster, RepoSecret, SecretText, Settings, SettingsOverrides, is_in_cluster,
+};
 pub use store::Store;
 
 use crate::{connect::Cluster, discovery::Kind, error::Error};
@@ -64,7 +66,7 @@ pub struct RecordsOptions {
     /// `application.namespaces` of argocd-cmd-params-cm says, and whenever it says something else.
     pub application_namespaces: Option<Vec<String>>,
     /// Values that count instead of those of argocd-cm and argocd-cmd-params-cm.
-    pub told: Told,
+    pub overrides: SettingsOverrides,
 }
 
 impl RecordsOptions {
@@ -72,7 +74,7 @@ impl RecordsOptions {
         Self {
             namespace: namespace.to_owned(),
             application_namespaces: None,
-            told: Told::default(),
+            overrides: SettingsOverrides::default(),
         }
     }
 }
@@ -159,7 +161,7 @@ impl Records {
             &here,
             false,
         );
-        let settings = settings::follow(&config_maps, &secrets, options.told.clone());
+        let settings = settings::follow(&config_maps, &secrets, options.overrides.clone());
         let stop = CancellationToken::new();
         let permitted = permit(&options, &applications, &settings, stop.clone());
         let guard = Arc::new(stop.drop_guard());

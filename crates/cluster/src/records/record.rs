@@ -3,7 +3,7 @@
 //! Main types: [`Record`] and [`RecordChange`].
 
 use super::lean::{Lean, Meta, Raw};
-use crate::{cache::Deed, discovery::Kind, error::Error};
+use crate::{cache::ChangeType, discovery::Kind, error::Error};
 use serde::de::DeserializeOwned;
 use std::{
     sync::{Arc, OnceLock},
@@ -96,7 +96,7 @@ impl<T: Readable> Record<T> {
 
 /// A record came, changed or went.
 pub struct RecordChange<T> {
-    pub deed: Deed,
+    pub change_type: ChangeType,
     /// The new state, or the last one of a deleted record.
     pub record: Arc<Record<T>>,
     pub before: Option<Arc<Record<T>>>,

@@ -32,7 +32,7 @@ pub(super) type Texts = BTreeMap<String, String>;
 /// What whoever started the process said about keys of argocd-cm (`config`) and
 /// argocd-cmd-params-cm (`params`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct SettingsOverrides {
     pub config: BTreeMap<String, String>,
     pub params: BTreeMap<String, String>,
 }
@@ -247,7 +247,7 @@ impl Settings {
 pub(super) fn follow(
     config_maps: &Store<Object>,
     secrets: &Store<Object>,
-    told: Told,
+    overrides: SettingsOverrides,
 ) -> watch::Receiver<Arc<Settings>> {
     let (sender, receiver) = watch::channel(Arc::new(Settings::default()));
     let (mut maps_changed, mut secrets_changed) = (config_maps.changes(), secrets.changes());
@@ -258,7 +258,7 @@ pub(super) fn follow(
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
         loop {
-            let new = read(&config_maps, &secrets, &told);
+            let new = read(&config_maps, &secrets, &overrides);
             new.problems.iter().for_each(|p| tracing::warn!("{p}"));
             sender.send_replace(Arc::new(new));
             tokio::select! {
@@ -273,7 +273,11 @@ pub(super) fn follow(
     receiver
 }
 
-fn read(config_maps: &Store<Object>, secrets: &Store<Object>, told: &Told) -> Settings {
+fn read(
+    config_maps: &Store<Object>,
+    secrets: &Store<Object>,
+    overrides: &SettingsOverrides,
+) -> Settings {
     let mut settings = Settings {
         complete: true,
         ..Settings::default()
@@ -296,9 +300,9 @@ fn read(config_maps: &Store<Object>, secrets: &Store<Object>, told: &Told) -> Se
             _ => {}
         }
     }
-    config.extend(told.config.clone());
+    config.extend(overrides.config.clone());
     settings.config = config.into();
-    settings.params.extend(told.params.clone());
+    settings.params.extend(overrides.params.clone());
     for record in secrets.list() {
         let Some(object) = &readable(&record, &mut settings) else {
             continue;
@@ -605,10 +609,10 @@ mod tests {
             server: IN_CLUSTER_SERVER.into(),
             ..Default::default()
         };
-        let told = spec::destination(&to, &destinations(&s)).expect_err("switched off");
+        let overrides = spec::destination(&to, &destinations(&s)).expect_err("switched off");
         assert!(
-            told.ends_with("cluster \"https://kubernetes.default.svc\" is disabled"),
-            "{told}"
+            overrides.ends_with("cluster \"https://kubernetes.default.svc\" is disabled"),
+            "{overrides}"
         );
         s.config = Config::default();
         assert_eq!(destinations(&s)[0].name, "local");

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     FEED_LENGTH,
-    cache::Deed,
+    cache::ChangeType,
     connect::Cluster,
     discovery::Kind,
     error::Error,
@@ -454,7 +454,7 @@ impl<T: Readable> Shared<T> {
         let gone: BTreeMap<NamespacedName, Arc<Record<T>>> = gone;
         for record in gone.into_values() {
             let _ = self.changes.send(Arc::new(RecordChange {
-                deed: Deed::Deleted,
+                change_type: ChangeType::Deleted,
                 before: Some(record.clone()),
                 record,
             }));
@@ -501,13 +501,13 @@ impl<T: Readable> Shared<T> {
             }
         }
         // Sent under the lock, so that the feed has the order of the store.
-        let deed = match (write && ends, &before) {
-            (true, _) => Deed::Deleted,
-            (false, None) => Deed::Added,
-            (false, Some(_)) => Deed::Modified,
+        let change_type = match (write && ends, &before) {
+            (true, _) => ChangeType::Deleted,
+            (false, None) => ChangeType::Added,
+            (false, Some(_)) => ChangeType::Modified,
         };
         let _ = self.changes.send(Arc::new(RecordChange {
-            deed,
+            change_type,
             record,
             before,
         }));
@@ -522,7 +522,7 @@ impl<T: Readable> Shared<T> {
         if let Some(before) = records.all.remove(key) {
             let record = last.map_or_else(|| before.clone(), Arc::new);
             let _ = self.changes.send(Arc::new(RecordChange {
-                deed: Deed::Deleted,
+                change_type: ChangeType::Deleted,
                 record,
                 before: Some(before),
             }));

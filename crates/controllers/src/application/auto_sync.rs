@@ -29,7 +29,7 @@ const CONFIRMED: &str = "Pruning confirmed";
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum AutoSyncDecision {
     Nothing,
     /// Look again after so long: self-heal backs off. When it was undone often, a `SyncError`
     /// condition says so.
@@ -74,7 +74,7 @@ impl Backoff {
 }
 
 /// What the comparison found.
-pub struct Compared<'a> {
+pub struct AutoSyncInput<'a> {
     pub out_of_sync: bool,
     /// The revision compared, the full commit id; of several sources `revisions`.
     pub revision: &'a str,
@@ -103,23 +103,23 @@ pub fn is_on(app: &Application) -> bool {
 /// Decides for an Application that was compared just now.
 pub fn decide(
     app: &Application,
-    compared: &Compared<'_>,
+    compared: &AutoSyncInput<'_>,
     backoff: Backoff,
     now: Timestamp,
-) -> Verdict {
+) -> AutoSyncDecision {
     let Some(policy) = app.spec.sync_policy.as_ref() else {
-        return Verdict::Nothing;
+        return AutoSyncDecision::Nothing;
     };
     let Some(automated) = policy
         .automated
         .as_ref()
         .filter(|a| a.enabled != Some(false))
     else {
-        return Verdict::Nothing;
+        return AutoSyncDecision::Nothing;
     };
     if app.operation.is_some() || app.metadata.deletion_timestamp.is_some() || !compared.out_of_sync
     {
-        return Verdict::Nothing;
+        return AutoSyncDecision::Nothing;
     }
     let prune = automated.prune.unwrap_or_default();
     if !prune
@@ -128,7 +128,7 @@ pub fn decide(
             .iter()
             .all(|r| r.status == "Synced" || r.requires_pruning)
     {
-        return Verdict::Nothing;
+        return AutoSyncDecision::Nothing;
     }
     let mut sync = SyncOperation {
         revision: compared.revision.to_owned(),
@@ -156,9 +156,13 @@ pub fn decide(
                 .as_ref()
                 .is_some_and(|text| message.starts_with(text)) => {}
         Attempt::Failed { tried, message } => {
-            return Verdict::Refused(format!("Failed last sync attempt to [{tried}]: {message}"));
+            return AutoSyncDecision::Refused(format!(
+                "Failed last sync attempt to [{tried}]: {message}"
+            ));
         }
-        Attempt::Succeeded if !automated.self_heal.unwrap_or_default() => return Verdict::Nothing,
+        Attempt::Succeeded if !automated.self_heal.unwrap_or_default() => {
+            return AutoSyncDecision::Nothing;
+        }
         Attempt::Succeeded => {
             let left: Vec<&ResourceStatus> = compared
                 .resources
@@ -166,7 +170,7 @@ pub fn decide(
                 .filter(|r| r.status != "Synced" && !r.hook && !is_leaving(r, compared.leaving))
                 .collect();
             if left.is_empty() && !compared.leaving.is_empty() {
-                return Verdict::Nothing;
+                return AutoSyncDecision::Nothing;
             }
             let last = app
                 .status
@@ -175,7 +179,7 @@ pub fn decide(
                 .and_then(|s| s.operation.sync.as_ref());
             let attempts = last.map_or(0, |s| s.auto_heal_attempts_count);
             if let Some(wait) = remaining(app, backoff.before(attempts), now) {
-                return Verdict::Later(wait, undone(attempts, &shown, compared));
+                return AutoSyncDecision::Later(wait, undone(attempts, &shown, compared));
             }
             sync.auto_heal_attempts_count = attempts + 1;
             sync.resources = left.into_iter().map(selected).collect();
@@ -185,7 +189,7 @@ pub fn decide(
     match unconfirmed {
         _ if prune && compared.resources.iter().all(|r| r.requires_pruning) => {
             if !automated.allow_empty.unwrap_or_default() {
-                return Verdict::Refused(format!(
+                return AutoSyncDecision::Refused(format!(
                     "Skipping sync attempt to [{shown}]: auto-sync will wipe out all resources"
                 ));
             }
@@ -197,7 +201,7 @@ pub fn decide(
         }
         Some(text) => match approval(app, &text) {
             Some(time) => info.extend(compared.large_prune.map(|large| confirmed(&large, time))),
-            None => return Verdict::Refused(text),
+            None => return AutoSyncDecision::Refused(text),
         },
         None => {}
     }
@@ -209,7 +213,7 @@ pub fn decide(
         automated: true,
         ..OperationInitiator::default()
     };
-    Verdict::Start(Box::new(Operation {
+    AutoSyncDecision::Start(Box::new(Operation {
         sync: Some(sync),
         initiated_by,
         info,
@@ -275,7 +279,7 @@ enum Attempt {
 }
 
 /// Whether the last operation already tried this revision with these parameters.
-fn attempted(app: &Application, compared: &Compared<'_>, shown: &str) -> Attempt {
+fn attempted(app: &Application, compared: &AutoSyncInput<'_>, shown: &str) -> Attempt {
     let Some(state) = app.status.operation_state.as_ref() else {
         return Attempt::None;
     };
@@ -320,7 +324,7 @@ fn attempted(app: &Application, compared: &Compared<'_>, shown: &str) -> Attempt
 
 /// What is told of a self-heal that something else undid again and again. Not of Argo CD, which
 /// tells nothing.
-fn undone(attempts: i64, revision: &str, compared: &Compared<'_>) -> Option<String> {
+fn undone(attempts: i64, revision: &str, compared: &AutoSyncInput<'_>) -> Option<String> {
     if attempts < OFTEN {
         return None;
     }
@@ -483,8 +487,8 @@ mod tests {
             "operation": {"sync": {"revision": "abc", "autoHealAttemptsCount": heal}}, "syncResult": {"revision": "abc", "source": {"repoURL": "r"}}}}})
     }
 
-    fn compared(resources: &[ResourceStatus]) -> Compared<'_> {
-        Compared {
+    fn compared(resources: &[ResourceStatus]) -> AutoSyncInput<'_> {
+        AutoSyncInput {
             out_of_sync: true,
             revision: "abc",
             revisions: &[],
@@ -496,7 +500,7 @@ mod tests {
         }
     }
 
-    fn run_with(change: &Value, compared: &Compared<'_>) -> Verdict {
+    fn run_with(change: &Value, compared: &AutoSyncInput<'_>) -> AutoSyncDecision {
         decide(
             &app(change),
             compared,
@@ -505,7 +509,7 @@ mod tests {
         )
     }
 
-    fn run(change: &Value, resources: &[ResourceStatus]) -> Verdict {
+    fn run(change: &Value, resources: &[ResourceStatus]) -> AutoSyncDecision {
         run_with(change, &compared(resources))
     }
 
@@ -513,7 +517,7 @@ mod tests {
     fn fact_41_a_new_revision_starts_a_sync_with_the_policys_options() {
         let change =
             json!({"spec": {"syncPolicy": {"automated": {"prune": true}, "syncOptions": ["A=b"]}}});
-        let Verdict::Start(op) = run(&change, &[resource("OutOfSync", false)]) else {
+        let AutoSyncDecision::Start(op) = run(&change, &[resource("OutOfSync", false)]) else {
             panic!("it must start")
         };
         let sync = op.sync.expect("a sync");
@@ -542,12 +546,12 @@ mod tests {
             "syncPolicy": {"automated": {}, "retry": {"limit": 2}}}});
         let revisions = ["abc".to_owned(), "def".to_owned()];
         let drifted = [resource("OutOfSync", false)];
-        let compared = Compared {
+        let compared = AutoSyncInput {
             revision: "",
             revisions: &revisions,
             ..compared(&drifted)
         };
-        let Verdict::Start(op) = run_with(&change, &compared) else {
+        let AutoSyncDecision::Start(op) = run_with(&change, &compared) else {
             panic!("it must start")
         };
         let sync = op.sync.expect("a sync");
@@ -578,24 +582,31 @@ mod tests {
             // Whoever ended without a result has tried, too.
             json!({"status": {"operationState": {"phase": "Succeeded", "operation": {"sync": {}}}}}),
         ] {
-            assert_eq!(run(&change, &drifted), Verdict::Nothing, "{change}");
+            assert_eq!(
+                run(&change, &drifted),
+                AutoSyncDecision::Nothing,
+                "{change}"
+            );
         }
         assert_eq!(
             run(
                 &json!({}),
                 &[resource("OutOfSync", true), resource("Synced", false)]
             ),
-            Verdict::Nothing,
+            AutoSyncDecision::Nothing,
             "only pruning is left"
         );
-        assert!(matches!(run(&json!({}), &drifted), Verdict::Start(_)));
-        let calm = Compared {
+        assert!(matches!(
+            run(&json!({}), &drifted),
+            AutoSyncDecision::Start(_)
+        ));
+        let calm = AutoSyncInput {
             out_of_sync: false,
             ..compared(&drifted)
         };
         assert_eq!(
             run_with(&json!({}), &calm),
-            Verdict::Nothing,
+            AutoSyncDecision::Nothing,
             "Synced or Unknown"
         );
     }
@@ -605,7 +616,7 @@ mod tests {
         let expected = "Failed last sync attempt to [abc]: boom";
         assert_eq!(
             run(&tried("Failed", 0), &[resource("OutOfSync", false)]),
-            Verdict::Refused(expected.into())
+            AutoSyncDecision::Refused(expected.into())
         );
     }
 
@@ -644,7 +655,7 @@ mod tests {
                 "operation": {"sync": {}}, "syncResult": result(several)}}}),
             );
             let revisions = ["new".to_owned(), "x".to_owned()];
-            let compared = Compared {
+            let compared = AutoSyncInput {
                 out_of_sync: true,
                 revision: if several { "" } else { "new" },
                 revisions: if several { &revisions } else { &[] },
@@ -672,11 +683,11 @@ mod tests {
         let expected = "Skipping sync attempt to [abc]: auto-sync will wipe out all resources";
         assert_eq!(
             run(&prune, &[resource("OutOfSync", true)]),
-            Verdict::Refused(expected.into())
+            AutoSyncDecision::Refused(expected.into())
         );
         assert_eq!(
             run(&prune, &[]),
-            Verdict::Refused(expected.into()),
+            AutoSyncDecision::Refused(expected.into()),
             "there is nothing"
         );
         assert!(
@@ -685,7 +696,7 @@ mod tests {
                     &prune,
                     &[resource("OutOfSync", true), resource("Synced", false)]
                 ),
-                Verdict::Start(_)
+                AutoSyncDecision::Start(_)
             ),
             "one stays"
         );
@@ -693,7 +704,7 @@ mod tests {
             json!({"spec": {"syncPolicy": {"automated": {"prune": true, "allowEmpty": true}}}});
         assert!(matches!(
             run(&allowed, &[resource("OutOfSync", true)]),
-            Verdict::Start(_)
+            AutoSyncDecision::Start(_)
         ));
     }
 
@@ -711,7 +722,7 @@ mod tests {
                 "spec": {"syncPolicy": {"automated": {"prune": true}}}, "status": {"conditions": condition}});
             let change =
                 tiphys_apimachinery::patch::json_merge::apply(&base, change).expect("maps");
-            let compared = Compared {
+            let compared = AutoSyncInput {
                 large_prune: Some(large),
                 ..compared(&resources)
             };
@@ -723,7 +734,7 @@ mod tests {
             )
         };
         let none = json!({});
-        let refused = Verdict::Refused(text.to_owned());
+        let refused = AutoSyncDecision::Refused(text.to_owned());
         assert_eq!(
             decided("2026-01-01T00:00:10Z", "another revision", &none),
             refused,
@@ -744,7 +755,8 @@ mod tests {
             refused,
             "an operation that was stopped for it"
         );
-        let Verdict::Start(operation) = decided("2026-01-01T00:00:10Z", text, &none) else {
+        let AutoSyncDecision::Start(operation) = decided("2026-01-01T00:00:10Z", text, &none)
+        else {
             panic!("it is approved")
         };
         assert!(may_prune_much(&operation) && operation.initiated_by.automated);
@@ -755,7 +767,7 @@ mod tests {
         let unpruned = json!({"spec": {"syncPolicy": {"automated": {"prune": false}}}});
         assert_eq!(
             decided("", text, &unpruned),
-            Verdict::Nothing,
+            AutoSyncDecision::Nothing,
             "nothing is pruned, and nothing else is to be done"
         );
     }
@@ -768,7 +780,7 @@ mod tests {
                 .expect("maps")
         };
         let resources = [resource("OutOfSync", false), resource("Synced", false)];
-        let Verdict::Start(op) = run(&with(0), &resources) else {
+        let AutoSyncDecision::Start(op) = run(&with(0), &resources) else {
             panic!("it must start")
         };
         let sync = op.sync.expect("a sync");
@@ -789,23 +801,23 @@ mod tests {
         for (resources, selected) in [(&both[..], Some(1)), (&both[1..], None)] {
             let verdict = run_with(
                 &with(0),
-                &Compared {
+                &AutoSyncInput {
                     leaving: &[&key],
                     ..compared(resources)
                 },
             );
             let found = match verdict {
-                Verdict::Start(op) => op.sync.map(|sync| sync.resources.len()),
+                AutoSyncDecision::Start(op) => op.sync.map(|sync| sync.resources.len()),
                 _ => None,
             };
             assert_eq!(found, selected, "what is being deleted needs no other sync");
         }
         assert_eq!(
             run(&with(2), &resources),
-            Verdict::Later(std::time::Duration::from_secs(5), None)
+            AutoSyncDecision::Later(std::time::Duration::from_secs(5), None)
         );
         let many: Vec<_> = (0..5).map(|_| resource("OutOfSync", false)).collect();
-        let Verdict::Later(_, Some(told)) = run(&with(5), &many) else {
+        let AutoSyncDecision::Later(_, Some(told)) = run(&with(5), &many) else {
             panic!("it is told")
         };
         assert!(told.contains("undone 5 times: something else changes ConfigMap/c, ConfigMap/c, ConfigMap/c, …. It pauses"), "{told}");
@@ -813,7 +825,7 @@ mod tests {
             name: "own".into(),
             ..resource("OutOfSync", false)
         };
-        let Verdict::Later(_, Some(told)) = run(&with(5), &[own]) else {
+        let AutoSyncDecision::Later(_, Some(told)) = run(&with(5), &[own]) else {
             panic!("it is told")
         };
         assert!(told.contains("had no lasting effect 5 times: ConfigMap/own still differs from Git, and no other manager"), "{told}");

@@ -2,11 +2,11 @@
 //! the rest.
 
 use super::{
+    context::ReconcileContext,
     impersonation, known,
     memo::Outage,
-    pass::Pass,
     refresh::{Level, Refresh},
-    sources::{self, Desired, Wanted},
+    sources::{self, RenderedSources, RequestedSources},
     status, timeouts,
 };
 use crate::runtime::standing;
@@ -28,32 +28,35 @@ use tiphys_gocompat::yaml;
 pub const NO_LIVE_STATE: &str = "Failed to load live state";
 
 /// A comparison and what it was made of.
-pub struct Compared {
+pub struct CompareResult {
     pub comparison: Arc<Comparison>,
-    pub facts: status::Compared,
+    pub facts: status::ComparisonFacts,
     pub cluster: Arc<LiveCluster>,
     /// There are no manifests, and that is nobody's concern yet: the status stays as it is.
     pub untold: bool,
 }
 
 /// Compares as thoroughly as asked. The error is the text of a `ComparisonError`.
-pub async fn run(pass: &mut Pass<'_>, refresh: &Refresh) -> Result<Compared, String> {
-    let wanted = Wanted::of(&pass.app)?;
+pub async fn run(
+    ctx: &mut ReconcileContext<'_>,
+    refresh: &Refresh,
+) -> Result<CompareResult, String> {
+    let wanted = RequestedSources::of(&ctx.app)?;
     if refresh.hard {
         // What a dry run said may have changed without either side changing: a policy or a webhook.
-        pass.memo.comparison = None;
+        ctx.memo.comparison = None;
     }
-    let cluster = cluster(pass).await?;
-    let local = local_manifests(&pass.app);
+    let cluster = cluster(ctx).await?;
+    let local = local_manifests(&ctx.app);
     if !local.is_empty() {
-        return with_manifests(pass, cluster, &local).await;
+        return with_manifests(ctx, cluster, &local).await;
     }
     let rests = refresh.level < Level::ForceResolve
-        && pass
+        && ctx
             .memo
             .untold_outage()
-            .is_some_and(|outage| pass.now < outage.next);
-    let remembered = pass
+            .is_some_and(|outage| ctx.now < outage.next);
+    let remembered = ctx
         .memo
         .loaded(&wanted)
         .filter(|_| rests || (refresh.level <= Level::Recent && !refresh.hard));
@@ -63,25 +66,25 @@ pub async fn run(pass: &mut Pass<'_>, refresh: &Refresh) -> Result<Compared, Str
             Err("Failed to load target state: the repository was away a moment ago".to_owned()),
             false,
         ),
-        None => load(pass, &cluster, &wanted, refresh).await,
+        None => load(ctx, &cluster, &wanted, refresh).await,
     };
-    let untold = loaded.is_err() && pass.memo.untold_outage().is_some();
-    let facts = status::Compared {
+    let untold = loaded.is_err() && ctx.memo.untold_outage().is_some();
+    let facts = status::ComparisonFacts {
         reconciled,
-        ..facts(pass)
+        ..facts(ctx)
     };
     let (comparison, facts) = match loaded {
         Ok(desired) => {
-            let facts = status::Compared {
+            let facts = status::ComparisonFacts {
                 revisions: desired.revisions(),
                 source_types: desired.types(),
                 ..facts
             };
-            (with_live(pass, &cluster, Some(&desired), &[]).await?, facts)
+            (with_live(ctx, &cluster, Some(&desired), &[]).await?, facts)
         }
         Err(why) => {
-            let before = status::Compared::as_before(&pass.app.status);
-            let facts = status::Compared {
+            let before = status::ComparisonFacts::as_before(&ctx.app.status);
+            let facts = status::ComparisonFacts {
                 revisions: before.revisions,
                 source_types: before.source_types,
                 ..facts
@@ -89,7 +92,7 @@ pub async fn run(pass: &mut Pass<'_>, refresh: &Refresh) -> Result<Compared, Str
             let condition = Condition::new(ConditionType::ComparisonError, why);
             (
                 with_target(
-                    pass,
+                    ctx,
                     &cluster,
                     Target {
                         objects: Vec::new(),
@@ -101,7 +104,7 @@ pub async fn run(pass: &mut Pass<'_>, refresh: &Refresh) -> Result<Compared, Str
             )
         }
     };
-    Ok(Compared {
+    Ok(CompareResult {
         comparison,
         facts,
         cluster,
@@ -110,16 +113,16 @@ pub async fn run(pass: &mut Pass<'_>, refresh: &Refresh) -> Result<Compared, Str
 }
 
 /// What the status says of a comparison whatever it is made of.
-fn facts(pass: &Pass<'_>) -> status::Compared {
-    status::Compared {
-        with_health: pass
+fn facts(ctx: &ReconcileContext<'_>) -> status::ComparisonFacts {
+    status::ComparisonFacts {
+        with_health: ctx
             .controller
             .records
             .settings()
             .param("controller.resource.health.persist")
             == "true",
-        controller_namespace: pass.controller.records.namespace.clone(),
-        ..status::Compared::default()
+        controller_namespace: ctx.controller.records.namespace.clone(),
+        ..status::ComparisonFacts::default()
     }
 }
 
@@ -140,16 +143,16 @@ fn local_manifests(app: &Application) -> Vec<String> {
 
 /// Compares with manifests that a user gave. They have no revision, and Git is not needed.
 async fn with_manifests(
-    pass: &mut Pass<'_>,
+    ctx: &mut ReconcileContext<'_>,
     cluster: Arc<LiveCluster>,
     manifests: &[String],
-) -> Result<Compared, String> {
-    let facts = status::Compared {
+) -> Result<CompareResult, String> {
+    let facts = status::ComparisonFacts {
         reconciled: true,
-        ..facts(pass)
+        ..facts(ctx)
     };
-    let comparison = with_live(pass, &cluster, None, manifests).await?;
-    Ok(Compared {
+    let comparison = with_live(ctx, &cluster, None, manifests).await?;
+    Ok(CompareResult {
         comparison,
         facts,
         cluster,
@@ -161,13 +164,13 @@ async fn with_manifests(
 /// says nothing at all. A process that has only just begun does not know what it said; the verdict
 /// of the one before is as good then.
 async fn load(
-    pass: &mut Pass<'_>,
+    ctx: &mut ReconcileContext<'_>,
     cluster: &LiveCluster,
-    wanted: &Wanted,
+    wanted: &RequestedSources,
     refresh: &Refresh,
-) -> (Result<Desired, String>, bool) {
+) -> (Result<RenderedSources, String>, bool) {
     let loaded = sources::load(
-        pass,
+        ctx,
         cluster,
         wanted,
         &wanted.revisions(&SyncOperation::default()),
@@ -176,48 +179,46 @@ async fn load(
     .await;
     let why = match loaded {
         Ok(desired) => {
-            (pass.memo.desired, pass.memo.unloadable, pass.memo.outage) =
+            (ctx.memo.desired, ctx.memo.unloadable, ctx.memo.outage) =
                 (Some(desired.clone()), None, None);
             return (Ok(desired), true);
         }
         Err(why) => why,
     };
-    let since = pass.memo.outage.map_or(pass.now, |known| known.since);
-    let patience = since + timeouts::repo_error_grace(&pass.controller.records.settings());
-    pass.memo.outage = Some(Outage::goes_on(pass.memo.outage, pass.now, patience));
-    let may_pass = refresh.level < Level::ForceResolve
-        && pass.memo.unloadable.is_none()
-        && pass.now < patience;
-    let before = pass
+    let since = ctx.memo.outage.map_or(ctx.now, |known| known.since);
+    let patience = since + timeouts::repo_error_grace(&ctx.controller.records.settings());
+    ctx.memo.outage = Some(Outage::goes_on(ctx.memo.outage, ctx.now, patience));
+    let may_pass =
+        refresh.level < Level::ForceResolve && ctx.memo.unloadable.is_none() && ctx.now < patience;
+    let before = ctx
         .memo
         .desired
         .clone()
         .filter(|d| may_pass && d.wanted == *wanted);
-    if before.is_some() || (may_pass && status::is_compared(&pass.app)) {
+    if before.is_some() || (may_pass && status::is_compared(&ctx.app)) {
         tracing::warn!(
             error = why,
             "Ignoring temporary failed attempt to compare app state against repo"
         );
         return (before.ok_or(why), false);
     }
-    pass.memo.unloadable = Some((wanted.clone(), why.clone()));
+    ctx.memo.unloadable = Some((wanted.clone(), why.clone()));
     (Err(why), true)
 }
 
 /// The destination cluster with its cache, ready.
-pub async fn cluster(pass: &Pass<'_>) -> Result<Arc<LiveCluster>, String> {
-    let destination =
-        spec::destination(&pass.app.spec.destination, &pass.controller.destinations())?;
-    standing(pass.controller.clusters.get(&destination))
+pub async fn cluster(ctx: &ReconcileContext<'_>) -> Result<Arc<LiveCluster>, String> {
+    let destination = spec::destination(&ctx.app.spec.destination, &ctx.controller.destinations())?;
+    standing(ctx.controller.clusters.get(&destination))
         .await
         .map_err(|e| format!("{NO_LIVE_STATE}: {e}"))
 }
 
 /// Compares with the cluster what Git has, or the manifests that a user gave instead.
 pub async fn with_live(
-    pass: &mut Pass<'_>,
+    ctx: &mut ReconcileContext<'_>,
     cluster: &LiveCluster,
-    desired: Option<&Desired>,
+    desired: Option<&RenderedSources>,
     local: &[String],
 ) -> Result<Arc<Comparison>, String> {
     let target = match desired.filter(|_| local.is_empty()) {
@@ -227,17 +228,17 @@ pub async fn with_live(
         },
         None => Target::from(local_objects(local)?),
     };
-    with_target(pass, cluster, target).await
+    with_target(ctx, cluster, target).await
 }
 
 /// Compares this with the cluster. With errors of the target, what lives is told as far as that
 /// goes without knowing what is wanted.
 async fn with_target(
-    pass: &mut Pass<'_>,
+    ctx: &mut ReconcileContext<'_>,
     cluster: &LiveCluster,
     desired: Target,
 ) -> Result<Arc<Comparison>, String> {
-    let rules = rules(pass)?;
+    let rules = rules(ctx)?;
     let kinds = cluster.cache.kinds();
     let mut keys = target_keys(&desired.objects, &rules, &*kinds);
     let namespace = ResourceKey::new("", "Namespace", "", &rules.dest_namespace);
@@ -250,7 +251,7 @@ async fn with_target(
     if helper {
         keys.push(namespace.clone());
     }
-    let had = known::resources(&pass.app);
+    let had = known::resources(&ctx.app);
     let mut live = match standing(cluster.cache.managed(
         &rules.tracking.app_name,
         &keys,
@@ -260,7 +261,7 @@ async fn with_target(
     {
         Ok(live) => live,
         Err(unreadable) => {
-            pass.memo.unseen = had.into_iter().chain(keys).collect();
+            ctx.memo.unseen = had.into_iter().chain(keys).collect();
             return Err(format!("{NO_LIVE_STATE}: {unreadable}"));
         }
     };
@@ -271,8 +272,8 @@ async fn with_target(
     {
         live.remove(&namespace);
     }
-    let project = spec::project_name(&pass.app).to_owned();
-    let previous = pass.memo.comparison.as_deref();
+    let project = spec::project_name(&ctx.app).to_owned();
+    let previous = ctx.memo.comparison.as_deref();
     // Only a comparison that may have to ask is made twice.
     let again = rules.server_side_diff.map(|_| desired.clone());
     let mut comparison = heavy(&project, || {
@@ -280,14 +281,14 @@ async fn with_target(
     })
     .await;
     if let Some(desired) = again.filter(|_| !comparison.unanswered.is_empty()) {
-        let answers = standing(ask(&impersonation::for_diff(pass, cluster)?, &comparison)).await;
+        let answers = standing(ask(&impersonation::for_diff(ctx, cluster)?, &comparison)).await;
         comparison = heavy(&project, || {
             compare(desired, &live, &rules, &*kinds, previous, &answers)
         })
         .await;
     }
     let comparison = Arc::new(comparison);
-    pass.memo.comparison = Some(comparison.clone());
+    ctx.memo.comparison = Some(comparison.clone());
     Ok(comparison)
 }
 
@@ -371,11 +372,11 @@ fn target_keys(
 }
 
 /// The rules of this Application's comparison.
-pub fn rules(pass: &Pass<'_>) -> Result<CompareRules, String> {
-    let app = &pass.app;
-    let settings = pass.controller.records.settings();
-    let destination = spec::destination(&app.spec.destination, &pass.controller.destinations())?;
-    let tracking = settings.tracking(&pass.key.instance(&pass.controller.records.namespace));
+pub fn rules(ctx: &ReconcileContext<'_>) -> Result<CompareRules, String> {
+    let app = &ctx.app;
+    let settings = ctx.controller.records.settings();
+    let destination = spec::destination(&app.spec.destination, &ctx.controller.destinations())?;
+    let tracking = settings.tracking(&ctx.key.instance(&ctx.controller.records.namespace));
     let mut rules = CompareRules::new(
         tracking,
         &app.metadata.namespace,
@@ -385,7 +386,7 @@ pub fn rules(pass: &Pass<'_>) -> Result<CompareRules, String> {
     );
     rules.app_uid.clone_from(&app.metadata.uid);
     rules.dest_name.clone_from(&destination.name);
-    if let Some(project) = pass.controller.project(spec::project_name(app)) {
+    if let Some(project) = ctx.controller.project(spec::project_name(app)) {
         let project: &AppProject = &project;
         rules.project = spec::project_rules_for(project, &destination);
     }

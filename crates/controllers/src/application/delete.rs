@@ -6,12 +6,12 @@
 
 use super::{
     Controller, compare,
+    context::{Again, ReconcileContext},
     delete_hooks::{self, When},
     error::Error,
     impersonation, known,
-    pass::{Again, Pass},
     refresh::{self, Expiry, Level, Reason, Refresh},
-    sources::Wanted,
+    sources::RequestedSources,
     status,
 };
 use futures::future::join_all;
@@ -77,47 +77,46 @@ pub enum Progress {
 }
 
 /// Takes the deletion as far as it goes now, and answers a refresh.
-pub async fn run(pass: &mut Pass<'_>) -> Result<Again, Error> {
-    let again = advance(pass).await?;
-    if pass.app.metadata.annotations.contains_key(REFRESH)
-        && !pass.app.metadata.finalizers.is_empty()
+pub async fn run(ctx: &mut ReconcileContext<'_>) -> Result<Again, Error> {
+    let again = advance(ctx).await?;
+    if ctx.app.metadata.annotations.contains_key(REFRESH) && !ctx.app.metadata.finalizers.is_empty()
     {
         let never = Expiry {
             soft: SignedDuration::ZERO,
             hard: SignedDuration::ZERO,
         };
-        if let Some(refresh) = refresh::needed(&pass.app, Reason::LOOK, never, pass.now) {
-            pass.refresh(&refresh).await?;
-            pass.store().await?;
+        if let Some(refresh) = refresh::needed(&ctx.app, Reason::RECONCILE, never, ctx.now) {
+            ctx.refresh(&refresh).await?;
+            ctx.store().await?;
         }
     }
     Ok(again)
 }
 
-async fn advance(pass: &mut Pass<'_>) -> Result<Again, Error> {
-    let Some(stage) = stage(&pass.app.metadata.finalizers) else {
+async fn advance(ctx: &mut ReconcileContext<'_>) -> Result<Again, Error> {
+    let Some(stage) = stage(&ctx.app.metadata.finalizers) else {
         return Ok(None);
     };
     // Only the project knows what the Application may delete.
-    if let Err(text) = project(pass) {
-        return refused(pass, text.into()).await;
+    if let Err(text) = project(ctx) {
+        return refused(ctx, text.into()).await;
     }
-    match destination(pass.controller, &pass.app) {
+    match destination(ctx.controller, &ctx.app) {
         Ok(true) => {}
         Ok(false) => {
             // Nobody can ever delete what was there: the Application must not wait for it.
             let of_hooks = |f: &str| {
                 f.starts_with(PRE_DELETE_FINALIZER) || f.starts_with(POST_DELETE_FINALIZER)
             };
-            release(pass, |f| CASCADE.contains(&f) || of_hooks(f)).await?;
+            release(ctx, |f| CASCADE.contains(&f) || of_hooks(f)).await?;
             return Ok(None);
         }
-        Err(text) => return refused(pass, text.into()).await,
+        Err(text) => return refused(ctx, text.into()).await,
     }
     let done = match stage {
-        Stage::Hooks(when) => delete_hooks::execute(pass, when).await,
-        Stage::Resources => cascade(pass).await,
-        Stage::Cleanup(when) => delete_hooks::cleanup(pass, when).await,
+        Stage::Hooks(when) => delete_hooks::execute(ctx, when).await,
+        Stage::Resources => cascade(ctx).await,
+        Stage::Cleanup(when) => delete_hooks::cleanup(ctx, when).await,
     };
     let pause = if stage == Stage::Resources {
         POLL
@@ -126,34 +125,34 @@ async fn advance(pass: &mut Pass<'_>) -> Result<Again, Error> {
     };
     match done {
         Ok(Progress::Done) => {
-            release(pass, |f| stage.is_held_by(f)).await?;
+            release(ctx, |f| stage.is_held_by(f)).await?;
             return Ok(None);
         }
         Ok(Progress::Waits) => {
-            show(pass).await?;
+            show(ctx).await?;
             status::set_conditions(
-                &mut pass.app.status,
+                &mut ctx.app.status,
                 &[],
                 &[ConditionType::DeletionError],
-                pass.now,
+                ctx.now,
             );
-            pass.store().await?;
+            ctx.store().await?;
         }
         Ok(Progress::Retries) => {}
         Ok(Progress::Held(text)) => {
-            show(pass).await?;
-            return refused(pass, text.into()).await;
+            show(ctx).await?;
+            return refused(ctx, text.into()).await;
         }
-        Err(why) => return refused(pass, why).await,
+        Err(why) => return refused(ctx, why).await,
     }
-    Ok(Some((Reason::LOOK, pause)))
+    Ok(Some((Reason::RECONCILE, pause)))
 }
 
 /// Shows what is still there and what is on its way, where that can be told without asking Git,
 /// which a deletion does not wait for.
-async fn show(pass: &mut Pass<'_>) -> Result<(), Error> {
-    let known = Wanted::of(&pass.app).is_ok_and(|wanted| {
-        pass.memo
+async fn show(ctx: &mut ReconcileContext<'_>) -> Result<(), Error> {
+    let known = RequestedSources::of(&ctx.app).is_ok_and(|wanted| {
+        ctx.memo
             .loaded(&wanted)
             .is_some_and(|loaded| loaded.is_ok())
     });
@@ -163,24 +162,21 @@ async fn show(pass: &mut Pass<'_>) -> Result<(), Error> {
             why: "its resources are being deleted".to_owned(),
             ..Refresh::default()
         };
-        pass.refresh(&refresh).await?;
+        ctx.refresh(&refresh).await?;
     }
     Ok(())
 }
 
 /// Whether there is a project that says what may be deleted. The error is why there is none, and
 /// what to do.
-fn project(pass: &Pass<'_>) -> Result<(), String> {
+fn project(ctx: &ReconcileContext<'_>) -> Result<(), String> {
     const OR: &str = "or remove the Application's finalizers to leave its resources in the cluster";
-    let project = pass
+    let project = ctx
         .controller
-        .project_of(&pass.app)
+        .project_of(&ctx.app)
         .map_err(|text| format!("{text}; create the project again, {OR}"))?;
-    let missing = spec::project_condition(
-        &pass.app,
-        Some(&project),
-        &pass.controller.records.namespace,
-    );
+    let missing =
+        spec::project_condition(&ctx.app, Some(&project), &ctx.controller.records.namespace);
     missing.map_or(Ok(()), |condition| {
         Err(format!(
             "{}; permit its namespace in the project, {OR}",
@@ -250,8 +246,8 @@ fn stage(finalizers: &[String]) -> Option<Stage> {
 }
 
 /// Whether a condition says why the deletion does not go on.
-pub(super) fn is_told(pass: &Pass<'_>, text: &str) -> bool {
-    pass.app
+pub(super) fn is_told(ctx: &ReconcileContext<'_>, text: &str) -> bool {
+    ctx.app
         .status
         .conditions
         .iter()
@@ -259,54 +255,54 @@ pub(super) fn is_told(pass: &Pass<'_>, text: &str) -> bool {
 }
 
 /// Says why the deletion does not go on.
-async fn refused(pass: &mut Pass<'_>, why: Stop) -> Result<Again, Error> {
+async fn refused(ctx: &mut ReconcileContext<'_>, why: Stop) -> Result<Again, Error> {
     let text = why.to_string();
-    if !is_told(pass, &text) {
-        pass.event(
+    if !is_told(ctx, &text) {
+        ctx.event(
             true,
             "StatusRefreshed",
             format!("Unable to delete application resources: {text}"),
         );
     }
     if matches!(why, Stop::Unreadable(_))
-        && pass.app.status.sync.status != SyncStatus::Unknown.as_str()
+        && ctx.app.status.sync.status != SyncStatus::Unknown.as_str()
     {
-        status::apply_uncompared(&mut pass.app, pass.now);
+        status::apply_uncompared(&mut ctx.app, ctx.now);
     }
     let condition = Condition::new(ConditionType::DeletionError, text);
     status::set_conditions(
-        &mut pass.app.status,
+        &mut ctx.app.status,
         &[condition],
         &[ConditionType::DeletionError],
-        pass.now,
+        ctx.now,
     );
-    pass.store().await?;
-    Ok(Some((Reason::LOOK, POLL)))
+    ctx.store().await?;
+    Ok(Some((Reason::RECONCILE, POLL)))
 }
 
 /// Deletes the resources that may go now.
-async fn cascade(pass: &mut Pass<'_>) -> Result<Progress, Stop> {
-    let cluster = compare::cluster(pass).await?;
-    let live = deletable(pass, &cluster).await?;
+async fn cascade(ctx: &mut ReconcileContext<'_>) -> Result<Progress, Stop> {
+    let cluster = compare::cluster(ctx).await?;
+    let live = deletable(ctx, &cluster).await?;
     if live.is_empty() {
         return Ok(Progress::Done);
     }
-    let executor = impersonation::for_deletion(pass, &cluster)?;
+    let executor = impersonation::for_deletion(ctx, &cluster)?;
     release_hooks(&executor, &live).await?;
-    let since = pass
+    let since = ctx
         .app
         .metadata
         .deletion_timestamp
-        .map_or(pass.now, |t| t.timestamp());
+        .map_or(ctx.now, |t| t.timestamp());
     let approved = deletion_confirmed(
-        pass.app
+        ctx.app
             .metadata
             .annotations
             .get(DELETION_APPROVED)
             .map(String::as_str),
         since,
     );
-    let rules = compare::rules(pass)?;
+    let rules = compare::rules(ctx)?;
     let confirm = |o: &Object| marks::needs_confirmation(o, &rules.sync_options);
     if !approved && live.iter().any(|o| confirm(o)) {
         return Ok(Progress::Waits);
@@ -317,9 +313,9 @@ async fn cascade(pass: &mut Pass<'_>) -> Result<Progress, Stop> {
         .filter(|o| o.deletion_timestamp().is_none())
         .collect();
     if doomed.is_empty() {
-        return Ok(held(&live, pass.now));
+        return Ok(held(&live, ctx.now));
     }
-    let background = pass
+    let background = ctx
         .app
         .metadata
         .finalizers
@@ -331,7 +327,7 @@ async fn cascade(pass: &mut Pass<'_>) -> Result<Progress, Stop> {
         "Foreground"
     };
     let goes =
-        |o: &Object| goes_with(o, &rules, &pass.app.metadata.uid) && (approved || !confirm(o));
+        |o: &Object| goes_with(o, &rules, &ctx.app.metadata.uid) && (approved || !confirm(o));
     for batch in doomed.chunks(PARALLEL) {
         let removals: Vec<_> = batch
             .iter()
@@ -342,11 +338,11 @@ async fn cascade(pass: &mut Pass<'_>) -> Result<Progress, Stop> {
             .into_iter()
             .collect::<Result<Vec<()>, _>>()?;
     }
-    let left = deletable(pass, &cluster).await?;
+    let left = deletable(ctx, &cluster).await?;
     Ok(if left.is_empty() {
         Progress::Done
     } else {
-        held(&left, pass.now)
+        held(&left, ctx.now)
     })
 }
 
@@ -463,14 +459,17 @@ async fn remove_if(
 }
 
 /// The live objects that go with the Application.
-async fn deletable(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Vec<Arc<Object>>, Stop> {
-    let rules = compare::rules(pass)?;
-    let known = known::of(&pass.app);
+async fn deletable(
+    ctx: &ReconcileContext<'_>,
+    cluster: &LiveCluster,
+) -> Result<Vec<Arc<Object>>, Stop> {
+    let rules = compare::rules(ctx)?;
+    let known = known::of(&ctx.app);
     let live = owned(cluster, &rules, &known).await?;
     cluster.cache.truly_gone(&known)?;
     Ok(live
         .into_iter()
-        .filter(|o| goes_with(o, &rules, &pass.app.metadata.uid))
+        .filter(|o| goes_with(o, &rules, &ctx.app.metadata.uid))
         .collect())
 }
 
@@ -515,15 +514,18 @@ fn is_owned(object: &Object, rules: &CompareRules) -> bool {
 }
 
 /// Takes finalizers off, and what was said of why the deletion did not go on.
-async fn release(pass: &mut Pass<'_>, which: impl Fn(&str) -> bool) -> Result<(), Error> {
-    pass.app.metadata.finalizers.retain(|f| !which(f));
+async fn release(
+    ctx: &mut ReconcileContext<'_>,
+    which: impl Fn(&str) -> bool,
+) -> Result<(), Error> {
+    ctx.app.metadata.finalizers.retain(|f| !which(f));
     status::set_conditions(
-        &mut pass.app.status,
+        &mut ctx.app.status,
         &[],
         &[ConditionType::DeletionError],
-        pass.now,
+        ctx.now,
     );
-    pass.store().await
+    ctx.store().await
 }
 
 #[cfg(test)]

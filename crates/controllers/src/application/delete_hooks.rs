@@ -7,11 +7,11 @@
 
 use super::{
     compare,
+    context::ReconcileContext,
     delete::{self, Progress, Stop},
     impersonation, known, operation,
-    pass::Pass,
     refresh::{Level, Refresh},
-    sources::{self, Wanted},
+    sources::{self, RequestedSources},
 };
 use std::sync::Arc;
 use tiphys_api::{
@@ -20,7 +20,7 @@ use tiphys_api::{
     operation::SyncOperation,
 };
 use tiphys_apimachinery::{Kept, Object, ResourceKey};
-use tiphys_cluster::{Known, Unreadable, clusters::LiveCluster, scripts::aside};
+use tiphys_cluster::{Known, Unreadable, clusters::LiveCluster, scripts::run_scripts_blocking};
 use tiphys_engine::{
     health,
     sync::hook::{self, DeletePolicy},
@@ -100,12 +100,12 @@ pub fn align(finalizers: &mut Vec<String>, hooks: &[Arc<Kept>], conditions: &[Co
 /// Creates the hooks that are not there and looks how the others do. The error names those that
 /// failed. They are removed, so that they run again, at a look after it was told: once they are
 /// gone nobody can tell that they failed.
-pub async fn execute(pass: &mut Pass<'_>, when: When) -> Result<Progress, Stop> {
+pub async fn execute(ctx: &mut ReconcileContext<'_>, when: When) -> Result<Progress, Stop> {
     let doing = |e: String| Stop::Refused(format!("{}{e}", when.executing()));
-    let cluster = compare::cluster(pass).await?;
-    cluster.cache.readable(&known::of(&pass.app))?;
-    let executor = impersonation::for_deletion(pass, &cluster)?;
-    let comparison = desired(pass, &cluster).await.map_err(doing)?;
+    let cluster = compare::cluster(ctx).await?;
+    cluster.cache.readable(&known::of(&ctx.app))?;
+    let executor = impersonation::for_deletion(ctx, &cluster)?;
+    let comparison = desired(ctx, &cluster).await.map_err(doing)?;
     let mut wanted: Vec<Object> = Vec::new();
     for object in comparison
         .delete_hooks
@@ -114,13 +114,13 @@ pub async fn execute(pass: &mut Pass<'_>, when: When) -> Result<Progress, Stop> 
         .filter(|o| when.is(o))
     {
         let taken: Vec<ResourceKey> = wanted.iter().map(Object::key).collect();
-        wanted.push(named(pass, &object, when, &taken));
+        wanted.push(named(ctx, &object, when, &taken));
     }
     let running = live(
         &cluster,
         &comparison.rules,
         when,
-        &with_hooks(&pass.app, &comparison),
+        &with_hooks(&ctx.app, &comparison),
     )
     .await?;
     let mut created = false;
@@ -144,7 +144,7 @@ pub async fn execute(pass: &mut Pass<'_>, when: When) -> Result<Progress, Stop> 
         }
     }
     let failed_text = doing(format!("{} hook(s) failed: ", when.name())).to_string();
-    let retries = pass
+    let retries = ctx
         .app
         .status
         .conditions
@@ -174,7 +174,7 @@ pub async fn execute(pass: &mut Pass<'_>, when: When) -> Result<Progress, Stop> 
         .map(|o| format!("{}/{}", o.namespace(), o.name()))
         .collect();
     let text = format!("{failed_text}{}", names.join(", "));
-    if delete::is_told(pass, &text) {
+    if delete::is_told(ctx, &text) {
         for object in failed {
             delete::remove(&executor, object, "Background").await?;
         }
@@ -183,17 +183,17 @@ pub async fn execute(pass: &mut Pass<'_>, when: When) -> Result<Progress, Stop> 
 }
 
 /// Removes the hooks whose delete policies say so.
-pub async fn cleanup(pass: &mut Pass<'_>, when: When) -> Result<Progress, Stop> {
+pub async fn cleanup(ctx: &mut ReconcileContext<'_>, when: When) -> Result<Progress, Stop> {
     let doing = |e: String| Stop::Refused(format!("{}{e}", when.cleaning()));
-    let cluster = compare::cluster(pass).await?;
-    let executor = impersonation::for_deletion(pass, &cluster)?;
-    let rules = compare::rules(pass)?;
+    let cluster = compare::cluster(ctx).await?;
+    let executor = impersonation::for_deletion(ctx, &cluster)?;
+    let rules = compare::rules(ctx)?;
     let hooks = match live(&cluster, &rules, when, &Known::Nothing).await {
         Ok(hooks) => hooks,
         // Some kind cannot be read: Git says whether there are hooks of it.
         Err(_) => {
-            let comparison = desired(pass, &cluster).await.map_err(doing)?;
-            live(&cluster, &rules, when, &with_hooks(&pass.app, &comparison)).await?
+            let comparison = desired(ctx, &cluster).await.map_err(doing)?;
+            live(&cluster, &rules, when, &with_hooks(&ctx.app, &comparison)).await?
         }
     };
     let mut worst = HealthStatus::Healthy;
@@ -255,7 +255,7 @@ fn with_hooks(app: &Application, comparison: &Comparison) -> Known {
 
 /// How a hook does; without a check for its kind it has done its work by being there.
 fn health_of(object: &Object, rules: &CompareRules) -> Result<HealthStatus, String> {
-    let health = aside(&rules.customizations, || {
+    let health = run_scripts_blocking(&rules.customizations, || {
         health::assess_with(object, &rules.customizations)
     });
     let health =
@@ -264,21 +264,24 @@ fn health_of(object: &Object, rules: &CompareRules) -> Result<HealthStatus, Stri
 }
 
 /// What Git wants now. Hooks that cannot be read are no reason to go on without them.
-async fn desired(pass: &mut Pass<'_>, cluster: &LiveCluster) -> Result<Arc<Comparison>, String> {
-    let wanted = Wanted::of(&pass.app)?;
+async fn desired(
+    ctx: &mut ReconcileContext<'_>,
+    cluster: &LiveCluster,
+) -> Result<Arc<Comparison>, String> {
+    let wanted = RequestedSources::of(&ctx.app)?;
     let refresh = Refresh {
         level: Level::Latest,
         ..Refresh::default()
     };
     let desired = sources::load(
-        pass,
+        ctx,
         cluster,
         &wanted,
         &wanted.revisions(&SyncOperation::default()),
         &refresh,
     )
     .await?;
-    let comparison = compare::with_live(pass, cluster, Some(&desired), &[]).await?;
+    let comparison = compare::with_live(ctx, cluster, Some(&desired), &[]).await?;
     match comparison.conditions.iter().find(|c| c.is_error()) {
         Some(problem) => Err(problem.message.clone()),
         None => Ok(comparison),
@@ -287,14 +290,10 @@ async fn desired(pass: &mut Pass<'_>, cluster: &LiveCluster) -> Result<Arc<Compa
 
 /// A name for a hook that has only the beginning of one: the same at every look, so that it is
 /// found again, and not one of those taken.
-fn named(pass: &Pass<'_>, object: &Object, when: When, taken: &[ResourceKey]) -> Object {
+fn named(ctx: &ReconcileContext<'_>, object: &Object, when: When, taken: &[ResourceKey]) -> Object {
     let mut object = object.clone();
     if object.name().is_empty() {
-        let since = pass
-            .app
-            .metadata
-            .deletion_timestamp
-            .map_or(0, |t| t.seconds);
+        let since = ctx.app.metadata.deletion_timestamp.map_or(0, |t| t.seconds);
         let suffix = format!("{}-{since}", when.name().to_lowercase());
         let is_taken = |name: &str| {
             taken.contains(&ResourceKey {

@@ -4,9 +4,9 @@
 //! newer revision.
 
 use super::{
+    context::ReconcileContext,
     error::Error,
     operation::state,
-    pass::Pass,
     refresh::{Level, Refresh},
     retry, rollback, sources, status, timeouts,
 };
@@ -47,13 +47,13 @@ impl Attempt {
 
 /// The operation ended, or this attempt did.
 pub async fn finish(
-    pass: &mut Pass<'_>,
+    ctx: &mut ReconcileContext<'_>,
     phase: OperationPhase,
     message: String,
     ending: Option<Ending>,
 ) -> Result<(), Error> {
-    let mut state = state(pass);
-    pass.now = pass.controller.now();
+    let mut state = state(ctx);
+    ctx.now = ctx.controller.now();
     let terminating = state.phase == "Terminating";
     let late = terminating && state.message == TIMED_OUT;
     let sync = state.operation.sync.clone().unwrap_or_default();
@@ -62,7 +62,7 @@ pub async fn finish(
         terminating,
         timed_out: late || matches!(ending, Some(Ending::TimedOut(_))),
         superseded: matches!(ending, Some(Ending::Superseded)),
-        then: timeouts::limits(&pass.controller.records.settings(), &sync.sync_options)
+        then: timeouts::limits(&ctx.controller.records.settings(), &sync.sync_options)
             .unwrap_or_default()
             .then,
     };
@@ -73,12 +73,12 @@ pub async fn finish(
     };
     // A start may lie in the second after this one, see `begin`.
     state.finished_at = Some(
-        pass.now
-            .max(state.started_at.map_or(pass.now, |t| t.timestamp()))
+        ctx.now
+            .max(state.started_at.map_or(ctx.now, |t| t.timestamp()))
             .into(),
     );
     if attempt.may_be_repeated(&state) {
-        match retry::next_at(&state.operation.retry, pass.now, state.retry_count) {
+        match retry::next_at(&state.operation.retry, ctx.now, state.retry_count) {
             Ok(due) => {
                 // A running operation with an end is one that waits to be tried again.
                 state.phase = "Running".into();
@@ -89,8 +89,8 @@ pub async fn finish(
                     state.retry_count,
                     retry::kitchen(due)
                 );
-                pass.app.status.operation_state = Some(state.into());
-                return pass.store().await;
+                ctx.app.status.operation_state = Some(state.into());
+                return ctx.store().await;
             }
             Err(problem) => {
                 state.message = format!("{} (failed to retry: {problem})", state.message)
@@ -100,10 +100,10 @@ pub async fn finish(
         state.message = format!("{} (retried {} times).", state.message, state.retry_count);
     }
     phase.as_str().clone_into(&mut state.phase);
-    count(pass, &state);
-    let next = follows(pass, &attempt, &mut state);
+    count(ctx, &state);
+    let next = follows(ctx, &attempt, &mut state);
     if !attempt.failed && !sync.dry_run && sync.resources.is_empty() {
-        status::append_history(&mut pass.app, &state, pass.now);
+        status::append_history(&mut ctx.app, &state, ctx.now);
     }
     let partial = if sync.resources.is_empty() {
         "Sync operation"
@@ -120,18 +120,18 @@ pub async fn finish(
     } else {
         "succeeded".to_owned()
     };
-    pass.event(
+    ctx.event(
         attempt.failed,
         "OperationCompleted",
         format!("{partial}{to} {verdict}"),
     );
     let automated = state.operation.initiated_by.automated;
-    pass.app.status.operation_state = Some(state.into());
-    pass.app.operation = next.map(Box::new);
-    pass.memo.running = None;
-    pass.forget_progress();
+    ctx.app.status.operation_state = Some(state.into());
+    ctx.app.operation = next.map(Box::new);
+    ctx.memo.running = None;
+    ctx.forget_progress();
     if let Some(level) = refresh_after(automated, sync.dry_run) {
-        pass.refresh(&Refresh {
+        ctx.refresh(&Refresh {
             level,
             why: "the operation ended".to_owned(),
             ..Refresh::default()
@@ -186,7 +186,7 @@ pub fn goes_on(
 }
 
 /// Counts the sync among those that ended.
-fn count(pass: &Pass<'_>, state: &OperationState) {
+fn count(ctx: &ReconcileContext<'_>, state: &OperationState) {
     let took = match (state.started_at, state.finished_at) {
         (Some(began), Some(ended)) => {
             Duration::try_from(ended.timestamp().duration_since(began.timestamp()))
@@ -195,17 +195,21 @@ fn count(pass: &Pass<'_>, state: &OperationState) {
         _ => Duration::ZERO,
     };
     let ended = EndedSync {
-        project: spec::project_name(&pass.app).to_owned(),
-        server: pass.server(),
+        project: spec::project_name(&ctx.app).to_owned(),
+        server: ctx.server(),
         phase: state.phase.clone(),
         dry_run: state.operation.sync.as_ref().is_some_and(|s| s.dry_run),
         took,
     };
-    pass.controller.metrics.ended(pass.key, ended);
+    ctx.controller.metrics.ended(ctx.key, ended);
 }
 
 /// The operation that begins at once, if one does; the message of the one that ended says so.
-fn follows(pass: &Pass<'_>, attempt: &Attempt, state: &mut OperationState) -> Option<Operation> {
+fn follows(
+    ctx: &ReconcileContext<'_>,
+    attempt: &Attempt,
+    state: &mut OperationState,
+) -> Option<Operation> {
     if !attempt.failed {
         if let Some(from) = rollback::origin(&state.operation) {
             state.message = format!("{}; rolled back from {from}", state.message);
@@ -213,7 +217,7 @@ fn follows(pass: &Pass<'_>, attempt: &Attempt, state: &mut OperationState) -> Op
         return None;
     }
     if attempt.timed_out && attempt.then == OnTimeout::Rollback {
-        let found = rollback::operation(&pass.app, state);
+        let found = rollback::operation(&ctx.app, state);
         let told = match &found {
             Ok(next) => {
                 format!(

@@ -3,29 +3,29 @@
 //! functions: [`for_sync`], [`for_diff`] and [`for_deletion`], which differ in what they do without
 //! one.
 
-use super::pass::Pass;
+use super::context::ReconcileContext;
 use crate::metrics::Request;
 use std::sync::Arc;
 use tiphys_cluster::{Executor, clusters::LiveCluster, records::Impersonation};
 use tiphys_engine::spec;
 
 /// Its requests are counted.
-fn executor(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Executor, Impersonation> {
-    let own = counted(pass, cluster);
-    let Ok(project) = pass.controller.project_of(&pass.app) else {
+fn executor(ctx: &ReconcileContext<'_>, cluster: &LiveCluster) -> Result<Executor, Impersonation> {
+    let own = counted(ctx, cluster);
+    let Ok(project) = ctx.controller.project_of(&ctx.app) else {
         return Ok(own);
     };
     let user =
-        pass.controller
+        ctx.controller
             .records
-            .impersonated(&pass.app, &project, &cluster.destination.server)?;
+            .impersonated(&ctx.app, &project, &cluster.destination.server)?;
     Ok(user.map_or(own.clone(), |user| own.as_user(&user)))
 }
 
-fn counted(pass: &Pass<'_>, cluster: &LiveCluster) -> Executor {
-    let (metrics, app) = (pass.controller.metrics.clone(), pass.key.clone());
+fn counted(ctx: &ReconcileContext<'_>, cluster: &LiveCluster) -> Executor {
+    let (metrics, app) = (ctx.controller.metrics.clone(), ctx.key.clone());
     let (project, server) = (
-        spec::project_name(&pass.app).to_owned(),
+        spec::project_name(&ctx.app).to_owned(),
         cluster.destination.server.clone(),
     );
     cluster.executor.witnessed(Arc::new(move |call, code| {
@@ -34,8 +34,8 @@ fn counted(pass: &Pass<'_>, cluster: &LiveCluster) -> Executor {
 }
 
 /// The hand of a sync; the error is its message.
-pub fn for_sync(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Executor, String> {
-    executor(pass, cluster).map_err(|e| match e {
+pub fn for_sync(ctx: &ReconcileContext<'_>, cluster: &LiveCluster) -> Result<Executor, String> {
+    executor(ctx, cluster).map_err(|e| match e {
         Impersonation::Underivable(why) => {
             format!("failed to derive service account to impersonate: {why}")
         }
@@ -44,8 +44,8 @@ pub fn for_sync(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Executor, Stri
 }
 
 /// The hand that asks what an apply would make of an object: the same as that of a sync.
-pub fn for_diff(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Executor, String> {
-    executor(pass, cluster).map_err(|e| match e {
+pub fn for_diff(ctx: &ReconcileContext<'_>, cluster: &LiveCluster) -> Result<Executor, String> {
+    executor(ctx, cluster).map_err(|e| match e {
         Impersonation::Underivable(why) => {
             format!("error deriving service account to impersonate: {why}")
         }
@@ -55,12 +55,12 @@ pub fn for_diff(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Executor, Stri
 
 /// The hand that deletes: our own where there is no service account, or the Application could never
 /// go.
-pub fn for_deletion(pass: &Pass<'_>, cluster: &LiveCluster) -> Result<Executor, String> {
-    match executor(pass, cluster) {
+pub fn for_deletion(ctx: &ReconcileContext<'_>, cluster: &LiveCluster) -> Result<Executor, String> {
+    match executor(ctx, cluster) {
         Err(Impersonation::Underivable(why)) => Err(format!(
             "cannot apply impersonation: error deriving service account to impersonate: {why}"
         )),
-        Err(Impersonation::Missing { .. }) => Ok(counted(pass, cluster)),
+        Err(Impersonation::Missing { .. }) => Ok(counted(ctx, cluster)),
         Ok(executor) => Ok(executor),
     }
 }

@@ -5,7 +5,7 @@
 use super::{
     operation,
     repeats::Repeats,
-    sources::{Desired, Wanted},
+    sources::{RenderedSources, RequestedSources},
     start, supersede, touched,
 };
 use jiff::Timestamp;
@@ -18,9 +18,9 @@ use tiphys_engine::types::Comparison;
 /// What is remembered of an Application between looks. Losing it costs time, and at most one
 /// automatic sync that was to wait.
 pub struct Memo {
-    pub desired: Option<Desired>,
+    pub desired: Option<RenderedSources>,
     /// Why there were no manifests of these sources when they were last asked for.
-    pub unloadable: Option<(Wanted, String)>,
+    pub unloadable: Option<(RequestedSources, String)>,
     /// There have been none since, told of or not.
     pub outage: Option<Outage>,
     pub comparison: Option<Arc<Comparison>>,
@@ -123,7 +123,7 @@ impl Memo {
     }
 
     /// What came of loading these sources the last time.
-    pub fn loaded(&self, wanted: &Wanted) -> Option<Result<Desired, String>> {
+    pub fn loaded(&self, wanted: &RequestedSources) -> Option<Result<RenderedSources, String>> {
         let failed = self
             .unloadable
             .as_ref()

@@ -1,12 +1,13 @@
 //! The Application controller: every Application is looked at when something about it may have
 //! changed, and taken a step further.
 //!
-//! Main type: [`Controller`]. One worker at a time looks at one Application ([`pass`]); the reasons
+//! Main type: [`Controller`]. One worker at a time looks at one Application ([`ctx`]); the reasons
 //! come from the Application's own record, from its live objects, from projects and settings, and
 //! from the clock.
 
 mod auto_sync;
 mod compare;
+mod context;
 mod delete;
 mod delete_hooks;
 mod ending;
@@ -17,7 +18,6 @@ mod known;
 mod lookup;
 mod memo;
 mod operation;
-mod pass;
 mod projects;
 mod publish;
 mod quarantine;
@@ -39,8 +39,8 @@ use crate::{
     metrics::Metrics,
     runtime::{Clock, Queue, Seats},
 };
+use context::ReconcileContext;
 use memo::Memo;
-use pass::Pass;
 use refresh::{Level, Reason};
 pub use shards::Sharding;
 use shards::{Shards, Turn};
@@ -185,7 +185,7 @@ impl Controller {
             };
             let controller = self.clone();
             looks.spawn(async move {
-                seat.with(controller.look(&key, reason)).await;
+                seat.with(controller.reconcile(&key, reason)).await;
                 controller.queue.done(&key);
             });
             while looks.try_join_next().is_some() {}
@@ -215,7 +215,7 @@ impl Controller {
 
     async fn follow_applications(&self) {
         let mut changes = self.records.applications.changes();
-        self.add_all(Reason::LOOK);
+        self.add_all(Reason::RECONCILE);
         while let Some(change) = next(&mut changes).await {
             match change {
                 Some(change) if concerns_us(&change) => {
@@ -227,7 +227,7 @@ impl Controller {
                     }
                 }
                 Some(_) => {}
-                None => self.add_all(Reason::LOOK),
+                None => self.add_all(Reason::RECONCILE),
             }
         }
     }
@@ -243,7 +243,7 @@ impl Controller {
                 tasks.spawn(self.clone().follow_cluster(cluster));
             }
             // Some have waited for it.
-            self.add_all(Reason::LOOK);
+            self.add_all(Reason::RECONCILE);
         }
     }
 
@@ -284,7 +284,7 @@ impl Controller {
     }
 
     /// One look, with everything that can go wrong contained: the others go on.
-    async fn look(&self, key: &AppKey, reason: Reason) {
+    async fn reconcile(&self, key: &AppKey, reason: Reason) {
         let Some(record) = self.records.applications.get(&key.namespace, &key.name) else {
             self.gone(key);
             return;
@@ -300,7 +300,7 @@ impl Controller {
         // Every line of its log says of which Application.
         let project = known.as_deref().map(|app| app.spec.project.as_str());
         let span = tracing::error_span!(
-            "look",
+            "reconcile",
             application = key.name,
             "app-namespace" = key.namespace,
             project
@@ -309,19 +309,19 @@ impl Controller {
         let failures = memo.failures;
         // Boxed: a look is large, and what is put around it would have it on the stack again and
         // again.
-        let pass = Box::pin(async {
-            match Pass::new(self, key, &mut memo, record) {
-                Ok(pass) => pass.run(reason).await,
+        let ctx = Box::pin(async {
+            match ReconcileContext::new(self, key, &mut memo, record) {
+                Ok(ctx) => ctx.run(reason).await,
                 Err(e) => Err(e),
             }
         });
         let (shard, fence) = held.unzip();
-        let pass = self
-            .costing(shard, quarantine::contain(self, key, pass))
+        let ctx = self
+            .costing(shard, quarantine::contain(self, key, ctx))
             .instrument(span.clone());
         let result = match fence.clone() {
-            Some(fence) => fence.scope(pass).await,
-            None => pass.await,
+            Some(fence) => fence.scope(ctx).await,
+            None => ctx.await,
         };
         if fence.is_some_and(|fence| !fence.is_open()) {
             // What it came to may be wrong, and is another's now; if it is ours again it is begun
@@ -354,7 +354,7 @@ impl Controller {
                     pause(memo.failures)
                 };
                 if !e.is_conflict() {
-                    tracing::warn!(parent: &span, error = %e, "a look at the Application failed; trying again in {pause:?}");
+                    tracing::warn!(parent: &span, error = %e, "a reconcile at the Application failed; trying again in {pause:?}");
                 }
                 self.queue.add_after(key.clone(), reason, pause);
             }
@@ -412,7 +412,7 @@ fn concerns_us(change: &RecordChange<Application>) -> bool {
         return true;
     };
     let (old, new) = (&before.metadata, &after.metadata);
-    change.deed == tiphys_cluster::Deed::Deleted
+    change.change_type == tiphys_cluster::ChangeType::Deleted
         || before.spec != after.spec
         || before.operation != after.operation
         || (old.deletion_timestamp, &old.finalizers) != (new.deletion_timestamp, &new.finalizers)
@@ -430,7 +430,7 @@ fn concerns_us(change: &RecordChange<Application>) -> bool {
 /// nothing.
 fn reason_of(change: &RecordChange<Application>) -> Reason {
     let Some((before, after)) = both(change) else {
-        return Reason::LOOK;
+        return Reason::RECONCILE;
     };
     let approval = |app: &Application| {
         app.metadata
@@ -447,7 +447,7 @@ fn reason_of(change: &RecordChange<Application>) -> Reason {
     ) {
         (true, _) => Reason::at(Level::Latest),
         (false, true) => Reason::at(Level::Recent),
-        (false, false) => Reason::LOOK,
+        (false, false) => Reason::RECONCILE,
     }
 }
 

@@ -5,14 +5,14 @@
 
 use super::{
     auto_sync, compare,
+    context::{Again, ReconcileContext, soonest},
     ending::{self, finish},
     error::Error,
     identity, impersonation,
-    pass::{Again, Pass, soonest},
     refresh::{Level, Reason, Refresh},
     results::{from_wire, to_wire},
     retry,
-    sources::{self, Desired, Revisions, Wanted},
+    sources::{self, RenderedSources, RequestedSources, Revisions},
     start::Start,
     status, supersede, timeouts,
 };
@@ -27,7 +27,7 @@ use tiphys_apimachinery::Object;
 use tiphys_cluster::{
     Executor,
     clusters::LiveCluster,
-    scripts::{aside, heavy},
+    scripts::{heavy, run_scripts_blocking},
 };
 use tiphys_engine::{
     customize::Customizations,
@@ -71,44 +71,44 @@ impl Failure {
 const UNTIL_TOLD: Duration = Duration::from_millis(250);
 
 /// Takes the operation as far as it goes now.
-pub async fn run(pass: &mut Pass<'_>) -> Result<Again, Error> {
-    if !is_current(pass).await? {
-        return Ok(Some((Reason::LOOK, UNTIL_TOLD)));
+pub async fn run(ctx: &mut ReconcileContext<'_>) -> Result<Again, Error> {
+    if !is_current(ctx).await? {
+        return Ok(Some((Reason::RECONCILE, UNTIL_TOLD)));
     }
-    if let Some(again) = begin(pass).await? {
+    if let Some(again) = begin(ctx).await? {
         return Ok(again);
     }
-    if let Some(wait) = barred(pass).await? {
-        return Ok(Some((Reason::LOOK, wait)));
+    if let Some(wait) = barred(ctx).await? {
+        return Ok(Some((Reason::RECONCILE, wait)));
     }
-    let id = operation_id(pass);
-    let mut running = match pass
+    let id = operation_id(ctx);
+    let mut running = match ctx
         .memo
         .running
         .take()
         .filter(|r| r.request.operation_id == id)
     {
         Some(running) => running,
-        None => match prepare(pass, &id).await {
+        None => match prepare(ctx, &id).await {
             Ok(running) => {
-                remember_revisions(pass).await?;
+                remember_revisions(ctx).await?;
                 running
             }
             Err(failure) => {
-                finish(pass, failure.phase, failure.message, None).await?;
+                finish(ctx, failure.phase, failure.message, None).await?;
                 return Ok(None);
             }
         },
     };
-    let again = limit(pass);
-    running.request.terminate = state(pass).phase == "Terminating";
-    running.request.prune_confirmed = prune_confirmed(pass, running.request.started_at);
-    running.request.superseded_by = supersede::newer(pass);
-    let again = drive(pass, &mut running)
+    let again = limit(ctx);
+    running.request.terminate = state(ctx).phase == "Terminating";
+    running.request.prune_confirmed = prune_confirmed(ctx, running.request.started_at);
+    running.request.superseded_by = supersede::newer(ctx);
+    let again = drive(ctx, &mut running)
         .await
         .map(|next| next.map(|next| soonest(Some(next), again).unwrap_or(next)));
     if matches!(again, Ok(Some(_)) | Err(_)) {
-        pass.memo.running = Some(running);
+        ctx.memo.running = Some(running);
     }
     again
 }
@@ -116,40 +116,40 @@ pub async fn run(pass: &mut Pass<'_>) -> Result<Again, Error> {
 /// Whether an operation that this process did not begin still is as it was told: who resumes what
 /// has ended long ago makes its hooks run twice. Asked of the server once; what it knows better is
 /// looked at next.
-async fn is_current(pass: &mut Pass<'_>) -> Result<bool, Error> {
-    if pass.memo.proved || !matches!(state(pass).phase.as_str(), "Running" | "Terminating") {
+async fn is_current(ctx: &mut ReconcileContext<'_>) -> Result<bool, Error> {
+    if ctx.memo.proved || !matches!(state(ctx).phase.as_str(), "Running" | "Terminating") {
         return Ok(true);
     }
-    let stored = pass
+    let stored = ctx
         .controller
         .records
         .applications
-        .fetch(&pass.key.namespace, &pass.key.name)
+        .fetch(&ctx.key.namespace, &ctx.key.name)
         .await?;
-    pass.memo.proved = stored
-        .is_some_and(|stored| stored.meta.resource_version == pass.record.meta.resource_version);
-    Ok(pass.memo.proved)
+    ctx.memo.proved = stored
+        .is_some_and(|stored| stored.meta.resource_version == ctx.record.meta.resource_version);
+    Ok(ctx.memo.proved)
 }
 
 /// Stores which revisions and sources the operation stands for, before anything is done with them:
 /// a process that resumes it must not resolve a branch again.
-async fn remember_revisions(pass: &mut Pass<'_>) -> Result<(), Error> {
-    let stored = pass
+async fn remember_revisions(ctx: &mut ReconcileContext<'_>) -> Result<(), Error> {
+    let stored = ctx
         .before
         .status
         .operation_state
         .as_ref()
         .and_then(|s| s.sync_result.as_ref());
-    if identity::is_remembered(stored, &state(pass)) {
+    if identity::is_remembered(stored, &state(ctx)) {
         Ok(())
     } else {
-        pass.store().await
+        ctx.store().await
     }
 }
 
 /// The state of the running operation.
-pub fn state(pass: &Pass<'_>) -> OperationState {
-    pass.app
+pub fn state(ctx: &ReconcileContext<'_>) -> OperationState {
+    ctx.app
         .status
         .operation_state
         .as_deref()
@@ -159,33 +159,33 @@ pub fn state(pass: &Pass<'_>) -> OperationState {
 
 /// Makes the state of a new operation, or sees whether a failed one is to be tried again now.
 /// `Some`: there is nothing more to do in this pass, because it waits for that, or has ended.
-async fn begin(pass: &mut Pass<'_>) -> Result<Option<Again>, Error> {
-    let operation = pass.app.operation.as_deref().cloned().unwrap_or_default();
-    let stored = pass
+async fn begin(ctx: &mut ReconcileContext<'_>) -> Result<Option<Again>, Error> {
+    let operation = ctx.app.operation.as_deref().cloned().unwrap_or_default();
+    let stored = ctx
         .app
         .status
         .operation_state
         .clone()
         .filter(|s| matches!(s.phase.as_str(), "Running" | "Terminating"));
     let Some(mut state) = stored else {
-        let start = Start::after(pass.memo.last_start, pass.now);
-        pass.memo.last_start = Some(start);
-        pass.memo.running = None;
+        let start = Start::after(ctx.memo.last_start, ctx.now);
+        ctx.memo.last_start = Some(start);
+        ctx.memo.running = None;
         let state = OperationState {
             operation,
             phase: "Running".into(),
             started_at: Some(start.told.into()),
             ..OperationState::default()
         };
-        pass.app.status.operation_state = Some(state.into());
-        pass.forget_progress();
-        pass.store().await?;
+        ctx.app.status.operation_state = Some(state.into());
+        ctx.forget_progress();
+        ctx.store().await?;
         return Ok(None);
     };
     let (Some(finished), "Running") = (state.finished_at, state.phase.as_str()) else {
         return Ok(None);
     };
-    if let Some(newer) = supersede::newer(pass) {
+    if let Some(newer) = supersede::newer(ctx) {
         let old = state
             .sync_result
             .as_ref()
@@ -194,7 +194,7 @@ async fn begin(pass: &mut Pass<'_>) -> Result<Option<Again>, Error> {
         let message =
             format!("superseded: the sync of {old} is not tried again, because {newer} is newer");
         finish(
-            pass,
+            ctx,
             OperationPhase::Failed,
             message,
             Some(Ending::Superseded),
@@ -209,120 +209,124 @@ async fn begin(pass: &mut Pass<'_>) -> Result<Option<Again>, Error> {
     ) {
         Ok(due) => due,
         Err(message) => {
-            finish(pass, OperationPhase::Error, message, None).await?;
+            finish(ctx, OperationPhase::Error, message, None).await?;
             return Ok(Some(None));
         }
     };
     // Where an attempt that took too long is followed by another, each has the whole time; else the
     // pauses count, too.
-    let each_has_its_time = limits(pass).then == OnTimeout::Retry;
-    let left = if each_has_its_time { None } else { limit(pass) };
-    if self::state(pass).phase == "Terminating" {
-        pass.memo.running = None;
+    let each_has_its_time = limits(ctx).then == OnTimeout::Retry;
+    let left = if each_has_its_time { None } else { limit(ctx) };
+    if self::state(ctx).phase == "Terminating" {
+        ctx.memo.running = None;
         return Ok(None);
     }
-    if let Ok(wait) = Duration::try_from(due.duration_since(pass.now))
+    if let Ok(wait) = Duration::try_from(due.duration_since(ctx.now))
         && !wait.is_zero()
     {
-        return Ok(Some(soonest(Some((Reason::LOOK, wait)), left)));
+        return Ok(Some(soonest(Some((Reason::RECONCILE, wait)), left)));
     }
     retry::begin(&mut state);
     if each_has_its_time {
-        state.started_at = Some(pass.now.into());
+        state.started_at = Some(ctx.now.into());
     }
-    pass.app.status.operation_state = Some(state);
-    pass.memo.running = None;
-    pass.forget_progress();
-    pass.store().await?;
+    ctx.app.status.operation_state = Some(state);
+    ctx.memo.running = None;
+    ctx.forget_progress();
+    ctx.store().await?;
     Ok(None)
 }
 
 /// How long the operation and its waves may take. What cannot be read has been told by `prepare`.
-fn limits(pass: &Pass<'_>) -> Timeouts {
-    let options = state(pass).operation.sync.unwrap_or_default().sync_options;
-    timeouts::limits(&pass.controller.records.settings(), &options).unwrap_or_default()
+fn limits(ctx: &ReconcileContext<'_>) -> Timeouts {
+    let options = state(ctx).operation.sync.unwrap_or_default().sync_options;
+    timeouts::limits(&ctx.controller.records.settings(), &options).unwrap_or_default()
 }
 
 /// Ends an operation that takes longer than it may; else says when to look whether it does.
-fn limit(pass: &mut Pass<'_>) -> Again {
-    let limit = limits(pass).sync_secs;
-    let left = ending::limit(pass.app.status.operation_state.as_mut()?, limit, pass.now)?;
-    Some((Reason::LOOK, left))
+fn limit(ctx: &mut ReconcileContext<'_>) -> Again {
+    let limit = limits(ctx).sync_secs;
+    let left = ending::limit(ctx.app.status.operation_state.as_mut()?, limit, ctx.now)?;
+    Some((Reason::RECONCILE, left))
 }
 
 /// How long to wait when a sync window bars the operation. It stays as it is meanwhile; one that a
 /// user ends is never held up.
-async fn barred(pass: &mut Pass<'_>) -> Result<Option<Duration>, Error> {
-    let Ok(project) = pass.controller.project_of(&pass.app) else {
+async fn barred(ctx: &mut ReconcileContext<'_>) -> Result<Option<Duration>, Error> {
+    let Ok(project) = ctx.controller.project_of(&ctx.app) else {
         return Ok(None);
     };
-    let mut state = state(pass);
-    let windows = Windows::of(&project.spec.sync_windows, &pass.app);
+    let mut state = state(ctx);
+    let windows = Windows::of(&project.spec.sync_windows, &ctx.app);
     let manual = !state.operation.initiated_by.automated;
-    let why = match windows.can_sync(manual, state.started_at.map(|t| t.timestamp()), pass.now) {
+    let why = match windows.can_sync(manual, state.started_at.map(|t| t.timestamp()), ctx.now) {
         _ if state.phase == "Terminating" => return Ok(None),
         Ok(true) => return Ok(None),
         Ok(false) => String::new(),
         Err(problem) => format!(": {problem}"),
     };
     state.message = format!("Sync operation blocked by sync window{why}");
-    pass.app.status.operation_state = Some(state.into());
-    pass.store().await?;
+    ctx.app.status.operation_state = Some(state.into());
+    ctx.store().await?;
     // A change of the project wakes it as well.
     Ok(Some(
-        windows.wait(pass.now).unwrap_or(Duration::from_secs(60)),
+        windows.wait(ctx.now).unwrap_or(Duration::from_secs(60)),
     ))
 }
 
 /// The same for every look at one attempt of one operation, whoever looks; different for the next
 /// attempt.
-fn operation_id(pass: &Pass<'_>) -> String {
-    let state = state(pass);
+fn operation_id(ctx: &ReconcileContext<'_>) -> String {
+    let state = state(ctx);
     let started = state.started_at.map_or(0, |t| t.seconds);
     identity::id(
-        &pass.app.metadata.uid,
+        &ctx.app.metadata.uid,
         started,
         state.retry_count,
-        pass.app.status.history.last().map(|h| h.id),
+        ctx.app.status.history.last().map(|h| h.id),
     )
 }
 
 /// From the operation to a plan.
-async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
-    pass.controller
-        .project_of(&pass.app)
+async fn prepare(ctx: &mut ReconcileContext<'_>, id: &str) -> Result<Running, Failure> {
+    ctx.controller
+        .project_of(&ctx.app)
         .map_err(|e| Failure::error(format!("Failed to load application project: {e}")))?;
-    let mut state = state(pass);
+    let mut state = state(ctx);
     let may_prune_much = auto_sync::may_prune_much(&state.operation);
     let Some(operation) = state.operation.sync.clone() else {
         return Err(Failure::error(
             "Invalid operation request: no operation specified",
         ));
     };
-    let settings = pass.controller.records.settings();
+    let settings = ctx.controller.records.settings();
     let limits = timeouts::limits(&settings, &operation.sync_options).map_err(Failure::error)?;
     timeouts::supersede(&settings, &operation.sync_options).map_err(Failure::error)?;
     let prune_limit =
         timeouts::prune_limit(&settings, &operation.sync_options).map_err(Failure::error)?;
-    let problems = pass.spec_problems();
+    let problems = ctx.spec_problems();
     if let Some(text) = status::error_text(&problems) {
-        status::set_conditions(&mut pass.app.status, &problems, &status::BY_SPEC, pass.now);
+        status::set_conditions(&mut ctx.app.status, &problems, &status::BY_SPEC, ctx.now);
         let nowhere =
-            spec::destination(&pass.app.spec.destination, &pass.controller.destinations()).err();
+            spec::destination(&ctx.app.spec.destination, &ctx.controller.destinations()).err();
         return Err(Failure::error(nowhere.unwrap_or(text)));
     }
-    let resumed = state.sync_result.as_ref().and_then(Wanted::resumed);
+    let resumed = state
+        .sync_result
+        .as_ref()
+        .and_then(RequestedSources::resumed);
     let (wanted, revisions) = match resumed {
         Some(resumed) => resumed,
         None => {
-            let wanted = Wanted::of_operation(&operation, &pass.app).map_err(Failure::error)?;
+            let wanted =
+                RequestedSources::of_operation(&operation, &ctx.app).map_err(Failure::error)?;
             let revisions = wanted.revisions(&operation);
             (wanted, revisions)
         }
     };
     // Not only what the specification names: nothing is recorded of sources, nor fetched, that the
     // project does not take.
-    sources::permitted(pass, &wanted).map_err(Failure::error)?;
+    sources::permitted(ctx, &wanted).map_err(Failure::error)?;
     let comparison_error = |message: String| Failure::error(format!("ComparisonError: {message}"));
     let named = Revisions::new(&wanted, revisions.clone());
     state.sync_result = Some(SyncOperationResult {
@@ -338,7 +342,7 @@ async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
         } else {
             Vec::new()
         },
-        managed_namespace_metadata: pass
+        managed_namespace_metadata: ctx
             .app
             .spec
             .sync_policy
@@ -346,27 +350,30 @@ async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
             .and_then(|p| p.managed_namespace_metadata.clone()),
         ..state.sync_result.take().unwrap_or_default()
     });
-    pass.app.status.operation_state = Some(state.into());
+    ctx.app.status.operation_state = Some(state.into());
     // Looked up after the operation came: whoever pushes and then syncs means what was pushed.
     let lookup = Refresh {
         level: Level::ForceResolve,
         by_record: true,
         ..Refresh::default()
     };
-    let cluster = compare::cluster(pass)
+    let cluster = compare::cluster(ctx)
         .await
         .map_err(|e| Failure::error(format!("Failed to get destination cluster: {e}")))?;
     // Manifests that a user gave have no revision, and Git is not needed.
     let desired = match operation.manifests.is_empty() {
         true => Some(
-            sources::load(pass, &cluster, &wanted, &revisions, &lookup)
+            sources::load(ctx, &cluster, &wanted, &revisions, &lookup)
                 .await
                 .map_err(comparison_error)?,
         ),
         false => None,
     };
-    let revisions = desired.as_ref().map(Desired::revisions).unwrap_or_default();
-    if let Some(result) = pass
+    let revisions = desired
+        .as_ref()
+        .map(RenderedSources::revisions)
+        .unwrap_or_default();
+    if let Some(result) = ctx
         .app
         .status
         .operation_state
@@ -376,7 +383,7 @@ async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
         result.revision.clone_from(&revisions.one);
         result.revisions.clone_from(&revisions.several);
     }
-    let comparison = compare::with_live(pass, &cluster, desired.as_ref(), &operation.manifests)
+    let comparison = compare::with_live(ctx, &cluster, desired.as_ref(), &operation.manifests)
         .await
         .map_err(comparison_error)?;
     if let Some(text) = status::error_text(&comparison.conditions) {
@@ -395,11 +402,14 @@ async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
     }
     let request = SyncRequest {
         wave_timeout_secs: limits.wave_secs,
-        ..request(pass, &operation, &revisions.one, id)
+        ..request(ctx, &operation, &revisions.one, id)
     };
-    pass.memo.syncing = Some(supersede::Syncing {
+    ctx.memo.syncing = Some(supersede::Syncing {
         revisions,
-        digest: desired.as_ref().map(Desired::digest).unwrap_or_default(),
+        digest: desired
+            .as_ref()
+            .map(RenderedSources::digest)
+            .unwrap_or_default(),
     });
     let shared = comparison
         .conditions
@@ -411,14 +421,14 @@ async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
             message: format!("Shared resource found: {}", shared.message),
         });
     }
-    let executor = impersonation::for_sync(pass, &cluster).map_err(Failure::error)?;
+    let executor = impersonation::for_sync(ctx, &cluster).map_err(Failure::error)?;
     let kinds = cluster.cache.kinds();
     let permitted = |object: &Object, namespaced| permitted(&comparison, object, namespaced);
     let plan = heavy(&comparison.rules.project.name, || {
         sync::plan_with(&comparison, &request, &*kinds, &permitted)
     })
     .await;
-    let mut result = pass
+    let mut result = ctx
         .app
         .status
         .operation_state
@@ -429,7 +439,7 @@ async fn prepare(pass: &mut Pass<'_>, id: &str) -> Result<Running, Failure> {
         .iter()
         .map(from_wire)
         .collect();
-    let annotation = pass
+    let annotation = ctx
         .before
         .metadata
         .annotations
@@ -482,8 +492,8 @@ pub(super) fn permitted(
 }
 
 /// Whether a user approved the prunes that ask for it, since the operation truly began.
-fn prune_confirmed(pass: &Pass<'_>, started_at: Timestamp) -> bool {
-    let approved = pass
+fn prune_confirmed(ctx: &ReconcileContext<'_>, started_at: Timestamp) -> bool {
+    let approved = ctx
         .app
         .metadata
         .annotations
@@ -491,15 +501,20 @@ fn prune_confirmed(pass: &Pass<'_>, started_at: Timestamp) -> bool {
         .map(String::as_str);
     sync::request::deletion_confirmed(
         approved,
-        pass.memo
+        ctx.memo
             .last_start
             .map_or(started_at, |start| start.truly(started_at)),
     )
 }
 
-fn request(pass: &Pass<'_>, operation: &SyncOperation, revision: &str, id: &str) -> SyncRequest {
-    let state = state(pass);
-    let started_at = state.started_at.map_or(pass.now, |t| t.timestamp());
+fn request(
+    ctx: &ReconcileContext<'_>,
+    operation: &SyncOperation,
+    revision: &str,
+    id: &str,
+) -> SyncRequest {
+    let state = state(ctx);
+    let started_at = state.started_at.map_or(ctx.now, |t| t.timestamp());
     let strategy = operation.sync_strategy.as_ref();
     let apply = strategy.and_then(|s| s.apply.as_ref());
     let force = apply.map(|a| a.force).or_else(|| {
@@ -507,13 +522,13 @@ fn request(pass: &Pass<'_>, operation: &SyncOperation, revision: &str, id: &str)
             .and_then(|s| s.hook.as_ref())
             .map(|h| h.sync_strategy_apply.force)
     });
-    let metadata = pass
+    let metadata = ctx
         .app
         .spec
         .sync_policy
         .as_ref()
         .and_then(|p| p.managed_namespace_metadata.as_ref());
-    let migrating_from = pass
+    let migrating_from = ctx
         .app
         .metadata
         .annotations
@@ -538,53 +553,47 @@ fn request(pass: &Pass<'_>, operation: &SyncOperation, revision: &str, id: &str)
             })
             .collect(),
         options: sync::SyncOptions::parse(&operation.sync_options).migrating_from(migrating_from),
-        dest_namespace: pass.app.spec.destination.namespace.clone(),
+        dest_namespace: ctx.app.spec.destination.namespace.clone(),
         namespace_metadata: metadata.map(|m| sync::NamespaceMetadata {
             labels: m.labels.clone(),
             annotations: m.annotations.clone(),
         }),
         wave_delay_secs: timeouts::wave_delay(
-            pass.controller.wave_delay,
-            &pass.controller.records.settings(),
+            ctx.controller.wave_delay,
+            &ctx.controller.records.settings(),
         ),
         wave_timeout_secs: 0,
         superseded_by: None,
         terminate: false,
-        prune_confirmed: prune_confirmed(pass, started_at),
+        prune_confirmed: prune_confirmed(ctx, started_at),
         skip_dry_run: false,
     }
 }
 
 /// `next`, store, execute, `record`, until there is nothing to do now.
-async fn drive(pass: &mut Pass<'_>, running: &mut Running) -> Result<Again, Error> {
+async fn drive(ctx: &mut ReconcileContext<'_>, running: &mut Running) -> Result<Again, Error> {
     loop {
-        let decision = decide(running, pass.controller.now());
+        let decision = decide(running, ctx.controller.now());
         running.progress = decision.progress.clone();
         if decision.phase.completed() {
-            note(pass, running, &decision);
-            let message = with_plan(pass, running, decision.message);
-            finish(
-                pass,
-                decision.phase,
-                message,
-                decision.progress.notes.ending,
-            )
-            .await?;
+            note(ctx, running, &decision);
+            let message = with_plan(ctx, running, decision.message);
+            finish(ctx, decision.phase, message, decision.progress.notes.ending).await?;
             return Ok(None);
         }
-        note(pass, running, &decision);
+        note(ctx, running, &decision);
         if decision.must_store || decision.effects.is_empty() {
-            pass.store().await?;
+            ctx.store().await?;
         }
         if decision.effects.is_empty() {
             let wait = decision.wake_after.unwrap_or(Duration::from_secs(10));
-            return Ok(Some((Reason::LOOK, wait)));
+            return Ok(Some((Reason::RECONCILE, wait)));
         }
         for (start, effects) in decision.batches() {
             let outcomes = standing(running.executor.run_batch(start, effects)).await;
             let progress = std::mem::take(&mut running.progress);
             let health = |live: &Object| health::assess_with(live, &running.customizations);
-            let now = pass.controller.now();
+            let now = ctx.controller.now();
             let record = || {
                 sync::record(
                     &running.plan,
@@ -595,14 +604,14 @@ async fn drive(pass: &mut Pass<'_>, running: &mut Running) -> Result<Again, Erro
                     now,
                 )
             };
-            running.progress = aside(&running.customizations, record);
+            running.progress = run_scripts_blocking(&running.customizations, record);
         }
     }
 }
 
 /// A dry run tells its plan where that was asked for.
-fn with_plan(pass: &Pass<'_>, running: &Running, message: String) -> String {
-    if running.request.dry_run && identity::shows_plan(&state(pass).operation) {
+fn with_plan(ctx: &ReconcileContext<'_>, running: &Running, message: String) -> String {
+    if running.request.dry_run && identity::shows_plan(&state(ctx).operation) {
         format!("{message}\n{}", running.plan)
     } else {
         message
@@ -616,7 +625,7 @@ fn decide(running: &Running, now: Timestamp) -> Decision {
         live: &|key| cache.object(key),
         health: &health,
     };
-    aside(&running.customizations, || {
+    run_scripts_blocking(&running.customizations, || {
         sync::next(
             &running.plan,
             observed,
@@ -628,8 +637,8 @@ fn decide(running: &Running, now: Timestamp) -> Decision {
 }
 
 /// Writes what the engine says into the operation's state.
-fn note(pass: &mut Pass<'_>, running: &Running, decision: &Decision) {
-    let Some(state) = pass.app.status.operation_state.as_mut() else {
+fn note(ctx: &mut ReconcileContext<'_>, running: &Running, decision: &Decision) {
+    let Some(state) = ctx.app.status.operation_state.as_mut() else {
         return;
     };
     if !decision.phase.completed() {
@@ -646,5 +655,5 @@ fn note(pass: &mut Pass<'_>, running: &Running, decision: &Decision) {
         ..running.result.clone()
     });
     let text = running.progress.to_annotation();
-    pass.annotate(PROGRESS_ANNOTATION, Some(text));
+    ctx.annotate(PROGRESS_ANNOTATION, Some(text));
 }

@@ -1,7 +1,7 @@
 //! What becomes of an Application whose look panicked: the fault is told, its operation ends, and
 //! the others go on. Main function: [`contain`].
 
-use super::{Controller, Memo, ending, operation, pass::Pass};
+use super::{Controller, Memo, context::ReconcileContext, ending, operation};
 use futures::FutureExt as _;
 use std::{any::Any, panic::AssertUnwindSafe};
 use tiphys_api::operation::OperationState;
@@ -13,9 +13,9 @@ use tiphys_engine::sync::OperationPhase;
 pub async fn contain<T>(
     controller: &Controller,
     key: &AppKey,
-    look: impl Future<Output = T>,
+    reconcile: impl Future<Output = T>,
 ) -> Option<T> {
-    let panic = match AssertUnwindSafe(look).catch_unwind().await {
+    let panic = match AssertUnwindSafe(reconcile).catch_unwind().await {
         Ok(answer) => return Some(answer),
         Err(panic) => panic,
     };
@@ -23,7 +23,7 @@ pub async fn contain<T>(
     controller.metrics.panicked(key);
     tracing::error!(
         panic = text,
-        "a look at the Application panicked; it is looked at again later"
+        "a reconcile at the Application panicked; it is looked at again later"
     );
     // What is broken may break this, too. Boxed: it is as large as a look.
     let told = AssertUnwindSafe(Box::pin(tell(controller, key, &text)))
@@ -48,30 +48,30 @@ async fn tell(
         return Ok(());
     };
     let mut memo = Memo::default();
-    let mut pass = Pass::new(controller, key, &mut memo, record)?;
-    pass.event(
+    let mut ctx = ReconcileContext::new(controller, key, &mut memo, record)?;
+    ctx.event(
         true,
         "InternalError",
-        format!("a look at the Application panicked: {text}"),
+        format!("a reconcile at the Application panicked: {text}"),
     );
-    let Some(operation) = pass.app.operation.as_deref().cloned() else {
+    let Some(operation) = ctx.app.operation.as_deref().cloned() else {
         return Ok(());
     };
     let running = matches!(
-        operation::state(&pass).phase.as_str(),
+        operation::state(&ctx).phase.as_str(),
         "Running" | "Terminating"
     );
     if !running {
         let state = OperationState {
             operation,
             phase: "Running".into(),
-            started_at: Some(pass.now.into()),
+            started_at: Some(ctx.now.into()),
             ..OperationState::default()
         };
-        pass.app.status.operation_state = Some(state.into());
+        ctx.app.status.operation_state = Some(state.into());
     }
-    ending::finish(&mut pass, OperationPhase::Error, text.to_owned(), None).await?;
-    pass.store().await
+    ending::finish(&mut ctx, OperationPhase::Error, text.to_owned(), None).await?;
+    ctx.store().await
 }
 
 /// What a panic said.

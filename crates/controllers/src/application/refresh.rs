@@ -31,7 +31,7 @@ pub struct Reason {
 }
 
 impl Reason {
-    pub const LOOK: Self = Self { level: None };
+    pub const RECONCILE: Self = Self { level: None };
 
     pub const fn at(level: Level) -> Self {
         Self { level: Some(level) }
@@ -195,47 +195,52 @@ mod tests {
         let soon: Timestamp = "2026-01-01T00:00:10Z".parse().expect("a time");
         let late: Timestamp = "2026-01-01T00:03:00Z".parse().expect("a time");
         for (change, reason, now, expected) in [
-            (json!({}), Reason::LOOK, soon, None),
+            (json!({}), Reason::RECONCILE, soon, None),
             (
                 json!({}),
                 Reason::at(Level::Recent),
                 soon,
                 Some((Level::Recent, false)),
             ),
-            (json!({}), Reason::LOOK, late, Some((Level::Latest, false))),
+            (
+                json!({}),
+                Reason::RECONCILE,
+                late,
+                Some((Level::Latest, false)),
+            ),
             (
                 json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}}),
-                Reason::LOOK,
+                Reason::RECONCILE,
                 soon,
                 Some((Level::ForceResolve, false)),
             ),
             (
                 json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "hard"}}}),
-                Reason::LOOK,
+                Reason::RECONCILE,
                 soon,
                 Some((Level::ForceResolve, true)),
             ),
             (
                 json!({"spec": {"source": {"path": "q"}}}),
-                Reason::LOOK,
+                Reason::RECONCILE,
                 soon,
                 Some((Level::ForceResolve, false)),
             ),
             (
                 json!({"spec": {"destination": {"server": "t"}}}),
-                Reason::LOOK,
+                Reason::RECONCILE,
                 soon,
                 Some((Level::Latest, false)),
             ),
             (
                 json!({"spec": {"ignoreDifferences": [{"kind": "A"}]}}),
-                Reason::LOOK,
+                Reason::RECONCILE,
                 soon,
                 Some((Level::Latest, false)),
             ),
             (
                 json!({"status": {"reconciledAt": null}}),
-                Reason::LOOK,
+                Reason::RECONCILE,
                 soon,
                 Some((Level::Latest, false)),
             ),
@@ -252,7 +257,7 @@ mod tests {
         let asked = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
         let now = "2026-01-01T00:00:10Z".parse().expect("a time");
         let due = |change, reason| needed(&app(change), reason, EXPIRY, now).expect("due");
-        assert_eq!(due(asked, Reason::LOOK).since(seen), Since::At(seen));
+        assert_eq!(due(asked, Reason::RECONCILE).since(seen), Since::At(seen));
         assert_eq!(
             due(json!({}), Reason::at(Level::Latest)).since(seen),
             Since::Recently
@@ -299,19 +304,19 @@ mod tests {
             Level::Latest,
             "spec.syncPolicy.managedNamespaceMetadata differs".to_owned(),
         ));
-        assert_eq!(because(&blue, synced(&red), Reason::LOOK), differs);
+        assert_eq!(because(&blue, synced(&red), Reason::RECONCILE), differs);
         assert_eq!(
             because(&blue, synced(&json!(null)), Reason::at(Level::Recent)),
             differs
         );
-        assert_eq!(because(&blue, synced(&blue), Reason::LOOK), None);
+        assert_eq!(because(&blue, synced(&blue), Reason::RECONCILE), None);
         assert_eq!(
-            because(&json!(null), synced(&red), Reason::LOOK),
+            because(&json!(null), synced(&red), Reason::RECONCILE),
             None,
             "nothing is wanted any more"
         );
         assert_eq!(
-            because(&blue, json!(null), Reason::LOOK),
+            because(&blue, json!(null), Reason::RECONCILE),
             None,
             "it was never synced"
         );
@@ -332,11 +337,11 @@ mod tests {
             soft: SignedDuration::ZERO,
             hard: SignedDuration::ZERO,
         };
-        assert_eq!(needed(&app(json!({})), Reason::LOOK, never, far), None);
+        assert_eq!(needed(&app(json!({})), Reason::RECONCILE, never, far), None);
         assert_eq!(next_expiry(&app(json!({})), never, far), None);
         let due = needed(
             &app(json!({"status": {"reconciledAt": null}})),
-            Reason::LOOK,
+            Reason::RECONCILE,
             never,
             far,
         )
@@ -354,7 +359,7 @@ mod tests {
             let now: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
             needed(
                 &app(json!({})),
-                Reason::LOOK,
+                Reason::RECONCILE,
                 expiry,
                 now + SignedDuration::from_secs(secs),
             )

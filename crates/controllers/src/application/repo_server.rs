@@ -3,7 +3,10 @@
 //!
 //! Main type: [`Questions`], put together once for all sources of a look.
 
-use super::{pass::Pass, refresh::Refresh, sources::Wanted, touched::is_only_referred_to};
+use super::{
+    context::ReconcileContext, refresh::Refresh, sources::RequestedSources,
+    touched::is_only_referred_to,
+};
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{
     AppProject, constants,
@@ -20,8 +23,8 @@ type Refs = BTreeMap<String, RefTarget>;
 
 /// What the questions about an Application's sources have in common.
 pub struct Questions<'a> {
-    pass: &'a Pass<'a>,
-    wanted: &'a Wanted,
+    ctx: &'a ReconcileContext<'a>,
+    wanted: &'a RequestedSources,
     settings: Arc<Settings>,
     project: Arc<AppProject>,
     /// What every request says.
@@ -36,14 +39,14 @@ impl<'a> Questions<'a> {
     /// `names`: which source each `ref` names; `before` and `revisions`: those known before and
     /// those to use of each source.
     pub fn new(
-        pass: &'a Pass<'a>,
+        ctx: &'a ReconcileContext<'a>,
         cluster: &LiveCluster,
-        wanted: &'a Wanted,
+        wanted: &'a RequestedSources,
         names: &BTreeMap<String, usize>,
         (before, revisions): (&'a [String], &[String]),
         refresh: &Refresh,
     ) -> Result<Self, String> {
-        let (controller, app) = (pass.controller, &pass.app);
+        let (controller, app) = (ctx.controller, &ctx.app);
         let settings = controller.records.settings();
         let project = controller.project_of(app)?;
         let refs_at = |at: &dyn Fn(usize) -> String| -> Refs {
@@ -76,8 +79,8 @@ impl<'a> Questions<'a> {
             api_versions: cluster.cache.kinds().api_versions().to_vec(),
             has_multiple_sources: wanted.several,
             ref_sources: refs_at(&|i| revisions[i].clone()),
-            annotation_manifest_generate_paths: annotated_paths(pass).to_owned(),
-            ..settings.manifest_request(&project, &pass.key.instance(&controller.records.namespace))
+            annotation_manifest_generate_paths: annotated_paths(ctx).to_owned(),
+            ..settings.manifest_request(&project, &ctx.key.instance(&controller.records.namespace))
         };
         let of_before = |i: usize| before.get(i).cloned().unwrap_or_default();
         let refs_before = if wanted.several {
@@ -86,7 +89,7 @@ impl<'a> Questions<'a> {
             Refs::new()
         };
         Ok(Self {
-            pass,
+            ctx,
             wanted,
             settings,
             project,
@@ -127,7 +130,7 @@ impl<'a> Questions<'a> {
             let is_git = source.chart.is_empty() && !source.repo_url.starts_with("oci://");
             let repo = self
                 .settings
-                .known_repository(&source.repo_url, &self.pass.app.spec.project);
+                .known_repository(&source.repo_url, &self.ctx.app.spec.project);
             let request = self
                 .comparison(source, i, revision, &repo)
                 .filter(|_| same || is_git);
@@ -155,7 +158,7 @@ impl<'a> Questions<'a> {
         let (source, all) = (&self.wanted.list[i], self.wanted.list.len());
         let repo = self
             .settings
-            .known_repository(&source.repo_url, &self.pass.app.spec.project);
+            .known_repository(&source.repo_url, &self.ctx.app.spec.project);
         let revision = match self.comparison(source, i, revision, &repo) {
             None => revision.to_owned(),
             Some(request) => {
@@ -232,8 +235,8 @@ impl<'a> Questions<'a> {
     }
 }
 
-pub fn annotated_paths<'a>(pass: &'a Pass<'_>) -> &'a str {
-    pass.app
+pub fn annotated_paths<'a>(ctx: &'a ReconcileContext<'_>) -> &'a str {
+    ctx.app
         .metadata
         .annotations
         .get(constants::MANIFEST_GENERATE_PATHS)

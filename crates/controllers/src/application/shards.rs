@@ -180,7 +180,8 @@ fn destination(app: &Record<Application>) -> String {
 fn counts(change: Option<&RecordChange<Application>>) -> bool {
     let Some(change) = change else { return true };
     let before = change.before.as_deref().map(destination);
-    change.deed == tiphys_cluster::Deed::Deleted || before != Some(destination(&change.record))
+    change.change_type == tiphys_cluster::ChangeType::Deleted
+        || before != Some(destination(&change.record))
 }
 
 impl Controller {
@@ -251,7 +252,7 @@ impl Controller {
                     None => std::future::pending().await,
                 }
             };
-            let look = tokio::select! {
+            let reconcile = tokio::select! {
                 Ok(()) = leases.changed() => {
                     shards.spread(&self.records);
                     due = shards.division().settling.map(|(_, until)| until).or(due);
@@ -275,8 +276,8 @@ impl Controller {
                 }
                 else => return,
             };
-            if look {
-                self.add_all(super::Reason::LOOK);
+            if reconcile {
+                self.add_all(super::Reason::RECONCILE);
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Where an Application's manifests come from: each of its sources is rendered at its revision, and
 //! the objects are put together.
 //!
-//! Main types: [`Wanted`] and [`Desired`]; main function: [`load`].
+//! Main types: [`RequestedSources`] and [`RenderedSources`]; main function: [`load`].
 
-use super::{pass::Pass, refresh::Refresh, repo_server::Questions};
+use super::{context::ReconcileContext, refresh::Refresh, repo_server::Questions};
 use crate::runtime::standing;
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{
@@ -18,19 +18,19 @@ use tiphys_engine::{
     types::{Condition, ConditionType},
 };
 use tiphys_repo::{
-    ManifestRequest, Manifests, RefSource, RepoAccess, RepoError, Since, SourceKind, Surroundings,
+    ClusterFacts, ManifestRequest, Manifests, RefSource, RepoAccess, RepoError, Since, SourceKind,
     check_source,
 };
 
 /// The sources of an Application or of an operation.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wanted {
+pub struct RequestedSources {
     pub list: Vec<ApplicationSource>,
     /// They are `spec.sources`, if only of one.
     pub several: bool,
 }
 
-impl Wanted {
+impl RequestedSources {
     pub fn of(app: &Application) -> Result<Self, String> {
         Self::new(app.spec.source.as_ref(), &app.spec.sources)
             .ok_or_else(|| "spec.source is missing".to_owned())
@@ -98,7 +98,7 @@ pub struct Revisions {
 }
 
 impl Revisions {
-    pub fn new(wanted: &Wanted, revisions: Vec<String>) -> Self {
+    pub fn new(wanted: &RequestedSources, revisions: Vec<String>) -> Self {
         if wanted.several {
             return Self {
                 one: String::new(),
@@ -122,7 +122,7 @@ pub fn shown(revision: &str, revisions: &[String]) -> String {
 }
 
 /// Those of the last comparison, of each source.
-pub fn compared(app: &Application, wanted: &Wanted) -> Vec<String> {
+pub fn compared(app: &Application, wanted: &RequestedSources) -> Vec<String> {
     let sync = &app.status.sync;
     if wanted.several {
         sync.revisions.clone()
@@ -133,13 +133,13 @@ pub fn compared(app: &Application, wanted: &Wanted) -> Vec<String> {
 
 /// What Git says an Application is.
 #[derive(Clone)]
-pub struct Desired {
-    pub wanted: Wanted,
+pub struct RenderedSources {
+    pub wanted: RequestedSources,
     /// Of each source.
     pub manifests: Vec<Arc<Manifests>>,
 }
 
-impl Desired {
+impl RenderedSources {
     pub fn revisions(&self) -> Revisions {
         Revisions::new(
             &self.wanted,
@@ -209,31 +209,31 @@ struct Resolved {
 /// # Errors
 /// Why there are no manifests at all; what only a file lacks is part of the result.
 pub async fn load(
-    pass: &Pass<'_>,
+    ctx: &ReconcileContext<'_>,
     cluster: &LiveCluster,
-    wanted: &Wanted,
+    wanted: &RequestedSources,
     revisions: &[String],
     refresh: &Refresh,
-) -> Result<Desired, String> {
+) -> Result<RenderedSources, String> {
     let failed = |e: String| format!("Failed to load target state: {e}");
-    permitted(pass, wanted).map_err(failed)?;
+    permitted(ctx, wanted).map_err(failed)?;
     let names = ref_names(wanted).map_err(|e| failed(format!("failed to get ref sources: {e}")))?;
-    let manifests = match &pass.controller.repo_server {
+    let manifests = match &ctx.controller.repo_server {
         Some(server) => {
-            let before = compared(&pass.app, wanted);
+            let before = compared(&ctx.app, wanted);
             let questions =
-                Questions::new(pass, cluster, wanted, &names, (&before, revisions), refresh)
+                Questions::new(ctx, cluster, wanted, &names, (&before, revisions), refresh)
                     .map_err(&failed)?;
             standing(Box::pin(questions.ask(server, revisions))).await
         }
         None => {
             standing(Box::pin(rendered(
-                pass, cluster, wanted, names, revisions, refresh,
+                ctx, cluster, wanted, names, revisions, refresh,
             )))
             .await
         }
     };
-    Ok(Desired {
+    Ok(RenderedSources {
         wanted: wanted.clone(),
         manifests: manifests.map_err(failed)?,
     })
@@ -241,16 +241,16 @@ pub async fn load(
 
 /// Whether the project takes the sources. An operation, what is recorded of it, and a history name
 /// sources of their own.
-pub fn permitted(pass: &Pass<'_>, wanted: &Wanted) -> Result<(), String> {
-    let project = pass.controller.project_of(&pass.app)?;
+pub fn permitted(ctx: &ReconcileContext<'_>, wanted: &RequestedSources) -> Result<(), String> {
+    let project = ctx.controller.project_of(&ctx.app)?;
     spec::refused_sources(&wanted.list, &project).map_or(Ok(()), Err)
 }
 
 /// In this process.
 async fn rendered(
-    pass: &Pass<'_>,
+    ctx: &ReconcileContext<'_>,
     cluster: &LiveCluster,
-    wanted: &Wanted,
+    wanted: &RequestedSources,
     names: BTreeMap<String, usize>,
     revisions: &[String],
     refresh: &Refresh,
@@ -258,9 +258,9 @@ async fn rendered(
     let mut resolved = Vec::with_capacity(wanted.list.len());
     for (source, revision) in wanted.list.iter().zip(revisions) {
         resolved.push(
-            resolve(pass, source, revision, refresh.since(pass.record.seen))
+            resolve(ctx, source, revision, refresh.since(ctx.record.seen))
                 .await
-                .map_err(|e| told(pass, &e))?,
+                .map_err(|e| told(ctx, &e))?,
         );
     }
     let refs: BTreeMap<String, RefSource> = names
@@ -275,62 +275,62 @@ async fn rendered(
             )
         })
         .collect();
-    let surroundings = surroundings(pass, cluster);
+    let cluster_facts = cluster_facts(ctx, cluster);
     let mut manifests = Vec::with_capacity(resolved.len());
     for (i, (source, Resolved { access, sha })) in wanted.list.iter().zip(resolved).enumerate() {
         let request = ManifestRequest {
             access,
             source: source.clone(),
             sha,
-            app_name: pass.key.instance(&pass.controller.records.namespace),
-            namespace: pass.app.spec.destination.namespace.clone(),
-            project: tiphys_engine::spec::project_name(&pass.app).to_owned(),
-            surroundings: surroundings.clone(),
+            app_name: ctx.key.instance(&ctx.controller.records.namespace),
+            namespace: ctx.app.spec.destination.namespace.clone(),
+            project: tiphys_engine::spec::project_name(&ctx.app).to_owned(),
+            cluster_facts: cluster_facts.clone(),
             refs: refs.clone(),
             several: wanted.several,
             no_cache: refresh.hard,
         };
-        let before = pass.memo.desired.as_ref().and_then(|d| d.manifests.get(i));
+        let before = ctx.memo.desired.as_ref().and_then(|d| d.manifests.get(i));
         if let Some(same) =
-            before.and_then(|before| pass.controller.repos.unchanged(&request, before))
+            before.and_then(|before| ctx.controller.repos.unchanged(&request, before))
         {
             manifests.push(same);
             continue;
         }
-        let rendered = pass.controller.repos.manifests(request).await;
+        let rendered = ctx.controller.repos.manifests(request).await;
         let failed = |e: RepoError| {
             format!(
                 "failed to generate manifest for source {} of {}: {}",
                 i + 1,
                 wanted.list.len(),
-                told(pass, &e)
+                told(ctx, &e)
             )
         };
         manifests.push(rendered.map_err(failed)?);
     }
-    pass.controller
+    ctx.controller
         .states
-        .set_lasting(pass.key, manifests.iter().any(|m| !m.errors.is_empty()));
+        .set_lasting(ctx.key, manifests.iter().any(|m| !m.errors.is_empty()));
     Ok(manifests)
 }
 
 /// The text of an error, after readers in the process were told whether waiting may help.
-fn told(pass: &Pass<'_>, e: &RepoError) -> String {
-    pass.controller.states.set_lasting(pass.key, !e.retryable());
+fn told(ctx: &ReconcileContext<'_>, e: &RepoError) -> String {
+    ctx.controller.states.set_lasting(ctx.key, !e.retryable());
     e.to_string()
 }
 
 async fn resolve(
-    pass: &Pass<'_>,
+    ctx: &ReconcileContext<'_>,
     source: &ApplicationSource,
     revision: &str,
     since: Since,
 ) -> Result<Resolved, RepoError> {
     check_source(source)?;
-    let access = pass
+    let access = ctx
         .controller
-        .access(&source.repo_url, &pass.app.spec.project);
-    let resolved = pass
+        .access(&source.repo_url, &ctx.app.spec.project);
+    let resolved = ctx
         .controller
         .repos
         .resolve(&access, revision, since)
@@ -342,7 +342,7 @@ async fn resolve(
 }
 
 /// Which source each `ref` names.
-pub fn ref_names(wanted: &Wanted) -> Result<BTreeMap<String, usize>, String> {
+pub fn ref_names(wanted: &RequestedSources) -> Result<BTreeMap<String, usize>, String> {
     let mut names = BTreeMap::new();
     for (i, source) in wanted
         .list
@@ -366,9 +366,9 @@ pub fn ref_names(wanted: &Wanted) -> Result<BTreeMap<String, usize>, String> {
     Ok(names)
 }
 
-fn surroundings(pass: &Pass<'_>, cluster: &LiveCluster) -> Surroundings {
-    let settings = pass.controller.records.settings();
-    Surroundings {
+fn cluster_facts(ctx: &ReconcileContext<'_>, cluster: &LiveCluster) -> ClusterFacts {
+    let settings = ctx.controller.records.settings();
+    ClusterFacts {
         switched_off: SourceKind::switched_off(|kind| settings.is_source_type_on(kind)),
         kube_version: cluster
             .cache
@@ -387,10 +387,10 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn wanted(spec: &Value) -> Wanted {
+    fn wanted(spec: &Value) -> RequestedSources {
         let app: Application =
             serde_json::from_value(json!({"spec": spec})).expect("an Application");
-        Wanted::of(&app).expect("sources")
+        RequestedSources::of(&app).expect("sources")
     }
 
     #[test]

@@ -19,7 +19,7 @@ use tiphys_api::{
     },
 };
 use tiphys_engine::types::{
-    Comparison, Condition, ConditionType, Entry, HealthStatus as Verdict, SyncStatus,
+    Comparison, Condition, ConditionType, Entry, HealthStatus as HealthCode, SyncStatus,
 };
 
 /// Where resource health is kept when it is not in the status itself.
@@ -44,7 +44,7 @@ pub const TOO_LARGE: &str = "Application status exceeds the Kubernetes resource 
 
 /// What was compared, beside the objects.
 #[derive(Clone, Debug, Default)]
-pub struct Compared {
+pub struct ComparisonFacts {
     pub revisions: Revisions,
     /// Of each source.
     pub source_types: Vec<String>,
@@ -56,7 +56,7 @@ pub struct Compared {
     pub controller_namespace: String,
 }
 
-impl Compared {
+impl ComparisonFacts {
     /// What the status tells of the last comparison.
     pub fn as_before(status: &ApplicationStatus) -> Self {
         let revisions = Revisions {
@@ -83,7 +83,7 @@ impl Compared {
 pub fn apply_comparison(
     app: &mut Application,
     comparison: &Comparison,
-    compared: &Compared,
+    compared: &ComparisonFacts,
     now: Timestamp,
 ) {
     let several = !app.spec.sources.is_empty();
@@ -166,7 +166,7 @@ pub fn apply_unknown(app: &mut Application, now: Timestamp) {
     let status = &mut *app.status;
     status.sync.status = SyncStatus::Unknown.to_string();
     compared_to(status, &app.spec);
-    set_health(status, Verdict::Unknown, "", now);
+    set_health(status, HealthCode::Unknown, "", now);
     reconciled(status, now);
 }
 
@@ -197,7 +197,7 @@ fn reconciled(status: &mut ApplicationStatus, now: Timestamp) {
     status.reconciled_at = Some(ended.map_or(now, |ended| ended.max(now)).into());
 }
 
-fn set_health(status: &mut ApplicationStatus, verdict: Verdict, message: &str, now: Timestamp) {
+fn set_health(status: &mut ApplicationStatus, verdict: HealthCode, message: &str, now: Timestamp) {
     let verdict = verdict.to_string();
     if status.health.message != message {
         // What it is caused by may change while it stays what it is.
@@ -485,14 +485,14 @@ mod tests {
         assert_eq!(status.conditions.len(), 1);
     }
 
-    fn compared(revision: &str, health: Verdict, at: &str, app: &mut Application) {
+    fn compared(revision: &str, health: HealthCode, at: &str, app: &mut Application) {
         compared_with(
-            Compared {
+            ComparisonFacts {
                 revisions: Revisions {
                     one: revision.into(),
                     several: Vec::new(),
                 },
-                ..Compared::default()
+                ..ComparisonFacts::default()
             },
             health,
             at,
@@ -500,7 +500,7 @@ mod tests {
         );
     }
 
-    fn compared_with(facts: Compared, health: Verdict, at: &str, app: &mut Application) {
+    fn compared_with(facts: ComparisonFacts, health: HealthCode, at: &str, app: &mut Application) {
         let rules = CompareRules::new(
             Tracking::annotation("a"),
             "argocd",
@@ -533,7 +533,7 @@ mod tests {
     #[test]
     fn fact_26_one_source_has_one_revision() {
         let mut app = Application::default();
-        compared("abc", Verdict::Healthy, "2026-01-01T00:00:00Z", &mut app);
+        compared("abc", HealthCode::Healthy, "2026-01-01T00:00:00Z", &mut app);
         assert_eq!(
             (
                 app.status.sync.revision.as_str(),
@@ -547,20 +547,20 @@ mod tests {
     fn fact_78_only_what_git_was_asked_for_counts_as_a_reconciliation() {
         let mut app = Application::default();
         let told = |app: &Application| app.status.reconciled_at.map(|t| t.timestamp());
-        compared("abc", Verdict::Healthy, "2026-01-01T00:00:00Z", &mut app);
+        compared("abc", HealthCode::Healthy, "2026-01-01T00:00:00Z", &mut app);
         assert_eq!(
             told(&app),
             Some(time("2026-01-01T00:00:00Z")),
             "the first one does, whatever it is"
         );
-        compared("abc", Verdict::Healthy, "2026-01-02T00:00:00Z", &mut app);
+        compared("abc", HealthCode::Healthy, "2026-01-02T00:00:00Z", &mut app);
         assert_eq!(told(&app), Some(time("2026-01-01T00:00:00Z")));
         compared_with(
-            Compared {
+            ComparisonFacts {
                 reconciled: true,
-                ..Compared::default()
+                ..ComparisonFacts::default()
             },
-            Verdict::Healthy,
+            HealthCode::Healthy,
             "2026-01-03T00:00:00Z",
             &mut app,
         );
@@ -654,7 +654,7 @@ mod tests {
     #[test]
     fn fact_40_health_is_kept_in_the_tree_and_its_time_changes_with_it_alone() {
         let mut app = Application::default();
-        compared("a", Verdict::Healthy, "2026-01-01T00:00:00Z", &mut app);
+        compared("a", HealthCode::Healthy, "2026-01-01T00:00:00Z", &mut app);
         assert_eq!(
             (
                 app.status.resources.len(),
@@ -664,12 +664,12 @@ mod tests {
         );
         assert_eq!(app.status.resource_health_source, "appTree");
         let since = app.status.health.last_transition_time;
-        compared("b", Verdict::Healthy, "2026-01-02T00:00:00Z", &mut app);
+        compared("b", HealthCode::Healthy, "2026-01-02T00:00:00Z", &mut app);
         assert_eq!(
             app.status.health.last_transition_time, since,
             "another revision, the same health"
         );
-        compared("b", Verdict::Degraded, "2026-01-03T00:00:00Z", &mut app);
+        compared("b", HealthCode::Degraded, "2026-01-03T00:00:00Z", &mut app);
         assert_eq!(
             app.status.health.last_transition_time,
             Some(time("2026-01-03T00:00:00Z").into())
@@ -702,13 +702,13 @@ mod tests {
         let (first, second) = (time("2026-01-01T00:00:00Z"), time("2026-01-01T00:01:00Z"));
         set_health(
             &mut status,
-            Verdict::Degraded,
+            HealthCode::Degraded,
             "Caused by apps/Deployment:a",
             first,
         );
         set_health(
             &mut status,
-            Verdict::Degraded,
+            HealthCode::Degraded,
             "Caused by apps/Deployment:b",
             second,
         );
@@ -722,7 +722,7 @@ mod tests {
             said(&status),
             ("Caused by apps/Deployment:b".to_owned(), Some(first.into()))
         );
-        set_health(&mut status, Verdict::Healthy, "", second);
+        set_health(&mut status, HealthCode::Healthy, "", second);
         assert_eq!(said(&status), (String::new(), Some(second.into())));
     }
 
@@ -732,10 +732,10 @@ mod tests {
         let third = time("2026-01-01T00:01:00Z");
         let condition = |text: &str| [Condition::new(ConditionType::ComparisonError, text)];
         let mut before = ApplicationStatus::default();
-        set_health(&mut before, Verdict::Healthy, "", first);
+        set_health(&mut before, HealthCode::Healthy, "", first);
         set_conditions(&mut before, &condition("c"), &BY_COMPARISON, first);
         let mut after = Shared::from(before.clone());
-        set_health(&mut after, Verdict::Progressing, "", third);
+        set_health(&mut after, HealthCode::Progressing, "", third);
         set_conditions(&mut after, &condition("d"), &BY_COMPARISON, third);
         keep_times(&before, &mut after);
         assert_eq!(
@@ -744,12 +744,12 @@ mod tests {
             "it did change"
         );
         assert_eq!(after.conditions[0].last_transition_time, Some(third.into()));
-        set_health(&mut after, Verdict::Healthy, "", third);
+        set_health(&mut after, HealthCode::Healthy, "", third);
         set_conditions(&mut after, &condition("c"), &BY_COMPARISON, third);
         keep_times(&before, &mut after);
         assert_eq!(*after, before);
         // However soon after: the statuses are compared, not the times.
-        set_health(&mut after, Verdict::Degraded, "", second);
+        set_health(&mut after, HealthCode::Degraded, "", second);
         keep_times(&before, &mut after);
         assert_eq!(
             (
@@ -764,11 +764,11 @@ mod tests {
     fn the_namespace_of_the_controller_is_not_that_of_the_application() {
         let mut app = Application::default();
         app.metadata.namespace = "team".into();
-        let facts = Compared {
+        let facts = ComparisonFacts {
             controller_namespace: "argocd".into(),
-            ..Compared::default()
+            ..ComparisonFacts::default()
         };
-        compared_with(facts, Verdict::Healthy, "2026-01-01T00:00:00Z", &mut app);
+        compared_with(facts, HealthCode::Healthy, "2026-01-01T00:00:00Z", &mut app);
         assert_eq!(app.status.controller_namespace, "argocd");
     }
 

@@ -4,7 +4,7 @@
 //! superseded, and only by other manifests.
 
 use super::{
-    pass::Pass,
+    context::ReconcileContext,
     rollback,
     sources::{self, Revisions},
     timeouts,
@@ -19,10 +19,10 @@ pub struct Syncing {
 }
 
 /// The revision that is to be synced instead, if the last comparison found one.
-pub fn newer(pass: &Pass<'_>) -> Option<String> {
-    let operation = &pass.app.status.operation_state.as_ref()?.operation;
+pub fn newer(ctx: &ReconcileContext<'_>) -> Option<String> {
+    let operation = &ctx.app.status.operation_state.as_ref()?.operation;
     let sync = operation.sync.as_ref()?;
-    let settings = pass.controller.records.settings();
+    let settings = ctx.controller.records.settings();
     let wanted = timeouts::supersede(&settings, &sync.sync_options) == Ok(true);
     let follows =
         operation.initiated_by.automated || (sync.revision.is_empty() && sync.revisions.is_empty());
@@ -34,7 +34,7 @@ pub fn newer(pass: &Pass<'_>) -> Option<String> {
     {
         return None;
     }
-    let (latest, syncing) = (pass.memo.desired.as_ref()?, pass.memo.syncing.as_ref()?);
+    let (latest, syncing) = (ctx.memo.desired.as_ref()?, ctx.memo.syncing.as_ref()?);
     let revisions = latest.revisions();
     let other =
         revisions != syncing.revisions && latest.digest() != syncing.digest && latest.is_whole();

@@ -6,10 +6,10 @@
 
 use super::{
     compare,
-    pass::Pass,
+    context::ReconcileContext,
     refresh::Refresh,
     repo_server::{Questions, annotated_paths},
-    sources::{self, Wanted},
+    sources::{self, RequestedSources},
 };
 use crate::runtime::standing;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ use tiphys_engine::generate_paths;
 /// The same question has the same answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    wanted: Wanted,
+    wanted: RequestedSources,
     /// The revisions of the last sync.
     from: Vec<String>,
     /// Those that were compared.
@@ -28,11 +28,11 @@ pub struct Question {
 }
 
 /// Whether the revisions that were compared have changes since the last sync where they matter.
-pub async fn since_last_sync(pass: &mut Pass<'_>) -> bool {
-    let Some(question) = Question::of(pass) else {
+pub async fn since_last_sync(ctx: &mut ReconcileContext<'_>) -> bool {
+    let Some(question) = Question::of(ctx) else {
         return true;
     };
-    if let Some((_, touched)) = pass
+    if let Some((_, touched)) = ctx
         .memo
         .touched
         .as_ref()
@@ -40,29 +40,29 @@ pub async fn since_last_sync(pass: &mut Pass<'_>) -> bool {
     {
         return *touched;
     }
-    let touched = match Box::pin(question.answer(pass)).await {
+    let touched = match Box::pin(question.answer(ctx)).await {
         Ok(touched) => touched,
         Err(why) => {
             tracing::warn!(error = why, "Cannot tell what changed since the last sync");
             return true;
         }
     };
-    pass.memo.touched = Some((question, touched));
+    ctx.memo.touched = Some((question, touched));
     touched
 }
 
 impl Question {
     /// `None`: it does not arise.
-    fn of(pass: &Pass<'_>) -> Option<Self> {
-        let annotation = Some(annotated_paths(pass))
+    fn of(ctx: &ReconcileContext<'_>) -> Option<Self> {
+        let annotation = Some(annotated_paths(ctx))
             .filter(|paths| !paths.is_empty())?
             .to_owned();
-        let status = &pass.app.status;
+        let status = &ctx.app.status;
         let (wanted, from) =
-            Wanted::resumed(status.operation_state.as_ref()?.sync_result.as_ref()?)?;
-        let to = sources::compared(&pass.app, &wanted);
+            RequestedSources::resumed(status.operation_state.as_ref()?.sync_result.as_ref()?)?;
+        let to = sources::compared(&ctx.app, &wanted);
         let same_sources =
-            Wanted::of(&pass.app).is_ok_and(|now| now == wanted) && to.len() == from.len();
+            RequestedSources::of(&ctx.app).is_ok_and(|now| now == wanted) && to.len() == from.len();
         same_sources.then_some(Self {
             wanted,
             from,
@@ -71,15 +71,15 @@ impl Question {
         })
     }
 
-    async fn answer(&self, pass: &Pass<'_>) -> Result<bool, String> {
+    async fn answer(&self, ctx: &ReconcileContext<'_>) -> Result<bool, String> {
         if self.from == self.to {
             return Ok(false);
         }
         let names = sources::ref_names(&self.wanted)?;
-        if let Some(server) = &pass.controller.repo_server {
-            let cluster = compare::cluster(pass).await?;
+        if let Some(server) = &ctx.controller.repo_server {
+            let cluster = compare::cluster(ctx).await?;
             let questions = Questions::new(
-                pass,
+                ctx,
                 &cluster,
                 &self.wanted,
                 &names,
@@ -99,13 +99,13 @@ impl Question {
                 .chain(referred(source, &names))
                 .filter(|of| self.from[*of] != self.to[*of])
             {
-                let access = pass
+                let access = ctx
                     .controller
-                    .access(&self.wanted.list[of].repo_url, &pass.app.spec.project);
+                    .access(&self.wanted.list[of].repo_url, &ctx.app.spec.project);
                 let paths = generate_paths::whole(&self.annotation, &source.path);
                 let is_meant =
                     move |file: &str| generate_paths::touched(&paths, &[file.to_owned()]);
-                let changed = pass.controller.repos.any_changed(
+                let changed = ctx.controller.repos.any_changed(
                     &access,
                     &self.from[of],
                     &self.to[of],

@@ -56,7 +56,7 @@ pub fn share_equal(from: &Map<String, Value>, to: &mut Map<String, Value>, of: &
         match to.get_mut(field.name).filter(|old| !old.is_null()) {
             Some(old) => share_equal_parts(value, old, &field.ty),
             None if nothing && matches!(field.ty, Type::List(_) | Type::Map(_)) => {
-                drop(to.insert(field.name.to_owned(), value.clone()))
+                to.insert(field.name.to_owned(), value.clone());
             }
             None => {}
         }
@@ -176,7 +176,9 @@ pub fn forget_empty(map: &mut Map<String, Value>, of: &'static Struct) {
     for field in &of.fields {
         match (&field.ty, field.inline) {
             (Type::Message(message), true) => {
-                drop(message.find().map(|inner| forget_empty(map, inner)))
+                if let Some(inner) = message.find() {
+                    forget_empty(map, inner);
+                }
             }
             _ => {
                 if let Some(value) = map.get_mut(field.name) {
@@ -193,7 +195,9 @@ pub fn forget_empty(map: &mut Map<String, Value>, of: &'static Struct) {
 fn forget_empty_parts(value: &mut Value, ty: &Type) {
     match (ty, value) {
         (Type::Message(message), Value::Object(map)) => {
-            drop(message.find().map(|inner| forget_empty(map, inner)))
+            if let Some(inner) = message.find() {
+                forget_empty(map, inner);
+            }
         }
         (Type::List(item), Value::Array(list)) => list
             .iter_mut()

@@ -17,7 +17,9 @@ pub fn cut_numbers(map: &mut Map<String, Value>, of: &'static Struct) {
 fn cut_numbers_in(value: &mut Value, ty: &Type) {
     match (ty, &mut *value) {
         (Type::Message(message), Value::Object(map)) => {
-            drop(message.find().map(|inner| cut_numbers(map, inner)))
+            if let Some(inner) = message.find() {
+                cut_numbers(map, inner);
+            }
         }
         (Type::List(item), Value::Array(list)) => list
             .iter_mut()

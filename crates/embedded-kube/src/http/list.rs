@@ -4,7 +4,7 @@
 
 use super::list_body::{Item, ListBody};
 use super::negotiate::{self, Form};
-use super::paging::{self, Wanted};
+use super::paging::{self, PageRequest};
 use super::selectors::Filter;
 use super::{Call, json_response, object, table};
 use crate::catalog::Resource;
@@ -105,7 +105,7 @@ pub fn objects(resource: &Resource, meta: &Value, items: &[Arc<Stored>]) -> Resp
 
 pub fn page(call: &Call<'_>, filter: &Filter) -> Result<Page, Status> {
     let namespace = call.target.namespace.as_deref();
-    let wanted = Wanted::of(call)?;
+    let wanted = PageRequest::of(call)?;
     // Of one object there is nothing to go on with, so that only who says so sees it as it was.
     let as_it_was = call.query.get("resourceVersionMatch") == Some("Exact");
     let named = filter

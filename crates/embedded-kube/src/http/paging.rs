@@ -1,5 +1,5 @@
 //! Which part of a collection a list is about, and as of when: revisions, limits and continue
-//! tokens. Main type: [`Wanted`].
+//! tokens. Main type: [`PageRequest`].
 
 use super::{Call, object};
 use crate::gotypes;
@@ -16,7 +16,7 @@ const LENIENT: GeneralPurpose =
 
 /// What a list asks for.
 #[derive(Default)]
-pub struct Wanted {
+pub struct PageRequest {
     /// As of when; none: now.
     pub revision: Option<u64>,
     /// The key that the list goes on with, if it is not its beginning.
@@ -26,7 +26,7 @@ pub struct Wanted {
     pub limit: usize,
 }
 
-impl Wanted {
+impl PageRequest {
     pub fn of(call: &Call<'_>) -> Result<Self, Status> {
         let limit = usize::try_from(call.query.number("limit")?.unwrap_or(0)).unwrap_or(0);
         if let Some(token) = call.query.get("continue") {

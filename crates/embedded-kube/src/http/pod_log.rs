@@ -18,7 +18,7 @@ use tiphys_apimachinery::Object;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// What the request asks for.
-struct Wanted {
+struct PodLogOptions {
     container: String,
     previous: bool,
     timestamps: bool,
@@ -27,7 +27,7 @@ struct Wanted {
     limit: Option<usize>,
 }
 
-impl Wanted {
+impl PodLogOptions {
     fn read(call: &Call<'_>) -> Result<Self, Status> {
         let seconds = call.query.number("sinceSeconds")?;
         let time = match call.query.get("sinceTime").filter(|text| *text != "null") {
@@ -120,7 +120,7 @@ fn problems(
 
 /// `GET pods/NAME/log`.
 pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
-    let wanted = Wanted::read(call)?;
+    let wanted = PodLogOptions::read(call)?;
     let pod = call
         .registry()
         .get_stored(&call.resource, &call.namespace, call.name())?
@@ -172,7 +172,7 @@ struct Followed {
     namespace: String,
     name: String,
     uid: String,
-    wanted: Wanted,
+    wanted: PodLogOptions,
     seen: usize,
     left: Option<usize>,
 }
@@ -212,7 +212,7 @@ impl Followed {
     }
 }
 
-fn follow(call: &Call<'_>, pod: &Object, wanted: Wanted, text: String, seen: usize) -> Body {
+fn follow(call: &Call<'_>, pod: &Object, wanted: PodLogOptions, text: String, seen: usize) -> Body {
     let followed = Followed {
         registry: call.registry().clone(),
         read: call.shared.logs.clone(),

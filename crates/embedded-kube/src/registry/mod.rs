@@ -7,7 +7,7 @@
 
 pub mod autoscaler;
 pub mod commit;
-mod conversion;
+mod conversion_webhook;
 pub mod convert;
 mod fields;
 pub mod meta;

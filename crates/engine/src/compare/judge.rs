@@ -28,7 +28,7 @@ pub struct Judge<'a> {
 }
 
 /// What became of looking for a pair's difference.
-enum Verdict {
+enum DiffOutcome {
     Differs(Diff),
     /// A dry run has to be made first.
     Unanswered,
@@ -59,7 +59,7 @@ impl Judge<'_> {
             .extend(live.and_then(|live| shared_with(live, self.rules)));
         let verdict = self.difference(pair.key, desired, live);
         let verdict = match self.spending.take_refusal() {
-            Some(why) => Verdict::Refused(format!(
+            Some(why) => DiffOutcome::Refused(format!(
                 "{} {}: {why}",
                 pair.key.kind,
                 [&*pair.key.namespace, &*pair.key.name]
@@ -69,9 +69,9 @@ impl Judge<'_> {
             None => verdict,
         };
         match verdict {
-            Verdict::Differs(diff) => entry.diff = diff.into(),
-            Verdict::Unanswered => entry.judged = Judged::NotYet,
-            Verdict::Refused(why) => {
+            DiffOutcome::Differs(diff) => entry.diff = diff.into(),
+            DiffOutcome::Unanswered => entry.judged = Judged::NotYet,
+            DiffOutcome::Refused(why) => {
                 entry.judged = Judged::Refused;
                 let message = format!(
                     "Failed to compare desired state to live state: failed to calculate diff: {why}"
@@ -137,13 +137,13 @@ impl Judge<'_> {
         key: &ResourceKey,
         desired: Option<&Object>,
         live: Option<&Object>,
-    ) -> Verdict {
+    ) -> DiffOutcome {
         let options = diff::Options {
             spending: Some(self.spending),
             ..diff::Options::from(self.rules)
         };
         let (Some(desired), Some(live)) = (desired, live) else {
-            return Verdict::Differs(diff::diff(desired, live, &options));
+            return DiffOutcome::Differs(diff::diff(desired, live, &options));
         };
         let mut forgiven = None;
         if track::needs_forgiveness(live, &self.rules.tracking) {
@@ -156,7 +156,7 @@ impl Judge<'_> {
         let live = forgiven.as_ref().unwrap_or(live);
         match self.rules.server_side_diff {
             Some(how) if !marks::is_hook(live) => self.asked(key, (desired, live), how, &options),
-            _ => Verdict::Differs(diff::diff(Some(desired), Some(live), &options)),
+            _ => DiffOutcome::Differs(diff::diff(Some(desired), Some(live), &options)),
         }
     }
 
@@ -167,10 +167,10 @@ impl Judge<'_> {
         pair: (&Object, &Object),
         how: ServerSideDiff,
         options: &diff::Options<'_>,
-    ) -> Verdict {
+    ) -> DiffOutcome {
         let (desired, live) = pair;
         let difference = match self.dry_runs.get(key) {
-            None => return Verdict::Unanswered,
+            None => return DiffOutcome::Unanswered,
             Some(Ok(predicted)) => {
                 diff::server_side(desired, live, predicted, how.include_webhooks, options)
             }
@@ -180,7 +180,7 @@ impl Judge<'_> {
                 live.name()
             )),
         };
-        difference.map_or_else(Verdict::Refused, Verdict::Differs)
+        difference.map_or_else(DiffOutcome::Refused, DiffOutcome::Differs)
     }
 
     fn wave(&self, desired: Option<&Object>, live: Option<&Object>, hook: bool) -> i64 {

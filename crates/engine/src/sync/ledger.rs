@@ -1,7 +1,7 @@
 //! [`Progress`] opened for writing: results are found by step without searching the list.
 
 use super::{
-    progress::{Mark, OperationPhase, Progress, ResourceResult, ResultCode},
+    progress::{LastWrite, OperationPhase, Progress, ResourceResult, ResultCode},
     step::Step,
 };
 use jiff::Timestamp;
@@ -112,11 +112,11 @@ impl Ledger {
         }
     }
 
-    pub fn mark(&self, step: &Step) -> Option<&Mark> {
+    pub fn mark(&self, step: &Step) -> Option<&LastWrite> {
         self.progress.notes.marks.get(&step.id)
     }
 
-    pub fn mark_mut(&mut self, step: &Step) -> &mut Mark {
+    pub fn mark_mut(&mut self, step: &Step) -> &mut LastWrite {
         self.progress
             .notes
             .marks
@@ -125,12 +125,12 @@ impl Ledger {
     }
 
     /// The mark of the object with this UID; that of another object is replaced.
-    pub fn mark_of(&mut self, step: &Step, uid: &str, now: Timestamp) -> &mut Mark {
+    pub fn mark_of(&mut self, step: &Step, uid: &str, now: Timestamp) -> &mut LastWrite {
         let mark = self.mark_mut(step);
         if mark.uid != uid {
-            *mark = Mark {
+            *mark = LastWrite {
                 uid: uid.to_owned(),
-                ..Mark::default()
+                ..LastWrite::default()
             };
         }
         mark.at = now.as_millisecond();
@@ -139,11 +139,11 @@ impl Ledger {
 
     /// Remembers the object as the API server returned it.
     pub fn saw(&mut self, step: &Step, live: Option<&Object>, now: Timestamp) {
-        *self.mark_mut(step) = Mark {
+        *self.mark_mut(step) = LastWrite {
             uid: live.map(|o| o.uid().to_owned()).unwrap_or_default(),
             version: live.map_or(0, version),
             at: now.as_millisecond(),
-            ..Mark::default()
+            ..LastWrite::default()
         };
     }
 }

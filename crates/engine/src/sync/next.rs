@@ -9,7 +9,7 @@ use super::{
     hook,
     ledger::{Ledger, version},
     plan::SyncPlan,
-    progress::{OperationPhase, Progress, ResourceResult, ResultCode, Verdict},
+    progress::{OperationOutcome, OperationPhase, Progress, ResourceResult, ResultCode},
     request::SyncRequest,
     step::{Action, Step, SyncPhase},
 };
@@ -393,7 +393,7 @@ impl<'a> Run<'a> {
     }
 
     fn succeed(&mut self, message: &str) -> Decision {
-        self.conclude(Verdict {
+        self.conclude(OperationOutcome {
             phase: OperationPhase::Succeeded,
             message: message.into(),
         })
@@ -426,7 +426,7 @@ impl<'a> Run<'a> {
                 self.with_reasons("one or more SyncFail hooks failed", sync_fail.into_iter())
             );
         }
-        Some(self.conclude(Verdict {
+        Some(self.conclude(OperationOutcome {
             phase: OperationPhase::Failed,
             message,
         }))

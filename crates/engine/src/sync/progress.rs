@@ -154,7 +154,7 @@ pub enum DryRun {
 /// What we last did to one object, so that an older view of it is not taken for the present one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Mark {
+pub struct LastWrite {
     #[serde(rename = "u", skip_serializing_if = "String::is_empty")]
     pub uid: String,
     /// resourceVersion after our write; 0 when unknown.
@@ -179,7 +179,7 @@ pub struct Mark {
 
 /// How an operation ended, kept while the last hooks are deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verdict {
+pub struct OperationOutcome {
     pub phase: OperationPhase,
     pub message: String,
 }
@@ -223,10 +223,10 @@ pub struct Notes {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<OperationOutcome>,
     /// By step, `<group>/<kind>/<namespace>/<name>:<phase>`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub marks: BTreeMap<String, Mark>,
+    pub marks: BTreeMap<String, LastWrite>,
 }
 
 const NOTES_VERSION: u32 = 1;

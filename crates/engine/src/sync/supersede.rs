@@ -3,7 +3,7 @@
 
 use super::{
     next::{Decision, Run},
-    progress::{Ending, OperationPhase, Verdict},
+    progress::{Ending, OperationOutcome, OperationPhase},
     step::Step,
     waiting::{For, waiting_for},
 };
@@ -38,7 +38,7 @@ impl<'a> Run<'a> {
             self.request.revision
         );
         self.ledger.progress.notes.ending = Some(Ending::Superseded);
-        Some(self.conclude(Verdict {
+        Some(self.conclude(OperationOutcome {
             phase: OperationPhase::Failed,
             message,
         }))

@@ -5,7 +5,7 @@ use super::{
     hook::{self, DeletePolicy},
     next::{Decision, RUNNING, Run, UNSUCCESSFUL},
     options,
-    progress::{DryRun, Ending, OperationPhase, ResultCode, Verdict},
+    progress::{DryRun, Ending, OperationOutcome, OperationPhase, ResultCode},
     step::{Action, PruneRule, Step, SyncPhase},
     waiting::{For, SAFETY_NET, waiting_for},
 };
@@ -435,7 +435,7 @@ impl<'a> Run<'a> {
     }
 
     /// The outcome is known: hooks that are to go with it are deleted, then the operation is over.
-    pub fn conclude(&mut self, verdict: Verdict) -> Decision {
+    pub fn conclude(&mut self, verdict: OperationOutcome) -> Decision {
         let hooks: Vec<&Step> = self.hooks().collect();
         let effects = if self.request.dry_run {
             Vec::new()

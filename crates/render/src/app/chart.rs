@@ -95,15 +95,15 @@ pub(super) fn options(
             own.to_owned()
         }
     };
-    let surroundings = &params.surroundings;
+    let cluster_facts = &params.cluster_facts;
     let lines = |force_string: bool| parameters(&helm, force_string, &environment);
     let named = |raw: &String| Named::new(raw, &environment, sources);
     Ok(HelmOptions {
         release: or(&helm.release_name, app),
         namespace: or(&helm.namespace, &params.app.namespace),
-        kube_version: or(&helm.kube_version, &surroundings.kube_version),
+        kube_version: or(&helm.kube_version, &cluster_facts.kube_version),
         api_versions: if helm.api_versions.is_empty() {
-            surroundings.api_versions.clone()
+            cluster_facts.api_versions.clone()
         } else {
             helm.api_versions.clone().into()
         },
@@ -124,7 +124,7 @@ pub(super) fn options(
         skip_crds: helm.skip_crds,
         skip_tests: helm.skip_tests,
         skip_schema_validation: helm.skip_schema_validation,
-        schemes: surroundings.value_file_schemes.clone(),
+        schemes: cluster_facts.value_file_schemes.clone(),
     })
 }
 

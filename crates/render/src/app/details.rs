@@ -38,7 +38,7 @@ pub fn details(sources: &SourceSet<'_>, params: &RenderParams) -> Result<Details
             sources,
             &folder,
             &source,
-            &params.surroundings.value_file_schemes,
+            &params.cluster_facts.value_file_schemes,
         )?),
         _ => None,
     };

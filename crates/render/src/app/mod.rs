@@ -56,7 +56,7 @@ pub struct AppFacts {
 
 /// What templates are told of the cluster, and what the installation allows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Surroundings {
+pub struct ClusterFacts {
     /// Such as `v1.36.3`; empty: what Helm assumes without a cluster.
     pub kube_version: String,
     /// `apps/v1` and `apps/v1/Deployment`, sorted.
@@ -76,7 +76,7 @@ pub struct RenderParams {
     /// `$ARGOCD_APP_SOURCE_PATH` stays the path.
     pub folder: Option<String>,
     pub app: AppFacts,
-    pub surroundings: Surroundings,
+    pub cluster_facts: ClusterFacts,
 }
 
 /// A source ready to be rendered. Two that are equal give the same objects from the same files.
@@ -108,7 +108,7 @@ impl Tool {
 pub fn prepare(sources: &SourceSet<'_>, params: &RenderParams) -> Result<Prepared, RenderError> {
     let (folder, source, kind) = recognise(sources.files, params)?;
     let tool = match kind {
-        SourceKind::Directory => Tool::Directory(directory_options(&source, &params.surroundings)),
+        SourceKind::Directory => Tool::Directory(directory_options(&source, &params.cluster_facts)),
         SourceKind::Helm => Tool::Helm(Box::new(chart::options(sources, &source, params)?)),
         kind => {
             let shown = if source.path.is_empty() {
@@ -144,7 +144,7 @@ fn recognise(
         plugin: source.plugin.is_some(),
     };
     let kind = detect(files, &folder, Some(explicit))?;
-    let off = params.surroundings.switched_off.contains(&kind);
+    let off = params.cluster_facts.switched_off.contains(&kind);
     Ok((
         folder,
         source,
@@ -152,8 +152,8 @@ fn recognise(
     ))
 }
 
-fn directory_options(source: &ApplicationSource, surroundings: &Surroundings) -> DirectoryOptions {
-    let skip_jsonnet = surroundings.switched_off.contains(&SourceKind::Directory);
+fn directory_options(source: &ApplicationSource, cluster_facts: &ClusterFacts) -> DirectoryOptions {
+    let skip_jsonnet = cluster_facts.switched_off.contains(&SourceKind::Directory);
     let Some(d) = &source.directory else {
         return DirectoryOptions {
             skip_jsonnet,

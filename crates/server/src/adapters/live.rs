@@ -2,7 +2,7 @@
 
 use crate::{
     ApiError, Code, heavy,
-    ports::{ClusterFacts, Live, LiveRef, LogOptions, Propagation},
+    ports::{ClusterVersions, Live, LiveRef, LogOptions, Propagation},
 };
 use async_trait::async_trait;
 use bytes::BytesMut;
@@ -147,7 +147,7 @@ impl Live for ClusterLive {
             .boxed()
     }
 
-    async fn facts(&self, app: &Application) -> Result<ClusterFacts, ApiError> {
+    async fn facts(&self, app: &Application) -> Result<ClusterVersions, ApiError> {
         let cluster = self.cluster_of(app).await?;
         let kube_version = cluster
             .cache
@@ -156,7 +156,7 @@ impl Live for ClusterLive {
             .version()
             .git_version
             .clone();
-        Ok(ClusterFacts {
+        Ok(ClusterVersions {
             kube_version,
             api_versions: cluster.cache.kinds().api_versions(),
         })

@@ -14,7 +14,7 @@ use tiphys_api::{
 };
 use tiphys_apimachinery::{Gvk, Object};
 use tiphys_cluster::{
-    Cluster, Deed, Error, Records,
+    ChangeType, Cluster, Error, Records,
     records::{Event, EventTarget, Events, Readable, Record, RecordChange},
 };
 use tokio::sync::broadcast::{self, error::RecvError};
@@ -232,9 +232,11 @@ impl Store for RecordStore {
                     match receiver.recv().await {
                         Ok(change) => {
                             if let Some(app) = readable(&change.record) {
-                                let event = match change.deed {
-                                    Deed::Deleted => StoreEvent::Deleted(app),
-                                    Deed::Added | Deed::Modified => StoreEvent::Changed(app),
+                                let event = match change.change_type {
+                                    ChangeType::Deleted => StoreEvent::Deleted(app),
+                                    ChangeType::Added | ChangeType::Modified => {
+                                        StoreEvent::Changed(app)
+                                    }
                                 };
                                 return Some((event, (applications, changes)));
                             }

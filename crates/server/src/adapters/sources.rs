@@ -13,8 +13,8 @@ use tiphys_api::{
 };
 use tiphys_cluster::Records;
 use tiphys_repo::{
-    ManifestRequest, RefSource, RenderError, RepoAccess, RepoError, Repos, Since, SourceKind,
-    Surroundings,
+    ClusterFacts, ManifestRequest, RefSource, RenderError, RepoAccess, RepoError, Repos, Since,
+    SourceKind,
 };
 
 /// Repositories, reached with the known hosts and certificates of the settings.
@@ -65,7 +65,7 @@ impl GitSources {
             app_name: request.app_name,
             namespace: request.namespace,
             project: request.project,
-            surroundings: Surroundings {
+            cluster_facts: ClusterFacts {
                 kube_version: request.facts.kube_version,
                 api_versions: request.facts.api_versions,
                 value_file_schemes: settings.value_file_schemes(),

@@ -50,7 +50,7 @@ impl Default for Limits {
 
 /// What happens to an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AttemptDecision {
     Now,
     After(Duration),
     Refused,
@@ -90,7 +90,13 @@ impl FailureLimits {
 
     /// Whether a login may be tried. `exists`: attempts on accounts that do not exist fail in any
     /// case, and are not remembered by name.
-    pub fn verdict(&self, account: &str, exists: bool, source: IpAddr, now: Timestamp) -> Verdict {
+    pub fn verdict(
+        &self,
+        account: &str,
+        exists: bool,
+        source: IpAddr,
+        now: Timestamp,
+    ) -> AttemptDecision {
         let (source, limits, second) = (network(source), self.limits, now.as_second());
         let mut all = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
         let pair = (account.to_owned(), source);
@@ -108,22 +114,22 @@ impl FailureLimits {
         if closed(all.sources.get_mut(&source), limits.per_source)
             || closed(all.pairs.get_mut(&pair), limits.per_account)
         {
-            return Verdict::Refused;
+            return AttemptDecision::Refused;
         }
         let guessed = all
             .accounts
             .get(account)
             .is_some_and(|c| limits.recent(*c, second) && c.count >= limits.everywhere);
         if !exists || !guessed || all.known.contains_key(&pair) {
-            return Verdict::Now;
+            return AttemptDecision::Now;
         }
         let turn = all.turns.entry(account.to_owned()).or_default();
         let at = (*turn).max(second);
         if at - second >= i64::from(limits.waiting) {
-            return Verdict::Refused;
+            return AttemptDecision::Refused;
         }
         *turn = at + 1;
-        Verdict::After(Duration::from_secs((at - second).unsigned_abs()))
+        AttemptDecision::After(Duration::from_secs((at - second).unsigned_abs()))
     }
 
     pub fn failed(&self, account: &str, exists: bool, source: IpAddr, now: Timestamp) {
@@ -194,7 +200,7 @@ mod tests {
         IpAddr::V4(Ipv4Addr::new(10, 0, 0, last))
     }
 
-    fn tries(limits: &FailureLimits, account: &str, from: u8, second: i64) -> Verdict {
+    fn tries(limits: &FailureLimits, account: &str, from: u8, second: i64) -> AttemptDecision {
         limits.verdict(account, true, source(from), at(second))
     }
 
@@ -202,19 +208,19 @@ mod tests {
     fn five_failures_close_the_account_for_that_source() {
         let limits = FailureLimits::new(Limits::default());
         for second in 0..5 {
-            assert_eq!(tries(&limits, "admin", 1, second), Verdict::Now);
+            assert_eq!(tries(&limits, "admin", 1, second), AttemptDecision::Now);
             limits.failed("admin", true, source(1), at(second));
         }
-        assert_eq!(tries(&limits, "admin", 1, 10), Verdict::Refused);
+        assert_eq!(tries(&limits, "admin", 1, 10), AttemptDecision::Refused);
         assert_eq!(
             tries(&limits, "admin", 2, 10),
-            Verdict::Now,
+            AttemptDecision::Now,
             "another source is not affected"
         );
-        assert_eq!(tries(&limits, "other", 1, 10), Verdict::Now);
+        assert_eq!(tries(&limits, "other", 1, 10), AttemptDecision::Now);
         assert_eq!(
             tries(&limits, "admin", 1, 305),
-            Verdict::Now,
+            AttemptDecision::Now,
             "the window has passed"
         );
     }
@@ -223,16 +229,16 @@ mod tests {
     fn one_who_shares_an_address_with_a_guesser_gets_in() {
         let limits = FailureLimits::new(Limits::default());
         (0..6).for_each(|_| limits.failed("admin", true, source(1), at(0)));
-        assert_eq!(tries(&limits, "admin", 1, 29), Verdict::Refused);
-        assert_eq!(tries(&limits, "admin", 1, 30), Verdict::Now);
+        assert_eq!(tries(&limits, "admin", 1, 29), AttemptDecision::Refused);
+        assert_eq!(tries(&limits, "admin", 1, 30), AttemptDecision::Now);
         assert_eq!(
             tries(&limits, "admin", 1, 31),
-            Verdict::Refused,
+            AttemptDecision::Refused,
             "one at a time"
         );
-        assert_eq!(tries(&limits, "admin", 1, 60), Verdict::Now);
+        assert_eq!(tries(&limits, "admin", 1, 60), AttemptDecision::Now);
         limits.succeeded("admin", source(1), at(60));
-        assert_eq!(tries(&limits, "admin", 1, 61), Verdict::Now);
+        assert_eq!(tries(&limits, "admin", 1, 61), AttemptDecision::Now);
     }
 
     #[test]
@@ -243,9 +249,9 @@ mod tests {
         for n in 0..300 {
             let from = u8::try_from(n % 60).expect("few");
             match tries(&limits, "admin", from, 1) {
-                Verdict::Refused => continue,
-                Verdict::Now => {}
-                Verdict::After(time) => waited = waited.max(time),
+                AttemptDecision::Refused => continue,
+                AttemptDecision::Now => {}
+                AttemptDecision::After(time) => waited = waited.max(time),
             }
             checked += 1;
             limits.failed("admin", true, source(from), at(1));
@@ -257,15 +263,15 @@ mod tests {
         );
         assert_eq!(
             tries(&limits, "admin", 200, 1),
-            Verdict::Now,
+            AttemptDecision::Now,
             "who has been there before does not wait"
         );
-        assert_eq!(tries(&limits, "admin", 201, 1), Verdict::Refused);
+        assert_eq!(tries(&limits, "admin", 201, 1), AttemptDecision::Refused);
         assert!(
-            matches!(tries(&limits, "admin", 201, 5), Verdict::After(_)),
+            matches!(tries(&limits, "admin", 201, 5), AttemptDecision::After(_)),
             "a new place gets in as well"
         );
-        assert_eq!(tries(&limits, "other", 201, 1), Verdict::Now);
+        assert_eq!(tries(&limits, "other", 201, 1), AttemptDecision::Now);
     }
 
     #[test]
@@ -277,7 +283,7 @@ mod tests {
         (0..4).for_each(|_| limits.failed("admin", true, source(1), at(0)));
         limits.succeeded("admin", source(1), at(0));
         (0..2).for_each(|n| limits.failed(&format!("user{n}"), false, source(1), at(1)));
-        assert_eq!(tries(&limits, "anybody", 1, 2), Verdict::Refused);
+        assert_eq!(tries(&limits, "anybody", 1, 2), AttemptDecision::Refused);
     }
 
     #[test]
@@ -320,7 +326,7 @@ mod tests {
         let verdict = |source: &str| {
             limits.verdict("admin", true, source.parse().expect("an address"), at(1))
         };
-        assert_eq!(verdict("2001:db8::ffff"), Verdict::Refused);
-        assert_eq!(verdict("2001:db8:0:1::1"), Verdict::Now);
+        assert_eq!(verdict("2001:db8::ffff"), AttemptDecision::Refused);
+        assert_eq!(verdict("2001:db8:0:1::1"), AttemptDecision::Now);
     }
 }

@@ -6,7 +6,7 @@ pub mod password;
 mod revoked;
 mod token;
 
-pub use limits::{FailureLimits, Limits, Verdict};
+pub use limits::{AttemptDecision, FailureLimits, Limits};
 pub use password::{hash_password, new_password};
 pub(crate) use revoked::Revoked;
 pub use token::{Claims, new_signing_key};
@@ -131,12 +131,12 @@ impl Auth {
         now: Timestamp,
     ) -> Result<(), ()> {
         match self.limits.verdict(username, exists, source, now) {
-            Verdict::Now => Ok(()),
-            Verdict::After(time) => {
+            AttemptDecision::Now => Ok(()),
+            AttemptDecision::After(time) => {
                 tokio::time::sleep(time).await;
                 Ok(())
             }
-            Verdict::Refused => {
+            AttemptDecision::Refused => {
                 tracing::warn!(username, %source, "too many failed logins");
                 Err(())
             }

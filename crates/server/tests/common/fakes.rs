@@ -27,7 +27,7 @@ use tiphys_engine::{
 use tiphys_server::{
     ApiError,
     ports::{
-        ClusterFacts, EventRecord, Live, LiveRef, LogOptions, Propagation, RenderRequest,
+        ClusterVersions, EventRecord, Live, LiveRef, LogOptions, Propagation, RenderRequest,
         RenderedManifests, SecretRecord, Sources, Store, StoreError, StoreEvent, StoreResult,
     },
 };
@@ -376,8 +376,8 @@ impl Live for FakeLive {
             .boxed()
     }
 
-    async fn facts(&self, _: &Application) -> Result<ClusterFacts, ApiError> {
-        Ok(ClusterFacts::default())
+    async fn facts(&self, _: &Application) -> Result<ClusterVersions, ApiError> {
+        Ok(ClusterVersions::default())
     }
 
     fn destination(&self, app: &Application) -> Result<Destination, ApiError> {

@@ -17,7 +17,7 @@ use tiphys_api::{Application, cluster::Cluster, rpc::cluster::ClusterQuery};
 use tiphys_apimachinery::Object;
 use tiphys_engine::{spec, track, types::Tracking};
 use tiphys_render::{
-    AppFacts, Budget, Charts, RenderParams, SourceSet, Surroundings, helm::Sources, prepare, render,
+    AppFacts, Budget, Charts, ClusterFacts, RenderParams, SourceSet, helm::Sources, prepare, render,
 };
 
 /// A folder with the manifests or the chart of an Application, and the root of the repository that
@@ -48,18 +48,18 @@ impl Local<'_> {
             id: None,
         };
         let cluster: Cluster = client.unary("/cluster.ClusterService/Get", query).await?;
-        let surroundings = Surroundings {
+        let cluster_facts = ClusterFacts {
             kube_version: cluster.info.server_version,
             api_versions: cluster.info.api_versions.into(),
-            ..Surroundings::default()
+            ..ClusterFacts::default()
         };
-        self.render(app, surroundings, tracking)
+        self.render(app, cluster_facts, tracking)
     }
 
     fn render(
         &self,
         app: &Application,
-        surroundings: Surroundings,
+        cluster_facts: ClusterFacts,
         tracking: &Tracking,
     ) -> Result<Vec<Value>, Failure> {
         let source = spec::sources(&app.spec)
@@ -77,7 +77,7 @@ impl Local<'_> {
             },
             folder: Some(folder),
             source,
-            surroundings,
+            cluster_facts,
         };
         let files = LocalFiles::new(&root);
         let sources = SourceSet::new(&files);

@@ -1,7 +1,7 @@
 //! `apply edit-last-applied`: what was applied last, in an editor. Main type: [`Edit`].
 
 use super::{
-    Told,
+    HintedError,
     editor::{self, Edited},
     failure::Trouble,
     kube::{KubeArgs, Target},
@@ -42,7 +42,7 @@ pub struct Edit {
 }
 
 impl Edit {
-    pub async fn run(self, kube: &KubeArgs) -> Result<(), Told> {
+    pub async fn run(self, kube: &KubeArgs) -> Result<(), HintedError> {
         if let Some(format) = self
             .output
             .as_deref()
@@ -72,7 +72,12 @@ impl Edit {
         outcome
     }
 
-    async fn save(&self, target: &Target, before: &[Value], items: Vec<Item>) -> Result<(), Told> {
+    async fn save(
+        &self,
+        target: &Target,
+        before: &[Value],
+        items: Vec<Item>,
+    ) -> Result<(), HintedError> {
         for item in items {
             let same = before
                 .iter()
@@ -140,7 +145,11 @@ struct Session {
 
 impl Session {
     /// The objects that were edited; `None` if nothing shall change.
-    async fn edited(&mut self, target: &Target, first: &Live) -> Result<Option<Vec<Item>>, Told> {
+    async fn edited(
+        &mut self,
+        target: &Target,
+        first: &Live,
+    ) -> Result<Option<Vec<Item>>, HintedError> {
         loop {
             let Edited { text, file } =
                 editor::edit(&self.text(), if self.json { ".json" } else { ".yaml" })

@@ -5,7 +5,7 @@ use super::print::print_name;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use tiphys_apimachinery::{Object, patch::last_applied};
-use tiphys_cluster::apply::{Effect, Explanation, Failure};
+use tiphys_cluster::apply::{Explanation, Failure, OwnershipChange};
 use tiphys_gocompat::yaml;
 
 /// Values longer than this are cut for people.
@@ -146,21 +146,23 @@ fn title(kind: &str, changes: usize) -> String {
     }
 }
 
-fn why(effect: Effect, managers: &[String]) -> String {
+fn why(effect: OwnershipChange, managers: &[String]) -> String {
     let others = managers.join(", ");
     match effect {
-        Effect::Gained => "nobody owned it before".to_owned(),
-        Effect::Shared => format!("also owned by {others}"),
-        Effect::Taken => format!("owned by {others} before"),
-        Effect::Changed if others.is_empty() => {
+        OwnershipChange::Gained => "nobody owned it before".to_owned(),
+        OwnershipChange::Shared => format!("also owned by {others}"),
+        OwnershipChange::Taken => format!("owned by {others} before"),
+        OwnershipChange::Changed if others.is_empty() => {
             "we own it, and the file has another value".to_owned()
         }
-        Effect::Changed => {
+        OwnershipChange::Changed => {
             format!("we own it, and the file has another value; no longer owned by {others}")
         }
-        Effect::Lost if others.is_empty() => "no longer in the file; nobody owns it now".to_owned(),
-        Effect::Lost => format!("no longer in the file; still owned by {others}"),
-        Effect::Removed => "no longer in the file, and nobody else owns it".to_owned(),
+        OwnershipChange::Lost if others.is_empty() => {
+            "no longer in the file; nobody owns it now".to_owned()
+        }
+        OwnershipChange::Lost => format!("no longer in the file; still owned by {others}"),
+        OwnershipChange::Removed => "no longer in the file, and nobody else owns it".to_owned(),
     }
 }
 

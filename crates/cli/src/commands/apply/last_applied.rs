@@ -2,7 +2,7 @@
 //! remembers what was applied. Main type: [`LastApplied`].
 
 use super::{
-    Told,
+    HintedError,
     edit::Edit,
     failure::Trouble,
     kube::{KubeArgs, Target},
@@ -55,7 +55,7 @@ pub struct Set {
 }
 
 impl LastApplied {
-    pub async fn run(self, kube: &KubeArgs) -> Result<(), Told> {
+    pub async fn run(self, kube: &KubeArgs) -> Result<(), HintedError> {
         match self {
             Self::View(view) => view.run(kube).await,
             Self::Set(set) => set.run(kube).await,
@@ -73,7 +73,7 @@ async fn get(target: &Target, kind: &Kind, namespace: &str, name: &str) -> Resul
         .await?)
 }
 
-async fn objects(files: &FileArgs, target: &Target) -> Result<Vec<Item>, Told> {
+async fn objects(files: &FileArgs, target: &Target) -> Result<Vec<Item>, HintedError> {
     let found = read::read(
         files,
         target,
@@ -84,7 +84,7 @@ async fn objects(files: &FileArgs, target: &Target) -> Result<Vec<Item>, Told> {
     )
     .await?;
     match found.trouble {
-        Some(trouble) => Err(Told {
+        Some(trouble) => Err(HintedError {
             trouble,
             hints: found.hints,
         }),
@@ -100,7 +100,11 @@ pub struct Live {
 }
 
 /// The objects that the command line or files name.
-pub async fn live(words: &[String], files: &FileArgs, target: &Target) -> Result<Vec<Live>, Told> {
+pub async fn live(
+    words: &[String],
+    files: &FileArgs,
+    target: &Target,
+) -> Result<Vec<Live>, HintedError> {
     let mut found = Vec::new();
     if words.is_empty() {
         files.check()?;
@@ -156,7 +160,7 @@ pub async fn remember(target: &Target, item: &Item, manager: &str) -> Result<(),
 }
 
 impl View {
-    async fn run(self, kube: &KubeArgs) -> Result<(), Told> {
+    async fn run(self, kube: &KubeArgs) -> Result<(), HintedError> {
         if self.output != "yaml" && self.output != "json" {
             let text = format!(
                 "Unexpected -o output mode: {}, the flag 'output' must be one of yaml|json",
@@ -212,7 +216,7 @@ fn pairs(words: &[String]) -> Result<Vec<(String, String)>, Trouble> {
 }
 
 impl Set {
-    async fn run(self, kube: &KubeArgs) -> Result<(), Told> {
+    async fn run(self, kube: &KubeArgs) -> Result<(), HintedError> {
         self.files.check()?;
         let target = kube.connect().await?;
         for item in objects(&self.files, &target).await? {

@@ -65,7 +65,7 @@ impl ApplyCommand {
 }
 
 /// Says what went wrong, if anything did.
-pub fn finish(result: Result<(), Told>, code: u8) -> Result<(), Exit> {
+pub fn finish(result: Result<(), HintedError>, code: u8) -> Result<(), Exit> {
     let Err(told) = result else { return Ok(()) };
     eprint!("{}", told.trouble.report());
     told.hints.iter().for_each(|hint| eprintln!("{hint}"));
@@ -73,12 +73,12 @@ pub fn finish(result: Result<(), Told>, code: u8) -> Result<(), Exit> {
 }
 
 /// What went wrong, and hints.
-pub struct Told {
+pub struct HintedError {
     pub trouble: Trouble,
     pub hints: Vec<String>,
 }
 
-impl<T: Into<Trouble>> From<T> for Told {
+impl<T: Into<Trouble>> From<T> for HintedError {
     fn from(trouble: T) -> Self {
         Self {
             trouble: trouble.into(),
@@ -108,7 +108,7 @@ enum Prune {
     Set(Box<ApplySet>),
 }
 
-async fn run(flags: &ApplyFlags, kube: &KubeArgs) -> Result<(), Told> {
+async fn run(flags: &ApplyFlags, kube: &KubeArgs) -> Result<(), HintedError> {
     let on_warning = warnings();
     let settings = flags.settings(on_warning.clone())?;
     let printer = Printer::new(
@@ -143,7 +143,7 @@ async fn prune(
     target: &Target,
     applier: &Applier,
     warn: &OnWarning,
-) -> Result<Prune, Told> {
+) -> Result<Prune, HintedError> {
     if !flags.prune {
         return Ok(Prune::No);
     }
@@ -183,7 +183,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    async fn all(mut self, found: Found, mut prune: Prune) -> Result<(), Told> {
+    async fn all(mut self, found: Found, mut prune: Prune) -> Result<(), HintedError> {
         let Found {
             mut items,
             trouble,
@@ -217,7 +217,7 @@ impl Run<'_> {
             crate::output::print(&format!("{text}\n"));
         }
         if !troubles.is_empty() {
-            return Err(Told {
+            return Err(HintedError {
                 trouble: Trouble::Many(troubles).flat(),
                 hints,
             });
@@ -269,7 +269,7 @@ impl Run<'_> {
         }
     }
 
-    async fn prune(&self, prune: Prune, namespaces: BTreeSet<String>) -> Result<(), Told> {
+    async fn prune(&self, prune: Prune, namespaces: BTreeSet<String>) -> Result<(), HintedError> {
         let mut pruned = |object: &Object| self.printer.line(object, "pruned");
         match prune {
             Prune::No => {}

@@ -66,7 +66,7 @@ pub async fn run(said: Said) -> anyhow::Result<()> {
     let ready = controller
         .ready(
             (cluster, &namespace),
-            said.told(),
+            said.overrides(),
             Ipv4Addr::UNSPECIFIED.into(),
             logs,
         )

@@ -6,7 +6,7 @@
 
 use super::flags::{Here, Kind, NAMESPACE, ROWS, Row};
 use std::collections::BTreeMap;
-use tiphys_cluster::records::Told;
+use tiphys_cluster::records::SettingsOverrides;
 use tiphys_gocompat::duration;
 
 /// A command line that can be read.
@@ -39,16 +39,18 @@ impl Said {
     }
 
     /// What counts instead of the settings.
-    pub fn told(&self) -> Told {
-        let mut told = Told::default();
+    pub fn overrides(&self) -> SettingsOverrides {
+        let mut overrides = SettingsOverrides::default();
         for (row, value) in self.iter() {
             match row.here {
-                Here::Config(key) => drop(told.config.insert(key.to_owned(), value.to_owned())),
-                Here::Param(key) => drop(told.params.insert(key.to_owned(), value.to_owned())),
+                Here::Config(key) => {
+                    drop(overrides.config.insert(key.to_owned(), value.to_owned()))
+                }
+                Here::Param(key) => drop(overrides.params.insert(key.to_owned(), value.to_owned())),
                 _ => {}
             }
         }
-        told
+        overrides
     }
 
     /// The same in flags of ours.

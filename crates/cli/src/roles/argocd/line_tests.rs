@@ -34,8 +34,8 @@ fn without_a_word_the_neighbours_are_argo_cds() {
         ]
     );
     assert_eq!(
-        (said.told(), said.without_effect(), said.refused()),
-        (Told::default(), vec![], None)
+        (said.overrides(), said.without_effect(), said.refused()),
+        (SettingsOverrides::default(), vec![], None)
     );
 }
 
@@ -96,21 +96,21 @@ fn flags_win_over_variables() {
             "--namespace=cd",
         ]
     );
-    let told = said.told();
+    let overrides = said.overrides();
     let texts = |map: &BTreeMap<String, String>| {
         map.iter()
             .map(|(k, v)| format!("{k}={v}"))
             .collect::<Vec<_>>()
     };
     assert_eq!(
-        texts(&told.config),
+        texts(&overrides.config),
         [
             "timeout.reconciliation=30s",
             "timeout.reconciliation.jitter=172800s"
         ]
     );
     assert_eq!(
-        texts(&told.params),
+        texts(&overrides.params),
         [
             "controller.resource.health.persist=true",
             "controller.self.heal.timeout.seconds=7"
@@ -132,8 +132,8 @@ fn a_broken_variable_counts_for_nothing() {
     ];
     let said = read_with(&[], &variables).expect("valid");
     assert_eq!(
-        (said.told(), said.words().len(), said.broken.len()),
-        (Told::default(), 2, 3),
+        (said.overrides(), said.words().len(), said.broken.len()),
+        (SettingsOverrides::default(), 2, 3),
         "{:?}",
         said.broken
     );

@@ -242,13 +242,13 @@ async fn deploy_and_follow(
         return Ok(());
     }
     let deadline = started + Duration::from_secs(args.timeout);
-    let (mut hopeless_since, mut told) = (None, false);
+    let (mut hopeless_since, mut overrides) = (None, false);
     loop {
         progress.view = View::now(records, states, &wanted);
         let Progress { view, table } = progress;
         table.show(&view.rows)?;
-        if view.is_well() && !told && !view.rows.is_empty() {
-            told = true;
+        if view.is_well() && !overrides && !view.rows.is_empty() {
+            overrides = true;
             table.say(&well(&view.empty(), started.elapsed()))?;
             if args.once {
                 return Ok(());

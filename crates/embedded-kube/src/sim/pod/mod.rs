@@ -13,7 +13,7 @@ mod status;
 pub use evict::{collect, due as leaves_at, evict};
 pub use life::{BEHAVIOUR, Behaviour, Stage, behaviour, entered, stage};
 pub use logs::{Log, container, log};
-pub use schedule::{NodeLoad, Verdict, refusal, schedule};
+pub use schedule::{NodeLoad, Placement, refusal, schedule};
 pub use status::qos_class;
 
 use super::{
@@ -78,8 +78,8 @@ pub fn reconcile(pod: &Object, world: &PodWorld<'_>) -> Plan {
 
 fn bind(plan: &mut Plan, pod: &Object, world: &PodWorld<'_>) {
     match schedule(pod, world.nodes, world.storage) {
-        Verdict::Wait => {}
-        Verdict::Node(name) => {
+        Placement::Wait => {}
+        Placement::Node(name) => {
             let message = format!(
                 "Successfully assigned {}/{} to {name}",
                 pod.namespace(),
@@ -89,7 +89,7 @@ fn bind(plan: &mut Plan, pod: &Object, world: &PodWorld<'_>) {
             super::fields::set_spec(&mut bound, "nodeName", name.into());
             plan.update(bound, Some(Note::normal("Scheduled", message)));
         }
-        Verdict::Refused { reason, message } => {
+        Placement::Refused { reason, message } => {
             status::unschedulable(plan, pod, reason, &message, world.now)
         }
     }

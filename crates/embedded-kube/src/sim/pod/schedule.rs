@@ -30,7 +30,7 @@ impl NodeLoad<'_> {
 
 /// The scheduler's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Placement {
     Node(String),
     /// Soon; until then nothing is said.
     Wait,
@@ -41,13 +41,13 @@ pub enum Verdict {
 }
 
 /// The least loaded node that may take the pod.
-pub fn schedule(pod: &Object, nodes: &[NodeLoad<'_>], storage: &Storage) -> Verdict {
+pub fn schedule(pod: &Object, nodes: &[NodeLoad<'_>], storage: &Storage) -> Placement {
     if pod
         .pointer("/spec/schedulingGates")
         .and_then(Value::as_array)
         .is_some_and(|g| !g.is_empty())
     {
-        return Verdict::Refused {
+        return Placement::Refused {
             reason: "SchedulingGated",
             message: "Scheduling is blocked due to non-empty scheduling gates".into(),
         };
@@ -55,13 +55,13 @@ pub fn schedule(pod: &Object, nodes: &[NodeLoad<'_>], storage: &Storage) -> Verd
     let total = nodes.len();
     if let Storage::Lacking(why) = storage {
         let message = format!("0/{total} nodes are available: {why}. not found");
-        return Verdict::Refused {
+        return Placement::Refused {
             reason: "Unschedulable",
             message,
         };
     }
     if nodes.is_empty() {
-        return Verdict::Refused {
+        return Placement::Refused {
             reason: "Unschedulable",
             message: "no nodes available to schedule pods".into(),
         };
@@ -80,9 +80,9 @@ pub fn schedule(pod: &Object, nodes: &[NodeLoad<'_>], storage: &Storage) -> Verd
     }
     if let Some(node) = best {
         if *storage == Storage::Coming {
-            return Verdict::Wait;
+            return Placement::Wait;
         }
-        return Verdict::Node(node.node.name().to_owned());
+        return Placement::Node(node.node.name().to_owned());
     }
     let mut reasons: Vec<String> = refusals
         .iter()
@@ -93,7 +93,7 @@ pub fn schedule(pod: &Object, nodes: &[NodeLoad<'_>], storage: &Storage) -> Verd
         "0/{total} nodes are available: {}. no new claims to deallocate, preemption: 0/{total} nodes are available: {total} Preemption is not helpful for scheduling.",
         reasons.join(", ")
     );
-    Verdict::Refused {
+    Placement::Refused {
         reason: "Unschedulable",
         message,
     }
@@ -245,11 +245,11 @@ mod tests {
         ] {
             assert_eq!(
                 schedule(&object(json!({"spec": spec})), &nodes, &Storage::Ready),
-                Verdict::Node(want.into()),
+                Placement::Node(want.into()),
                 "{spec}"
             );
         }
-        let Verdict::Refused { message, .. } = schedule(
+        let Placement::Refused { message, .. } = schedule(
             &object(json!({"spec": {"nodeSelector": {"x": "y"}}})),
             &nodes,
             &Storage::Ready,
@@ -276,7 +276,7 @@ mod tests {
                 &nodes,
                 &Storage::Lacking("x".into())
             ),
-            Verdict::Refused {
+            Placement::Refused {
                 reason: "Unschedulable",
                 ..
             }
@@ -284,7 +284,7 @@ mod tests {
         let gated = object(json!({"spec": {"schedulingGates": [{"name": "x"}]}}));
         assert!(matches!(
             schedule(&gated, &nodes, &Storage::Ready),
-            Verdict::Refused {
+            Placement::Refused {
                 reason: "SchedulingGated",
                 ..
             }

@@ -93,7 +93,7 @@ pub fn of(resource: &Resource, object: &Object) -> Amounts {
     match resource.table.as_str() {
         // Pods that have ended use nothing but their place in the store.
         "/pods" if matches!(object.str_at("/status/phase"), "Succeeded" | "Failed") => {
-            drop(used.remove("pods"))
+            used.remove("pods");
         }
         "/pods" => used.extend(compute(
             &needs(object, "requests"),

@@ -3,11 +3,11 @@
 
 mod image;
 mod pod;
-mod quality;
+mod qos;
 mod volumes;
 mod workloads;
 
-pub use quality::quality_of_service;
+pub use qos::quality_of_service;
 pub use workloads::job_selector;
 
 use crate::registry::autoscaler;

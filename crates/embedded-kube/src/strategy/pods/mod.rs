@@ -1,10 +1,10 @@
 //! What the server decides about a new pod, and about its status. Main functions:
 //! [`prepare_create`], [`keep_status`].
 
-mod armor;
-mod switched_off;
+mod apparmor;
+mod disabled_fields;
 
-pub use switched_off::{forget, forgets};
+pub use disabled_fields::{forget, forgets};
 
 use super::defaults::quality_of_service;
 use serde_json::{Map, Value, json};
@@ -68,7 +68,7 @@ pub fn prepare_create(pod: &mut Object, now: &str) -> Vec<String> {
             complete(spread, &labels);
         }
     }
-    armor::take_over(pod)
+    apparmor::take_over(pod)
 }
 
 /// Turns `matchLabelKeys` and `mismatchLabelKeys` into requirements of the selector beside them.
@@ -103,7 +103,7 @@ pub fn keep_status(old: &Object, new: &mut Object) {
     const OBSERVED: &str = "observedGeneration";
     let none = |value: Option<&Value>| value.is_none_or(|v| v.is_null() || *v == 0 || *v == "");
     let status = map_entry(&mut new.0, "status");
-    switched_off::forget_in_status(status);
+    disabled_fields::forget_in_status(status);
     for field in ["qosClass", OBSERVED] {
         if let (true, Some(before)) = (
             none(status.get(field)),

@@ -7,7 +7,7 @@ use super::devices::{
     Names, configuration, driver, each, each_once, request_name, request_names, requests_by_name,
 };
 use super::formats;
-use super::policy;
+use super::nodes;
 use super::rules::At;
 use super::slice_devices::binding_conditions;
 use super::slices::pool_name;
@@ -169,7 +169,7 @@ fn device(device: &At<'_>, known: &HashSet<DeviceId<'_>>, causes: &mut Vec<Cause
     if conditions.len() > MAX_CONDITIONS {
         causes.push(conditions.too_many(MAX_CONDITIONS));
     }
-    policy::conditions(&conditions, causes);
+    nodes::conditions(&conditions, causes);
     match data.value {
         Value::Null => {}
         value if value.to_string().len() > MAX_DATA => causes.push(data.too_long(MAX_DATA)),

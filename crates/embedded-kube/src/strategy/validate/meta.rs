@@ -19,14 +19,14 @@ const MAX_SUBRESOURCE: usize = 256;
 
 /// One look at the metadata.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Look {
+enum CheckMode {
     /// Everything.
     Full,
     /// What an update could have made wrong; finalizers and the name are not among it.
     Update,
 }
 
-use Look::{Full, Update};
+use CheckMode::{Full, Update};
 
 /// How a kind looks at its metadata, besides what all kinds do.
 struct Plan {
@@ -35,9 +35,9 @@ struct Plan {
     domains: bool,
     /// Names are also looked at before they are generated.
     prefix: bool,
-    create: &'static [Look],
-    update: &'static [Look],
-    status: &'static [Look],
+    create: &'static [CheckMode],
+    update: &'static [CheckMode],
+    status: &'static [CheckMode],
 }
 
 impl Plan {
@@ -191,7 +191,7 @@ impl Plan {
         }
     }
 
-    fn on_update(&self, part: Part) -> &'static [Look] {
+    fn on_update(&self, part: Part) -> &'static [CheckMode] {
         match part {
             Part::Status => self.status,
             Part::Finalize => &[Update],

@@ -2,6 +2,7 @@
 //!
 //! Main function: [`check`]. It collects causes; it changes nothing.
 
+mod admission_policies;
 mod autoscaling;
 mod certificates;
 mod claim_status;
@@ -15,9 +16,8 @@ mod limits;
 pub mod meta;
 mod network;
 mod node_annotations;
+mod nodes;
 mod pod;
-mod policies;
-mod policy;
 mod rbac;
 mod registration;
 pub mod rules;
@@ -32,11 +32,11 @@ mod workloads;
 
 pub use claim_status::forget_deallocated;
 pub use devices::admin_access;
+pub use nodes::is_system_class;
 pub use pod::annotations::MIRROR;
 pub use pod::resources::{
     Amounts, add, aggregate, allows_overcommit, is_huge_pages, is_supported_of_pods,
 };
-pub use policy::is_system_class;
 
 use crate::catalog::Resource;
 use crate::registry::{Part, convert};
@@ -86,9 +86,9 @@ fn check_status(
         "resource.k8s.io/resourceclaims" => claim_status::claim_status(object, old, causes),
         "apiregistration.k8s.io/apiservices" => registration::status(object, old, causes),
         "/resourcequotas" => limits::quota_status(object, old, causes),
-        "/namespaces" => policy::namespace_status(object, causes),
-        "/nodes" => policy::node_update(object, old, causes),
-        "policy/poddisruptionbudgets" => policy::disruption_status(object, old, causes),
+        "/namespaces" => nodes::namespace_status(object, causes),
+        "/nodes" => nodes::node_update(object, old, causes),
+        "policy/poddisruptionbudgets" => nodes::disruption_status(object, old, causes),
         "autoscaling/horizontalpodautoscalers" => {
             autoscaling::autoscaler_status(object, old, causes)
         }
@@ -97,7 +97,7 @@ fn check_status(
         }
         "storage.k8s.io/volumeattachments" => storage::attachment_status(object, old, causes),
         "admissionregistration.k8s.io/validatingadmissionpolicies" => {
-            policies::policy_status(object, old, causes)
+            admission_policies::policy_status(object, old, causes)
         }
         "networking.k8s.io/ingresses" => network::load_balancer(
             &At::of(object, old, "status").get("loadBalancer.ingress"),
@@ -142,12 +142,12 @@ fn check_main(
             convert::to_storage(resource, &mut kept);
             autoscaling::autoscaler(&kept, old, causes);
         }
-        "policy/poddisruptionbudgets" => policy::disruption_budget(object, old, causes),
-        "scheduling.k8s.io/priorityclasses" => policy::priority_class(object, old, causes),
-        "node.k8s.io/runtimeclasses" => policy::runtime_class(object, old, causes),
-        "/namespaces" if old.is_none() => policy::namespace(object, causes),
-        "/namespaces" if part == Part::Finalize => policy::finalize(object, causes),
-        "/nodes" => policy::node(object, old, causes),
+        "policy/poddisruptionbudgets" => nodes::disruption_budget(object, old, causes),
+        "scheduling.k8s.io/priorityclasses" => nodes::priority_class(object, old, causes),
+        "node.k8s.io/runtimeclasses" => nodes::runtime_class(object, old, causes),
+        "/namespaces" if old.is_none() => nodes::namespace(object, causes),
+        "/namespaces" if part == Part::Finalize => nodes::finalize(object, causes),
+        "/nodes" => nodes::node(object, old, causes),
         "/limitranges" => limits::limit_range(object, old, causes),
         "/resourcequotas" => limits::quota(object, old, causes),
         "/persistentvolumes" => volumes::volume(object, old, causes),
@@ -158,16 +158,16 @@ fn check_main(
             webhooks::configuration(object, old, true, causes)
         }
         "admissionregistration.k8s.io/validatingadmissionpolicies" => {
-            policies::policy(object, old, false, causes)
+            admission_policies::policy(object, old, false, causes)
         }
         "admissionregistration.k8s.io/mutatingadmissionpolicies" => {
-            policies::policy(object, old, true, causes)
+            admission_policies::policy(object, old, true, causes)
         }
         "admissionregistration.k8s.io/validatingadmissionpolicybindings" => {
-            policies::policy_binding(object, old, true, causes)
+            admission_policies::policy_binding(object, old, true, causes)
         }
         "admissionregistration.k8s.io/mutatingadmissionpolicybindings" => {
-            policies::policy_binding(object, old, false, causes)
+            admission_policies::policy_binding(object, old, false, causes)
         }
         "resource.k8s.io/resourceclaims" => devices::claim(object, old, causes),
         "resource.k8s.io/resourceclaimtemplates" => devices::template(object, old, causes),

@@ -1,6 +1,6 @@
 //! What annotations of nodes say that were fields to be. Main function: [`check`].
 
-use super::policy::node_taints;
+use super::nodes::node_taints;
 use super::rules::At;
 use crate::gotypes;
 use crate::status::Cause;

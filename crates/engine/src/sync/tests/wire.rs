@@ -4,7 +4,7 @@ use super::sim::{Sim, hook_job, make, wave};
 use crate::{
     sync::{
         Progress, ResourceResult,
-        progress::{DryRun, Mark},
+        progress::{DryRun, LastWrite},
     },
     types::HealthStatus::Progressing,
 };
@@ -67,7 +67,7 @@ fn marks_that_may_still_matter_are_stored_whole() {
     ]))
     .expect("results");
     let mut progress = Progress::from_results(results, "op-1");
-    let mark = Mark {
+    let mark = LastWrite {
         uid: "u".into(),
         version: 3,
         at: 9,
@@ -90,9 +90,9 @@ fn marks_that_may_still_matter_are_stored_whole() {
     progress.notes.marks.remove("/Pod/n/done:Sync");
     assert_eq!(back, progress);
     progress.notes.marks.values_mut().for_each(|m| {
-        *m = Mark {
+        *m = LastWrite {
             at: 9,
-            ..Mark::default()
+            ..LastWrite::default()
         }
     });
     assert_eq!(

@@ -3,7 +3,7 @@
 //! Main function: [`lint`]; main type: [`Finding`]. [`about`] looks at Chart.yaml, [`templates`] at
 //! what is rendered, [`names`] at names and addresses, [`deprecated`] at versions of kinds.
 
-mod about;
+mod chart_yaml;
 mod deprecated;
 mod names;
 mod templates;

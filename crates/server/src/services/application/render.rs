@@ -6,7 +6,7 @@
 use super::validate;
 use crate::{
     ApiError,
-    ports::{ClusterFacts, RenderRequest},
+    ports::{ClusterVersions, RenderRequest},
     server::State,
     services::repository::repository,
 };
@@ -19,7 +19,7 @@ pub struct Asker<'a> {
     state: &'a State,
     app: &'a Application,
     refs: BTreeMap<String, (Repository, String)>,
-    facts: ClusterFacts,
+    facts: ClusterVersions,
 }
 
 impl<'a> Asker<'a> {

@@ -9,7 +9,7 @@ pub use secrets::{repository, stored};
 use crate::{
     ApiError,
     auth::Caller,
-    ports::{ClusterFacts, RenderRequest},
+    ports::{ClusterVersions, RenderRequest},
     server::State,
     services::application::validate::permitted,
 };
@@ -304,7 +304,7 @@ pub async fn app_details(
         app_name: q.app_name.replace('/', "_"),
         namespace: String::new(),
         project: q.app_project,
-        facts: ClusterFacts::default(),
+        facts: ClusterVersions::default(),
         refs,
         several,
         no_cache: false,

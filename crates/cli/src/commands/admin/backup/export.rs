@@ -3,7 +3,7 @@
 use super::{Backup, Part, Place};
 use crate::{
     client::Failure,
-    commands::apply::{Told, finish},
+    commands::apply::{HintedError, finish},
     output::{self, log},
     private,
 };
@@ -38,7 +38,7 @@ impl Export {
             .map_err(|e| Failure::file(&self.out, &e))
     }
 
-    async fn documents(&self, text: &mut String) -> Result<(), Told> {
+    async fn documents(&self, text: &mut String) -> Result<(), HintedError> {
         let target = self.place.kube.connect().await?;
         let backup = Backup::new(&target, &self.place).await;
         let backup = backup.map_err(apply::Failure::from)?;

@@ -4,7 +4,7 @@ use super::{Backup, Part, Place};
 use crate::{
     client::{Failure, reason},
     commands::{
-        apply::{Told, failure::Trouble, finish},
+        apply::{HintedError, failure::Trouble, finish},
         prompt,
     },
     output::{self, log},
@@ -66,7 +66,7 @@ impl Import {
         finish(self.all().await, 20)
     }
 
-    async fn all(&self) -> Result<(), Told> {
+    async fn all(&self) -> Result<(), HintedError> {
         // Before anything is changed: one document that is wrong leaves the cluster as it is.
         let objects = self.read()?;
         let target = self.place.kube.connect().await?;
@@ -259,7 +259,7 @@ impl Import {
         backup: &Backup<'_>,
         part: Part,
         mut live: Object,
-    ) -> Result<(), Told> {
+    ) -> Result<(), HintedError> {
         let told = format!("{}/{} {}", part.group(), part.kind(), live.name());
         if self.is_left_alone(&live) {
             output::print(&format!(

@@ -15,7 +15,7 @@ use super::super::{
 };
 use super::pods;
 use jiff::{SignedDuration, Timestamp};
-use policy::Verdict;
+use policy::FailureAction;
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeSet, sync::Arc};
 use tally::{Tally, has_failed, index_of, noted, tally, was_counted};
@@ -442,7 +442,7 @@ impl Step<'_> {
             .iter()
             .filter(|p| index_of(p) == Some(index) && has_failed(&self.spec, p));
         let counts = failed.map(|p| {
-            let ignored = policy::judge(self.spec.job, p) == Verdict::Ignore;
+            let ignored = policy::judge(self.spec.job, p) == FailureAction::Ignore;
             (
                 noted(p, FAILURES) + i64::from(!ignored),
                 noted(p, IGNORED) + i64::from(ignored),

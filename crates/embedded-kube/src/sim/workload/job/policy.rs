@@ -9,7 +9,7 @@ use tiphys_apimachinery::Object;
 
 /// What is to be done about a failed pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum FailureAction {
     Count,
     Ignore,
     FailIndex,
@@ -18,7 +18,7 @@ pub enum Verdict {
 }
 
 /// The first rule of the policy that a failed pod matches decides.
-pub fn judge(job: &Object, pod: &Object) -> Verdict {
+pub fn judge(job: &Object, pod: &Object) -> FailureAction {
     let rules = job
         .pointer("/spec/podFailurePolicy/rules")
         .and_then(Value::as_array);
@@ -27,13 +27,15 @@ pub fn judge(job: &Object, pod: &Object) -> Verdict {
             continue;
         };
         return match text(rule, "action") {
-            "Ignore" => Verdict::Ignore,
-            "FailIndex" => Verdict::FailIndex,
-            "FailJob" => Verdict::FailJob(format!("{what} matching FailJob rule at index {index}")),
-            _ => Verdict::Count,
+            "Ignore" => FailureAction::Ignore,
+            "FailIndex" => FailureAction::FailIndex,
+            "FailJob" => {
+                FailureAction::FailJob(format!("{what} matching FailJob rule at index {index}"))
+            }
+            _ => FailureAction::Count,
         };
     }
-    Verdict::Count
+    FailureAction::Count
 }
 
 /// What a rule finds in a pod, in words.
@@ -135,30 +137,30 @@ mod tests {
         };
         assert_eq!(
             verdict(exit("In", json!([3]), json!(null)), "Ignore"),
-            Verdict::Ignore
+            FailureAction::Ignore
         );
         assert_eq!(
             verdict(exit("In", json!([3]), json!("a")), "Ignore"),
-            Verdict::Count
+            FailureAction::Count
         );
         assert_eq!(
             verdict(exit("NotIn", json!([3]), json!(null)), "FailIndex"),
-            Verdict::Count
+            FailureAction::Count
         );
         assert_eq!(
             verdict(exit("NotIn", json!([4]), json!("b")), "FailIndex"),
-            Verdict::FailIndex
+            FailureAction::FailIndex
         );
         let message = "Pod n/p has condition DisruptionTarget matching FailJob rule at index 0";
         assert_eq!(
             verdict(disrupted, "FailJob"),
-            Verdict::FailJob(message.into())
+            FailureAction::FailJob(message.into())
         );
         let message =
             "Container b for pod n/p failed with exit code 3 matching FailJob rule at index 0";
         assert_eq!(
             verdict(exit("In", json!([3]), json!(null)), "FailJob"),
-            Verdict::FailJob(message.into())
+            FailureAction::FailJob(message.into())
         );
     }
 

@@ -3,7 +3,7 @@
 //! Main function: [`tally`].
 
 use super::super::super::fields::status_i64;
-use super::{FAILURES, INDEX, Spec, indexes, policy, policy::Verdict, tracked};
+use super::{FAILURES, INDEX, Spec, indexes, policy, policy::FailureAction, tracked};
 use serde_json::Value;
 use std::{collections::BTreeSet, sync::Arc};
 use tiphys_apimachinery::Object;
@@ -73,9 +73,9 @@ pub(super) fn tally(spec: &Spec<'_>, members: &[Arc<Object>]) -> Tally {
         let verdict = if failed {
             policy::judge(job, pod)
         } else {
-            Verdict::Count
+            FailureAction::Count
         };
-        if let Verdict::FailJob(message) = &verdict {
+        if let FailureAction::FailJob(message) = &verdict {
             tally
                 .failed_by_policy
                 .get_or_insert_with(|| message.clone());
@@ -84,14 +84,14 @@ pub(super) fn tally(spec: &Spec<'_>, members: &[Arc<Object>]) -> Tally {
             continue;
         }
         if failed
-            && spec
-                .limit_per_index
-                .is_some_and(|limit| verdict == Verdict::FailIndex || noted(pod, FAILURES) >= limit)
-            && verdict != Verdict::Ignore
+            && spec.limit_per_index.is_some_and(|limit| {
+                verdict == FailureAction::FailIndex || noted(pod, FAILURES) >= limit
+            })
+            && verdict != FailureAction::Ignore
         {
             tally.failed_indexes.extend(index_of(pod));
         }
-        if verdict == Verdict::Ignore {
+        if verdict == FailureAction::Ignore {
             tally.ignored.insert(pod.uid().to_owned());
             continue;
         }

@@ -11,7 +11,7 @@ use crate::catalog::Resource;
 use crate::outbound::{self, Answer, Endpoint, Post};
 use crate::registry::patch_refused;
 use crate::status::Status;
-use review::{Review, Verdict};
+use review::{Review, WebhookResponse};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -134,7 +134,7 @@ impl Hook {
         review: &Review,
         answer: Result<Answer, String>,
         mutating: bool,
-    ) -> Result<Verdict, Failed> {
+    ) -> Result<WebhookResponse, Failed> {
         let failed = |why: String| Failed::Call(format!("failed to call webhook: {why}"));
         let response = review.read(answer.map_err(failed)?).map_err(failed)?;
         review
@@ -280,7 +280,7 @@ impl Hook {
     /// The object with the patch of a verdict.
     fn changed(
         &self,
-        verdict: &Verdict,
+        verdict: &WebhookResponse,
         request: &Request<'_>,
         object: Option<&Object>,
         matched: &Arc<Resource>,

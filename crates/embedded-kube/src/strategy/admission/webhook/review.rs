@@ -1,5 +1,5 @@
 //! `AdmissionReview`: the question to a webhook and its answer. Main types: [`Review`],
-//! [`Verdict`].
+//! [`WebhookResponse`].
 
 use crate::catalog::Resource;
 use crate::outbound::{Answer, refused};
@@ -21,7 +21,7 @@ pub struct Review {
 
 /// What a webhook decided.
 #[derive(Debug, Default)]
-pub struct Verdict {
+pub struct WebhookResponse {
     pub allowed: bool,
     pub warnings: Vec<String>,
     pub patch: Vec<u8>,
@@ -155,7 +155,7 @@ impl Review {
     }
 
     /// What the answer says, if it is one to this question.
-    pub fn verify(&self, answer: &Value, mutating: bool) -> Result<Verdict, String> {
+    pub fn verify(&self, answer: &Value, mutating: bool) -> Result<WebhookResponse, String> {
         let response = &answer["response"];
         if response.is_null() {
             return Err("webhook response was absent".to_owned());
@@ -200,7 +200,7 @@ impl Review {
             .flatten()
             .filter_map(|w| w.as_str().map(str::to_owned))
             .collect();
-        Ok(Verdict {
+        Ok(WebhookResponse {
             allowed: response["allowed"] == true,
             warnings,
             patch: if mutating { patch } else { Vec::new() },
@@ -214,7 +214,7 @@ impl Review {
     }
 }
 
-impl Verdict {
+impl WebhookResponse {
     /// The refusal, with what the webhook said about it.
     pub fn refusal(&self, webhook: &str) -> Status {
         let text = |value: &Value| value.as_str().unwrap_or("").to_owned();

@@ -1,7 +1,7 @@
 //! Admission policies and their bindings; expressions are compiled as they will be run.
 
 use super::formats::{self, Format};
-use super::policy;
+use super::nodes;
 use super::rules::{self, At, Check};
 use super::webhooks::{conditions, one_of, rule};
 use crate::cel::admission::{Returns, Scope};
@@ -123,7 +123,7 @@ pub fn policy_status(object: &Object, old: Option<&Object>, causes: &mut Vec<Cau
             .filter(|field| field.text().trim().is_empty());
         causes.extend(missing.map(|field| field.required("")));
     }
-    policy::conditions(&status.get("conditions"), causes);
+    nodes::conditions(&status.get("conditions"), causes);
 }
 
 fn validation(at: &At<'_>, scope: &Scope, causes: &mut Vec<Cause>) {

@@ -1,6 +1,6 @@
 //! One look at one Application: read it, decide what is due, do it, write what changed.
 //!
-//! Main type: [`Pass`]. It holds the Application as stored and as it shall be; [`Pass::store`]
+//! Main type: [`ReconcileContext`]. It holds the Application as stored and as it shall be; [`ReconcileContext::store`]
 //! writes the difference in one patch, so that a comparison, an operation's progress and the next
 //! operation cost one request together.
 
@@ -45,7 +45,7 @@ const WHILE_OPENING: Duration = Duration::from_secs(5);
 pub type Again = Option<(Reason, Duration)>;
 
 /// One look at one Application.
-pub struct Pass<'a> {
+pub struct ReconcileContext<'a> {
     pub controller: &'a Controller,
     pub key: &'a AppKey,
     /// What is remembered of it between passes.
@@ -60,7 +60,7 @@ pub struct Pass<'a> {
     pub now: Timestamp,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> ReconcileContext<'a> {
     pub fn new(
         controller: &'a Controller,
         key: &'a AppKey,
@@ -156,7 +156,7 @@ impl<'a> Pass<'a> {
         }
         self.store().await?;
         if self.app.operation.is_some() && again.is_none() {
-            again = Some((Reason::LOOK, Duration::from_millis(1)));
+            again = Some((Reason::RECONCILE, Duration::from_millis(1)));
         }
         Ok(soonest(again, self.expires(expiry)))
     }
@@ -178,7 +178,7 @@ impl<'a> Pass<'a> {
                 pause.unwrap_or(PAUSE_AFTER_FAILURE),
             ));
         }
-        refresh::next_expiry(&self.app, expiry, self.now).map(|d| (Reason::LOOK, d))
+        refresh::next_expiry(&self.app, expiry, self.now).map(|d| (Reason::RECONCILE, d))
     }
 
     /// Checks the specification, compares, and writes the verdict into the status. An error of Git
@@ -279,7 +279,7 @@ impl<'a> Pass<'a> {
     fn look_for_cluster(&self) -> Again {
         (self.memo.lost_sight > 0).then(|| {
             (
-                Reason::LOOK,
+                Reason::RECONCILE,
                 PAUSE_AFTER_FAILURE * self.memo.lost_sight.min(6),
             )
         })
@@ -424,7 +424,7 @@ impl<'a> Pass<'a> {
             comparison.is_some_and(|c| auto_sync::changed_by_others(c, r, since))
         };
         let leaving = comparison.map(auto_sync::leaving).unwrap_or_default();
-        let compared = auto_sync::Compared {
+        let compared = auto_sync::AutoSyncInput {
             changed_by_others: &changed_by_others,
             out_of_sync: sync.status == "OutOfSync",
             revision: &sync.revision,
@@ -436,24 +436,24 @@ impl<'a> Pass<'a> {
         };
         let backoff = super::timeouts::self_heal(&settings);
         let mut verdict = auto_sync::decide(&self.app, &compared, backoff, self.now);
-        if let auto_sync::Verdict::Start(operation) = &verdict
+        if let auto_sync::AutoSyncDecision::Start(operation) = &verdict
             && let Some((wait, told)) =
                 Repeats::pause(self.memo.automated.as_ref(), operation, backoff, self.now)
         {
-            verdict = auto_sync::Verdict::Later(wait, Some(told));
+            verdict = auto_sync::AutoSyncDecision::Later(wait, Some(told));
         }
         let mut conditions = Vec::new();
         let mut again = None;
         match verdict {
-            auto_sync::Verdict::Nothing => {}
-            auto_sync::Verdict::Later(wait, told) => {
+            auto_sync::AutoSyncDecision::Nothing => {}
+            auto_sync::AutoSyncDecision::Later(wait, told) => {
                 again = Some((Reason::at(Level::Latest), wait));
                 conditions.extend(told.map(|told| Condition::new(ConditionType::SyncError, told)));
             }
-            auto_sync::Verdict::Refused(message) => {
+            auto_sync::AutoSyncDecision::Refused(message) => {
                 conditions.push(Condition::new(ConditionType::SyncError, message))
             }
-            auto_sync::Verdict::Start(operation) => {
+            auto_sync::AutoSyncDecision::Start(operation) => {
                 self.event(
                     false,
                     "OperationStarted",
