@@ -177,13 +177,13 @@ pub(super) fn each_of(
 pub(super) fn all_well(kube: &Api, apps: usize, patience: Duration) -> anyhow::Result<()> {
     let start = Instant::now();
     loop {
-        let (well, example) = well(kube)?;
-        if well >= apps {
+        let (healthy, example) = healthy(kube)?;
+        if healthy >= apps {
             return Ok(());
         }
         if start.elapsed() > patience {
             bail!(
-                "{well} of {apps} are Synced and Healthy after {patience:?}; one of the others: {example}"
+                "{healthy} of {apps} are Synced and Healthy after {patience:?}; one of the others: {example}"
             );
         }
         thread::sleep(POLL);
@@ -228,7 +228,7 @@ pub(super) fn items(kube: &Api, path: &str) -> anyhow::Result<Vec<Value>> {
 }
 
 /// How many Applications are Synced and Healthy, and the status of one that is not.
-fn well(kube: &Api) -> anyhow::Result<(usize, String)> {
+fn healthy(kube: &Api) -> anyhow::Result<(usize, String)> {
     let apps = items(kube, &apps_path())?;
     let example = apps
         .iter()

@@ -1,4 +1,4 @@
-//! What lies between a controller and its API server, and does harm as told. Main types: [`Wire`]
+//! What lies between a controller and its API server, and injects faults. Main types: [`Wire`]
 //! and [`Plan`].
 //!
 //! A controller that dies here dies as with `kill -9`: what it sent before may have been done,
@@ -55,7 +55,7 @@ struct State {
     lists: BTreeMap<(usize, String), Bytes>,
     /// Lists that this process has asked for.
     listed: BTreeSet<String>,
-    harm: BTreeMap<&'static str, usize>,
+    faults: BTreeMap<&'static str, usize>,
 }
 
 /// Cheap to clone.
@@ -80,7 +80,7 @@ impl Wire {
         self.state.lock().expect("nobody panics while holding it")
     }
 
-    /// Changes what harm is done from now on.
+    /// Changes which faults are injected from now on.
     pub fn plan<R>(&self, change: impl FnOnce(&mut Plan) -> R) -> R {
         change(&mut self.state().plan)
     }
@@ -98,9 +98,9 @@ impl Wire {
         self.process.load(Ordering::Relaxed)
     }
 
-    /// How often each kind of harm was done.
-    pub fn harm(&self) -> BTreeMap<&'static str, usize> {
-        self.state().harm.clone()
+    /// How often each kind of fault was injected.
+    pub fn faults(&self) -> BTreeMap<&'static str, usize> {
+        self.state().faults.clone()
     }
 
     /// How many operations began: each has a time at which it did.
@@ -170,7 +170,7 @@ struct Line {
 }
 
 /// What becomes of a request.
-enum Harm {
+enum Fault {
     None,
     Death(Moment),
     Refused(u16, String, bool),
@@ -219,17 +219,17 @@ impl Line {
         }
         let is_dry_run = query.contains("dryRun=");
         let size = request.body().size_hint().lower();
-        let harm = self.harm(&method, &path, watches, size);
-        match &harm {
-            Harm::Death(Moment::Before) => return self.die().await,
-            Harm::Refused(code, message, wait) => {
+        let fault = self.fault(&method, &path, watches, size);
+        match &fault {
+            Fault::Death(Moment::Before) => return self.die().await,
+            Fault::Refused(code, message, wait) => {
                 let answer = refusal(*code, message, *wait);
                 if method != Method::GET {
                     self.note(&what, is_dry_run, answer.status(), &[]);
                 }
                 return answer;
             }
-            Harm::Lost => std::future::pending().await,
+            Fault::Lost => std::future::pending().await,
             _ => {}
         }
         let (parts, body) = send(request).await.into_parts();
@@ -255,10 +255,10 @@ impl Line {
                 .entry((self.process, list))
                 .or_insert_with(|| bytes.clone());
         }
-        match harm {
-            Harm::Death(_) => self.die().await,
-            Harm::Silent => std::future::pending().await,
-            Harm::Cut => cut(parts.status, &bytes),
+        match fault {
+            Fault::Death(_) => self.die().await,
+            Fault::Silent => std::future::pending().await,
+            Fault::Cut => cut(parts.status, &bytes),
             _ => whole(parts.status, bytes),
         }
     }
@@ -288,12 +288,12 @@ impl Line {
             .checked_sub(2)
             .and_then(|before| state.lists.get(&(before, list.to_owned())).cloned());
         if old.is_some() {
-            *state.harm.entry("old list").or_default() += 1;
+            *state.faults.entry("old list").or_default() += 1;
         }
         old
     }
 
-    fn harm(&self, method: &Method, path: &str, watches: bool, size: u64) -> Harm {
+    fn fault(&self, method: &Method, path: &str, watches: bool, size: u64) -> Fault {
         let mut state = self.wire.state();
         let write = (method != Method::GET).then_some(state.writes.len());
         let what = format!("{method} {path}");
@@ -308,14 +308,14 @@ impl Line {
             .find(|(part, ..)| is_meant(part))
             .cloned()
         {
-            return Harm::Refused(code, message, false);
+            return Fault::Refused(code, message, false);
         }
         if state
             .plan
             .largest
             .is_some_and(|largest| size > largest as u64)
         {
-            return Harm::Refused(
+            return Fault::Refused(
                 413,
                 "Request entity too large: limit is 3145728".into(),
                 false,
@@ -327,27 +327,27 @@ impl Line {
             conflict,
             ..
         } = &mut state.plan;
-        let harm = if write.is_some() && *conflict == write {
+        let fault = if write.is_some() && *conflict == write {
             *conflict = None;
             (
                 "409",
-                Harm::Refused(409, "the object has been modified".into(), false),
+                Fault::Refused(409, "the object has been modified".into(), false),
             )
         } else if let Some(at) =
             write.and_then(|number| deaths.iter().position(|(at, _)| *at == number))
         {
-            ("death", Harm::Death(deaths.swap_remove(at).1))
+            ("death", Fault::Death(deaths.swap_remove(at).1))
         } else {
             let drawn = errors.as_mut().and_then(|errors| {
                 (errors.rng.below(100) < errors.percent).then(|| errors.draw(watches))
             });
             let Some(drawn) = drawn else {
-                return Harm::None;
+                return Fault::None;
             };
             drawn
         };
-        *state.harm.entry(harm.0).or_default() += 1;
-        if matches!(harm.1, Harm::Death(Moment::Before)) {
+        *state.faults.entry(fault.0).or_default() += 1;
+        if matches!(fault.1, Fault::Death(Moment::Before)) {
             state.writes.push(Write {
                 what,
                 code: 0,
@@ -355,7 +355,7 @@ impl Line {
                 is_dry_run: false,
             });
         }
-        harm.1
+        fault.1
     }
 
     fn note(&self, what: &str, is_dry_run: bool, status: StatusCode, body: &[u8]) {
@@ -451,24 +451,27 @@ impl Line {
             Fate::Merged => "event merged",
             Fate::Broken => "event broken",
         };
-        *state.harm.entry(name).or_default() += 1;
+        *state.faults.entry(name).or_default() += 1;
         Some(fate)
     }
 }
 
 impl Errors {
-    fn draw(&mut self, watches: bool) -> (&'static str, Harm) {
+    fn draw(&mut self, watches: bool) -> (&'static str, Fault) {
         match self.rng.below(if watches { 5 } else { 8 }) {
-            0 => ("500", Harm::Refused(500, "the store is away".into(), false)),
-            1 => ("503", Harm::Refused(503, "nobody answers".into(), false)),
-            2 => ("429", Harm::Refused(429, "slow down".into(), true)),
+            0 => (
+                "500",
+                Fault::Refused(500, "the store is away".into(), false),
+            ),
+            1 => ("503", Fault::Refused(503, "nobody answers".into(), false)),
+            2 => ("429", Fault::Refused(429, "slow down".into(), true)),
             3 => (
                 "409",
-                Harm::Refused(409, "the object has been modified".into(), false),
+                Fault::Refused(409, "the object has been modified".into(), false),
             ),
-            4 => ("lost", Harm::Lost),
-            5 => ("silent", Harm::Silent),
-            _ => ("cut", Harm::Cut),
+            4 => ("lost", Fault::Lost),
+            5 => ("silent", Fault::Silent),
+            _ => ("cut", Fault::Cut),
         }
     }
 }

@@ -18,7 +18,7 @@ use std::{
 use tempfile::TempDir;
 use tiphys_testkit::{Api, ControlPlane, Options, Repo, Rng, Tiphys, apps_path, namespaced};
 
-/// Between two deeds from outside, and between two kinds of harm on the wire.
+/// Between two operations from outside, and between two faults on the wire.
 const DEED: Duration = Duration::from_millis(500);
 const HARM_MS: (u64, u64) = (1000, 6000);
 /// Git is away so long, once in so many deeds.
@@ -79,15 +79,15 @@ pub fn run(root: &Path, args: &SoakArgs) -> anyhow::Result<()> {
     );
     let (over, deeds) = (AtomicBool::new(false), AtomicUsize::new(0));
     let samples = thread::scope(|scope| {
-        scope.spawn(|| harm(&proxy, args.seed, &over));
+        scope.spawn(|| inject(&proxy, args.seed, &over));
         scope.spawn(|| outside(&kube, &repo, args, &over, &deeds));
         let samples = watch(&kube, &tiphys, args);
         over.store(true, Ordering::Relaxed);
         samples
     })?;
     println!(
-        "{} times harm on the wire, {} deeds from outside",
-        proxy.harm(),
+        "{} faults injected on the wire, {} operations from outside",
+        proxy.faults(),
         deeds.into_inner()
     );
     let began = Instant::now();
@@ -119,7 +119,7 @@ fn proxied(direct: &Path, folder: &Path) -> anyhow::Result<(Proxy, std::path::Pa
     Ok((proxy, path))
 }
 
-fn harm(proxy: &Proxy, seed: u64, over: &AtomicBool) {
+fn inject(proxy: &Proxy, seed: u64, over: &AtomicBool) {
     let mut rng = Rng::new(seed);
     while !over.load(Ordering::Relaxed) {
         thread::sleep(Duration::from_millis(

@@ -1,4 +1,4 @@
-//! A TCP proxy that does harm: connections stall, break in mid-answer, or are not to be had. Main
+//! A TCP proxy that injects faults: connections stall, break in mid-answer, or are not to be had. Main
 //! type: [`Proxy`]. It knows nothing of TLS, so what is cut is cut anywhere.
 
 use std::{
@@ -29,7 +29,7 @@ struct Shared {
     refusing: AtomicBool,
     /// So many bytes of answers later every connection breaks; 0: never.
     cut_in: AtomicUsize,
-    harm: AtomicUsize,
+    faults: AtomicUsize,
 }
 
 impl Proxy {
@@ -52,14 +52,14 @@ impl Proxy {
         self.port
     }
 
-    /// How often harm was done.
-    pub fn harm(&self) -> usize {
-        self.shared.harm.load(Ordering::Relaxed)
+    /// How many faults were injected.
+    pub fn faults(&self) -> usize {
+        self.shared.faults.load(Ordering::Relaxed)
     }
 
-    /// Does one kind of harm, as the numbers have it; the answer says what.
+    /// Injects one kind of fault, as the numbers have it; the answer says what.
     pub fn harm_once(&self, rng: &mut Rng) -> &'static str {
-        self.shared.harm.fetch_add(1, Ordering::Relaxed);
+        self.shared.faults.fetch_add(1, Ordering::Relaxed);
         match rng.below(4) {
             0 => {
                 self.stall(Duration::from_millis(500 + rng.below(6000)));

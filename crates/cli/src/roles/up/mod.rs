@@ -249,7 +249,7 @@ async fn deploy_and_follow(
         table.show(&view.rows)?;
         if view.is_well() && !overrides && !view.rows.is_empty() {
             overrides = true;
-            table.say(&well(&view.empty(), started.elapsed()))?;
+            table.say(&ready_message(&view.empty(), started.elapsed()))?;
             if args.once {
                 return Ok(());
             }
@@ -282,7 +282,7 @@ async fn deploy_and_follow(
 }
 
 /// That all is well, and what of it is nothing.
-fn well(empty: &[&str], took: Duration) -> String {
+fn ready_message(empty: &[&str], took: Duration) -> String {
     let text = format!("all Synced and Healthy after {:.2} s", took.as_secs_f64());
     match empty {
         [] => text,

@@ -135,7 +135,7 @@ fn under_errors(percent: u64, few: usize) {
     let count = asked().map_or(MANY, |asked| if asked == super::FEW { few } else { asked });
     let found = FOUND.into_iter().filter(|_| asked() == Some(super::FEW));
     let seeds: Vec<u64> = (first..).take(count).chain(found).collect();
-    let (longest, harm) = (
+    let (longest, faults) = (
         std::sync::Mutex::new(Duration::ZERO),
         std::sync::atomic::AtomicUsize::new(0),
     );
@@ -155,8 +155,8 @@ fn under_errors(percent: u64, few: usize) {
                 let result = recovers(stage, &mut rng).await;
                 let mut longest = longest.lock().expect("no panic");
                 *longest = began.elapsed().max(*longest);
-                harm.fetch_add(
-                    stage.wire.harm().values().sum(),
+                faults.fetch_add(
+                    stage.wire.faults().values().sum(),
                     std::sync::atomic::Ordering::Relaxed,
                 );
                 result
@@ -172,7 +172,7 @@ fn under_errors(percent: u64, few: usize) {
     println!(
         "errors of {percent} %: {} seeds from {first}, {} errors, the longest took {longest} s",
         seeds.len(),
-        harm.into_inner()
+        faults.into_inner()
     );
     assert!(
         wrong.is_empty(),

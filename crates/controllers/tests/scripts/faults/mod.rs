@@ -1,4 +1,4 @@
-//! The scripts once more, with harm on the wire: whatever happens to the controller, each step ends
+//! The scripts once more, with faults injected on the wire: whatever happens to the controller, each step ends
 //! as it does without.
 //!
 //! Tables are played whole. Of the families that have no end, `make test` plays a few cases, other
@@ -6,14 +6,14 @@
 //! that can be numbered (each write, each event); `TIPHYS_SEED` is the first case's, and a failure
 //! names the one that repeats it alone; `TIPHYS_SCRIPT=part` keeps to scripts by name,
 //! `TIPHYS_CASE=part` to cases of tables. Main types: [`Reference`], what a script comes to by
-//! itself, and [`Harm`].
+//! itself, and [`FaultFamily`].
 
 mod blast;
 mod delete;
 mod dry_runs;
 mod errors;
+mod families;
 mod groups;
-mod harm;
 mod loops;
 mod played;
 mod prune;
@@ -42,7 +42,7 @@ const FEW: usize = 4;
 /// And when all are asked for of a family that has no end.
 const MANY: usize = 1000;
 
-/// A script and what it comes to without harm.
+/// A script and what it comes to without faults.
 pub struct Reference {
     pub script: Script,
     played: OnceLock<Played>,
@@ -55,8 +55,8 @@ impl Reference {
     }
 }
 
-/// A family of harm.
-pub struct Harm {
+/// A family of faults.
+pub struct FaultFamily {
     pub name: &'static str,
     /// The scripts that it can be done to.
     pub fits: fn(&Script) -> bool,
@@ -68,7 +68,7 @@ pub struct Harm {
     pub judge: fn(&Reference, &Played) -> Vec<String>,
 }
 
-/// Scripts that can be played with harm: those in which a panic is timed to one look cannot, nor
+/// Scripts that can be played with faults: those in which a panic is timed to one look cannot, nor
 /// those in which Git is away, since what it said before is known to one process alone.
 fn scripts() -> Vec<Reference> {
     let scripts = chosen()
@@ -135,22 +135,22 @@ fn some<T>(cases: Vec<T>, few: usize) -> Vec<T> {
     .collect()
 }
 
-/// Does the harm to the scripts; panics when something came out otherwise.
-fn inflict(harm: &Harm) {
+/// Injects the faults into the scripts; panics when something came out otherwise.
+fn run_family(fault: &FaultFamily) {
     let (references, began, seed) = (scripts(), Instant::now(), first_seed());
     assert!(!references.is_empty(), "no script of that name");
     let (done, totals) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     let judge = |reference: &Reference, plan: Plan, seed: Option<u64>| {
-        if !(harm.fits)(&reference.script) {
+        if !(fault.fits)(&reference.script) {
             return None;
         }
         let played = Played::of(&reference.script, plan.clone());
         done.fetch_add(1, Ordering::Relaxed);
         played
-            .harm
+            .faults
             .iter()
             .for_each(|(what, n)| *totals.lock().expect("no panic").entry(*what).or_insert(0) += n);
-        let problems = (harm.judge)(reference, &played);
+        let problems = (fault.judge)(reference, &played);
         let again = seed.map_or(String::new(), |seed| {
             format!("TIPHYS_SEED={seed} TIPHYS_FAULTS=1: ")
         });
@@ -181,7 +181,7 @@ fn inflict(harm: &Harm) {
             )
         })
     };
-    let wrong = match (asked(), harm.all) {
+    let wrong = match (asked(), fault.all) {
         (None, Some(all)) => side_by_side(&references, |r| {
             all(r)
                 .into_iter()
@@ -194,7 +194,7 @@ fn inflict(harm: &Harm) {
                 let mut rng = Rng::new(*seed);
                 let reference = &references
                     [usize::try_from(rng.below(references.len() as u64)).expect("small")];
-                judge(reference, (harm.any)(reference, &mut rng), Some(*seed))
+                judge(reference, (fault.any)(reference, &mut rng), Some(*seed))
                     .into_iter()
                     .collect()
             })
@@ -209,7 +209,7 @@ fn inflict(harm: &Harm) {
     let done = done.into_inner();
     println!(
         "{}: {done} cases from seed {seed} in {:.0} s: {}",
-        harm.name,
+        fault.name,
         began.elapsed().as_secs_f64(),
         totals.join(", ")
     );

@@ -27,7 +27,7 @@ pub struct Played {
     /// What was changed after the end.
     pub restless: Vec<String>,
     pub repeated_hooks: Vec<String>,
-    pub harm: BTreeMap<&'static str, usize>,
+    pub faults: BTreeMap<&'static str, usize>,
     /// It was not played to its end.
     pub panic: Option<String>,
 }
@@ -75,7 +75,7 @@ impl Played {
             events: wire.events(),
             restless,
             repeated_hooks: wire.repeated_hooks(),
-            harm: wire.harm(),
+            faults: wire.faults(),
             panic,
         }
     }

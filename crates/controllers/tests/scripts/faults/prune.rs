@@ -230,14 +230,14 @@ const CASES: &[Case] = &[
 ];
 
 async fn survives(stage: &mut Stage<'_>, case: &Case) -> Result<(), String> {
-    let Case(name, happens, harm) = case;
+    let Case(name, happens, inject) = case;
     stage.play(BEGIN).await;
     let state = stage.first().await["status"]["sync"]["status"].clone();
     if state != "Synced" {
         return Err(format!("{name}: it does not even begin: {state}"));
     }
     let before = stage.wire.writes().len();
-    harm(stage);
+    inject(stage);
     stage.play(happens).await;
     stage.play("refresh hard\npass 3m").await;
     // Who asks for nothing gets it; who asks for what cannot be had does not.

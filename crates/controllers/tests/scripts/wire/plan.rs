@@ -1,4 +1,4 @@
-//! The harm that is done on the wire, as it is told beforehand.
+//! Which faults are injected on the wire.
 
 use std::time::Duration;
 use tiphys_testkit::Rng;
@@ -21,7 +21,7 @@ pub enum Fate {
     Broken,
 }
 
-/// The harm that is done.
+/// The faults that are injected.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// At which writes, counted over all processes, the process dies.
@@ -45,7 +45,7 @@ pub struct Plan {
     pub largest: Option<usize>,
 }
 
-/// Every request meets harm with this probability.
+/// Every request meets a fault with this probability.
 #[derive(Clone, Debug)]
 pub struct Errors {
     pub rng: Rng,

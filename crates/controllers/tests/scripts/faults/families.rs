@@ -1,6 +1,6 @@
-//! The families of harm, a test each.
+//! The families of faults, a test each.
 
-use super::{Harm, Reference, inflict, played::Played};
+use super::{FaultFamily, Reference, played::Played, run_family};
 use crate::wire::{Fate, Moment, Plan};
 use tiphys_testkit::Rng;
 
@@ -20,9 +20,9 @@ fn as_without(reference: &Reference, played: &Played) -> Vec<String> {
         .cloned()
         .collect();
     if !more.is_empty() {
-        problems.push(format!("deleted only with harm: {more:?}"));
+        problems.push(format!("deleted only with faults: {more:?}"));
     }
-    // A hook of two phases does without harm.
+    // A hook of two phases does without faults.
     if played.repeated_hooks.len() > before.repeated_hooks.len() {
         problems.extend(
             played
@@ -53,7 +53,7 @@ fn death(rng: &mut Rng, writes: usize) -> (usize, Moment) {
 
 #[test]
 fn death_before_and_after_each_write() {
-    inflict(&Harm {
+    run_family(&FaultFamily {
         name: "one death",
         fits: |_| true,
         any: |r, rng| Plan {
@@ -76,7 +76,7 @@ fn death_before_and_after_each_write() {
 
 #[test]
 fn two_deaths() {
-    inflict(&Harm {
+    run_family(&FaultFamily {
         name: "two deaths",
         fits: |_| true,
         any: |r, rng| {
@@ -101,7 +101,7 @@ fn two_deaths() {
 #[test]
 fn news_that_come_late() {
     const LAGS: [usize; 3] = [1, 5, 50];
-    inflict(&Harm {
+    run_family(&FaultFamily {
         name: "stale reads",
         fits: |_| true,
         any: |_, rng| Plan {
@@ -122,7 +122,7 @@ fn news_that_come_late() {
 
 #[test]
 fn a_new_process_that_first_sees_the_past() {
-    inflict(&Harm {
+    run_family(&FaultFamily {
         name: "time travel",
         // Whoever sees settings and projects of the past does what they said: a sync of a project
         // that is not there yet is tried again later.
@@ -141,7 +141,7 @@ fn a_new_process_that_first_sees_the_past() {
 #[test]
 fn events_that_are_lost_or_merged() {
     const FATES: [Fate; 3] = [Fate::Dropped, Fate::Merged, Fate::Broken];
-    inflict(&Harm {
+    run_family(&FaultFamily {
         name: "events",
         fits: |_| true,
         any: |r, rng| Plan {
