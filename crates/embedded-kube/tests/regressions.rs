@@ -1,7 +1,7 @@
 //! Scripts on which this server once differed from a real one, replayed against the real one's
 //! answers.
 //!
-//! A new case: `cargo xtask differential --kubeconfig FILE --save`, then mend what differs.
+//! A new case: `cargo xtask differential --kubeconfig FILE --save`, then fix what differs.
 
 use std::path::Path;
 use tiphys_embedded_kube::{EmbeddedKube, Options};
@@ -32,8 +32,16 @@ fn the_answers_are_those_of_the_real_server() {
     let server =
         Remote::from_kubeconfig(&kube.kubeconfig(address)).expect("its kubeconfig is complete");
     install(&server).expect("the custom kinds are served");
-    let cases = Case::all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/regressions"));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/regressions");
+    let cases = Case::all(&folder);
     assert!(!cases.is_empty());
+    for (name, case) in &cases {
+        let text = std::fs::read_to_string(folder.join(name)).expect("it was read");
+        assert!(
+            text == case.text(),
+            "{name} is not written as `--save` writes it"
+        );
+    }
     let mut failures = Vec::new();
     for (n, (name, case)) in cases.iter().enumerate() {
         for d in case

@@ -194,13 +194,10 @@ pub fn save(folder: &Path, examples: &[Outcome]) -> anyhow::Result<()> {
                 .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
                 .collect::<String>()
         };
-        let mut name = format!(
-            "{}-{}-{}",
-            word(&difference.kind),
-            word(difference.verb),
-            word(&difference.at)
-        );
+        let mut name = format!("{}-{}", word(difference.verb), word(&difference.at));
         name.truncate(80);
+        let folder = folder.join(word(&difference.kind));
+        std::fs::create_dir_all(&folder)?;
         let mut path = folder.join(format!("{name}.json"));
         for n in 2.. {
             if !path.exists() {
@@ -215,7 +212,7 @@ pub fn save(folder: &Path, examples: &[Outcome]) -> anyhow::Result<()> {
             script,
             answers: example.expected.clone(),
         };
-        std::fs::write(&path, format!("{}\n", serde_json::to_string_pretty(&case)?))?;
+        std::fs::write(&path, case.text())?;
         println!("wrote {}", path.display());
     }
     Ok(())
@@ -229,7 +226,7 @@ pub fn keep(folder: &Path, file: &Path, outcome: Outcome) -> anyhow::Result<()> 
         answers: outcome.expected,
     };
     let path = folder.join(file.file_name().unwrap_or_default());
-    std::fs::write(&path, format!("{}\n", serde_json::to_string_pretty(&case)?))?;
+    std::fs::write(&path, case.text())?;
     println!("wrote {}", path.display());
     Ok(())
 }

@@ -23,36 +23,33 @@ pub struct Case {
 }
 
 impl Case {
-    /// All cases of a folder, by file name.
+    /// All cases of a folder and the folders in it, by path.
     ///
     /// # Panics
     /// When one of them cannot be read.
     pub fn all(folder: &Path) -> Vec<(String, Self)> {
-        let files =
-            std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
-        let mut paths: Vec<_> = files
-            .filter_map(Result::ok)
-            .map(|f| f.path())
-            .filter(|p| p.extension().is_some_and(|e| e == "json"))
-            .collect();
-        paths.sort();
-        let read = |path: &Path| {
-            let text =
-                std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-            serde_json::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
-        };
-        paths
-            .iter()
-            .map(|p| {
-                (
-                    p.file_name()
-                        .unwrap_or_default()
-                        .to_string_lossy()
-                        .into_owned(),
-                    read(p),
-                )
-            })
-            .collect()
+        let mut cases = Vec::new();
+        read_all(folder, "", &mut cases);
+        cases.sort_by(|a, b| a.0.cmp(&b.0));
+        cases
+    }
+
+    /// The case as its file has it: each step and each answer on a line, so that a change shows as
+    /// the request that it concerns.
+    pub fn text(&self) -> String {
+        fn json(value: &impl Serialize) -> String {
+            serde_json::to_string(value).expect("it is made of JSON values")
+        }
+        fn lines(values: &[impl Serialize]) -> String {
+            values.iter().map(json).collect::<Vec<_>>().join(",\n")
+        }
+        format!(
+            "{{\"server\":{},\"script\":{{\"about\":{},\"steps\":[\n{}\n]}},\"answers\":[\n{}\n]}}\n",
+            json(&self.server),
+            json(&self.script.about),
+            lines(&self.script.steps),
+            lines(&self.answers),
+        )
     }
 
     /// What a server answers otherwise than is right, apart from what is explained.
@@ -80,5 +77,20 @@ impl Case {
         );
         list.retain(|d| !d.explained);
         Ok(list)
+    }
+}
+
+fn read_all(folder: &Path, prefix: &str, cases: &mut Vec<(String, Case)>) {
+    let shown = |e: &dyn std::fmt::Display| -> ! { panic!("{}: {e}", folder.display()) };
+    for entry in std::fs::read_dir(folder).unwrap_or_else(|e| shown(&e)) {
+        let entry = entry.unwrap_or_else(|e| shown(&e));
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        if entry.path().is_dir() {
+            read_all(&entry.path(), &format!("{name}/"), cases);
+        } else if name.ends_with(".json") {
+            let text = std::fs::read_to_string(entry.path()).unwrap_or_else(|e| shown(&e));
+            let case = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{name}: {e}"));
+            cases.push((name, case));
+        }
     }
 }
