@@ -8,7 +8,7 @@ use super::{
     Controller, Memo, auto_sync,
     compare::NO_LIVE_STATE,
     error::Error,
-    refresh::{self, Expiry, Level, Reason, Refresh},
+    refresh::{self, Cause, Expiry, Level, Reason, Refresh},
     repeats::Repeats,
     rollback, status, touched,
 };
@@ -106,7 +106,7 @@ impl<'a> ReconcileContext<'a> {
             let unknown = self.memo.comparison.is_none() || self.memo.lost_sight > 0;
             unknown.then(|| Refresh {
                 level: Level::Recent,
-                why: "nothing is known yet".to_owned(),
+                cause: Cause::NothingKnown,
                 ..Refresh::default()
             })
         };
@@ -119,12 +119,12 @@ impl<'a> ReconcileContext<'a> {
             return Ok(self.expires(expiry));
         }
         if let Some(refresh) =
-            due.filter(|r| !operating || r.level > Level::Recent || r.why.ends_with("requested"))
+            due.filter(|r| !operating || r.level > Level::Recent || r.cause.is_requested())
         {
             let began = Instant::now();
             let span = tracing::trace_span!(
-                "reconcile",
-                reason = refresh.why,
+                "compare",
+                reason = %refresh.cause,
                 level = refresh.level as u8,
                 hard = refresh.hard
             );
@@ -187,7 +187,7 @@ impl<'a> ReconcileContext<'a> {
         tracing::info!(
             hard = refresh.hard,
             "Refreshing app status ({}), level ({})",
-            refresh.why,
+            refresh.cause,
             refresh.level as u8
         );
         if self

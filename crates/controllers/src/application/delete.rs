@@ -10,7 +10,7 @@ use super::{
     delete_hooks::{self, When},
     error::Error,
     impersonation, known,
-    refresh::{self, Expiry, Level, Reason, Refresh},
+    refresh::{self, Cause, Expiry, Level, Reason, Refresh},
     sources::RequestedSources,
     status,
 };
@@ -159,7 +159,7 @@ async fn show(ctx: &mut ReconcileContext<'_>) -> Result<(), Error> {
     if known {
         let refresh = Refresh {
             level: Level::Recent,
-            why: "its resources are being deleted".to_owned(),
+            cause: Cause::Deletion,
             ..Refresh::default()
         };
         ctx.refresh(&refresh).await?;

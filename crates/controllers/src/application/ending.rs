@@ -7,7 +7,7 @@ use super::{
     context::ReconcileContext,
     error::Error,
     operation::state,
-    refresh::{Level, Refresh},
+    refresh::{Cause, Level, Refresh},
     retry, rollback, sources, status, timeouts,
 };
 use crate::metrics::EndedSync;
@@ -133,7 +133,7 @@ pub async fn finish(
     if let Some(level) = refresh_after(automated, sync.dry_run) {
         ctx.refresh(&Refresh {
             level,
-            why: "the operation ended".to_owned(),
+            cause: Cause::OperationEnded,
             ..Refresh::default()
         })
         .await?;

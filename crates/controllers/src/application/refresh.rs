@@ -5,7 +5,7 @@
 use super::status;
 use crate::runtime::Merge;
 use jiff::{SignedDuration, Timestamp};
-use std::time::Instant;
+use std::{fmt, time::Instant};
 use tiphys_api::{Application, constants};
 use tiphys_repo::Since;
 
@@ -44,6 +44,57 @@ impl Merge for Reason {
     }
 }
 
+/// Why a comparison is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cause {
+    /// The annotation `argocd.argoproj.io/refresh`.
+    Annotation {
+        hard: bool,
+    },
+    /// The reason with which its key came from the queue.
+    #[default]
+    Queue,
+    SourceDiffers,
+    DestinationDiffers,
+    IgnoreDifferencesDiffers,
+    NamespaceMetadataDiffers,
+    NeverReconciled,
+    Expired,
+    /// `timeout.hard.reconciliation` is over.
+    HardExpired,
+    /// The process has just started: readers have neither a tree nor differences.
+    NothingKnown,
+    OperationEnded,
+    Deletion,
+}
+
+impl Cause {
+    /// Somebody asked for it: it is made during an operation as well.
+    pub fn is_requested(self) -> bool {
+        matches!(self, Self::Annotation { .. } | Self::Queue)
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Annotation { hard: true } => "hard refresh requested",
+            Self::Annotation { hard: false } => "normal refresh requested",
+            Self::Queue => "controller refresh requested",
+            Self::SourceDiffers => "spec.source differs",
+            Self::DestinationDiffers => "spec.destination differs",
+            Self::IgnoreDifferencesDiffers => "spec.ignoreDifferences differs",
+            Self::NamespaceMetadataDiffers => "spec.syncPolicy.managedNamespaceMetadata differs",
+            Self::NeverReconciled => "never reconciled",
+            Self::Expired => "comparison expired",
+            Self::HardExpired => "hard comparison expired",
+            Self::NothingKnown => "nothing is known yet",
+            Self::OperationEnded => "the operation ended",
+            Self::Deletion => "its resources are being deleted",
+        })
+    }
+}
+
 /// A comparison that is to be made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refresh {
@@ -53,7 +104,7 @@ pub struct Refresh {
     /// The Application's record calls for it: what was looked up after the record came is new
     /// enough.
     pub by_record: bool,
-    pub why: String,
+    pub cause: Cause,
 }
 
 impl Refresh {
@@ -88,43 +139,37 @@ pub fn needed(
     expiry: Expiry,
     now: Timestamp,
 ) -> Option<Refresh> {
-    let refresh = |level, hard, why: &str| {
+    let refresh = |level, hard, cause| {
         Some(Refresh {
             level,
             hard,
-            why: why.to_owned(),
+            cause,
             by_record: level == Level::ForceResolve,
         })
     };
     if let Some(kind) = app.metadata.annotations.get(constants::REFRESH) {
-        return refresh(
-            Level::ForceResolve,
-            kind == "hard",
-            &format!(
-                "{} refresh requested",
-                if kind == "hard" { "hard" } else { "normal" }
-            ),
-        );
+        let hard = kind == "hard";
+        return refresh(Level::ForceResolve, hard, Cause::Annotation { hard });
     }
     let compared = &app.status.sync.compared_to;
     if app.status.reconciled_at.is_some() && !status::is_of_sources(compared, &app.spec) {
-        return refresh(Level::ForceResolve, false, "spec.source differs");
+        return refresh(Level::ForceResolve, false, Cause::SourceDiffers);
     }
     let Some(reconciled) = app.status.reconciled_at else {
-        return refresh(Level::Latest, false, "never reconciled");
+        return refresh(Level::Latest, false, Cause::NeverReconciled);
     };
     let age = now.duration_since(reconciled.timestamp());
     if !expiry.hard.is_zero() && age > expiry.hard {
-        return refresh(Level::Latest, true, "hard comparison expired");
+        return refresh(Level::Latest, true, Cause::HardExpired);
     }
     if !expiry.soft.is_zero() && age > expiry.soft {
-        return refresh(Level::Latest, false, "comparison expired");
+        return refresh(Level::Latest, false, Cause::Expired);
     }
     if app.spec.destination != compared.destination {
-        return refresh(Level::Latest, false, "spec.destination differs");
+        return refresh(Level::Latest, false, Cause::DestinationDiffers);
     }
     if app.spec.ignore_differences != compared.ignore_differences {
-        return refresh(Level::Latest, false, "spec.ignoreDifferences differs");
+        return refresh(Level::Latest, false, Cause::IgnoreDifferencesDiffers);
     }
     let wanted = app
         .spec
@@ -141,16 +186,12 @@ pub fn needed(
         && reason.level.is_none_or(|l| l < Level::Latest)
         && wanted.is_some()
     {
-        return refresh(
-            Level::Latest,
-            false,
-            "spec.syncPolicy.managedNamespaceMetadata differs",
-        );
+        return refresh(Level::Latest, false, Cause::NamespaceMetadataDiffers);
     }
     // Not by the record: it may be old.
     reason.level.map(|level| Refresh {
         level,
-        why: "controller refresh requested".to_owned(),
+        cause: Cause::Queue,
         ..Refresh::default()
     })
 }
@@ -297,7 +338,7 @@ mod tests {
                 EXPIRY,
                 "2026-01-01T00:00:10Z".parse().expect("a time"),
             )
-            .map(|r| (r.level, r.why))
+            .map(|r| (r.level, r.cause.to_string()))
         };
         let synced = |metadata: &serde_json::Value| json!({"revision": "r", "managedNamespaceMetadata": metadata});
         let differs = Some((
