@@ -2,7 +2,8 @@
 
 use crate::secret::Secret;
 use sha2::{Digest, Sha256};
-use tiphys_api::repository::Repository;
+use std::collections::BTreeMap;
+use tiphys_api::{repo_url::RepoUrl, repository::Repository};
 
 /// A repository and the credentials for it. Printing it shows no secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,6 +43,16 @@ impl RepoAccess {
         }
     }
 
+    /// A repository as the settings know it, for a project.
+    pub fn new(repository: &Repository, project: &str, trust: Trust<'_>) -> Self {
+        Self {
+            known_hosts: trust.known_hosts.to_owned(),
+            ca_data: trust.authorities(&repository.repo).to_owned(),
+            project: project.to_owned(),
+            ..Self::from(repository)
+        }
+    }
+
     /// Separates what two different credentials may see. Never shown.
     pub(crate) fn fingerprint(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
@@ -68,6 +79,31 @@ impl RepoAccess {
     }
 }
 
+/// Which servers an installation trusts (`argocd-ssh-known-hosts-cm` and `argocd-tls-certs-cm`).
+#[derive(Clone, Copy, Debug)]
+pub struct Trust<'a> {
+    /// As in a known_hosts file.
+    pub known_hosts: &'a str,
+    /// PEM text of certificate authorities, by host name.
+    pub certificates: &'a BTreeMap<String, String>,
+}
+
+impl<'a> Trust<'a> {
+    /// The authorities for the host of an address; an entry for host and port wins. Empty: those of
+    /// the system.
+    fn authorities(&self, url: &str) -> &'a str {
+        let Ok(url) = RepoUrl::parse(url) else {
+            return "";
+        };
+        let with_port = url
+            .port
+            .and_then(|port| self.certificates.get(&format!("{}:{port}", url.host)));
+        with_port
+            .or_else(|| self.certificates.get(&url.host))
+            .map_or("", String::as_str)
+    }
+}
+
 impl From<&Repository> for RepoAccess {
     fn from(repo: &Repository) -> Self {
         Self {
@@ -84,6 +120,46 @@ impl From<&Repository> for RepoAccess {
             insecure_ignore_host_key: repo.insecure_ignore_host_key,
             proxy: repo.proxy.clone(),
             project: String::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_trusted_whatever_else_its_address_names() {
+        let certificates = BTreeMap::from([
+            ("git.example.com".to_owned(), "by host".to_owned()),
+            ("git.example.com:8443".to_owned(), "by port".to_owned()),
+        ]);
+        let trust = Trust {
+            known_hosts: "keys",
+            certificates: &certificates,
+        };
+        for (url, authorities) in [
+            ("https://git.example.com/a.git", "by host"),
+            ("https://GIT.example.com/a.git", "by host"),
+            ("https://git.example.com:443/a.git", "by host"),
+            ("https://git.example.com:8443/a.git", "by port"),
+            ("https://user:pass@git.example.com:8443/a.git", "by port"),
+            ("https://user:p%40ss@git.example.com/a.git", "by host"),
+            ("https://git.example.com.evil.org/a.git", ""),
+            ("https://git.example.com@evil.org/a.git", ""),
+            ("https://evil.org/git.example.com", ""),
+            ("/srv/a.git", ""),
+        ] {
+            let repository = Repository {
+                repo: url.to_owned(),
+                ..Repository::default()
+            };
+            let access = RepoAccess::new(&repository, "p", trust);
+            assert_eq!(access.ca_data, authorities, "{url}");
+            assert_eq!(
+                (access.known_hosts.as_str(), access.project.as_str()),
+                ("keys", "p")
+            );
         }
     }
 }

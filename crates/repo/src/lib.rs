@@ -18,7 +18,7 @@ mod shares;
 mod traced;
 mod url;
 
-pub use access::RepoAccess;
+pub use access::{RepoAccess, Trust};
 pub use error::{ErrorKind, RepoError};
 pub use git::{GitLimit, GitLimits};
 pub use manifests::{ManifestRequest, Manifests, RefSource, check_source};

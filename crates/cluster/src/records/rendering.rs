@@ -7,6 +7,7 @@ use tiphys_api::{
     AppProject,
     repository::{HelmOptions, KustomizeOptions, KustomizeVersion, RepoCreds, Repository},
     rpc::repo_server::ManifestRequest,
+    source::ApplicationSource,
 };
 use tiphys_engine::{spec, types::TrackingMethod};
 
@@ -49,6 +50,30 @@ impl Settings {
             verify_signature: project.spec.source_integrity.is_some(),
             ..ManifestRequest::default()
         }
+    }
+
+    /// The request for one source of an Application. `common`: what [`Settings::manifest_request`]
+    /// says, and what the caller knows of the Application.
+    pub fn source_request(
+        &self,
+        common: ManifestRequest,
+        project: &AppProject,
+        source: &ApplicationSource,
+        repository: Repository,
+        revision: String,
+    ) -> ManifestRequest {
+        let mut request = ManifestRequest {
+            repo: Some(repository),
+            revision,
+            application_source: Some(source.clone()),
+            ..common
+        };
+        if source.repo_url.starts_with("oci://") {
+            let (repos, creds) = self.permitted_repositories(project, "oci");
+            request.repos.extend(repos);
+            request.helm_repo_creds.extend(creds);
+        }
+        request
     }
 
     /// Repositories and templates of a type (`helm`, `oci`) that the project may use.

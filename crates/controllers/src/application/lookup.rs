@@ -4,9 +4,8 @@
 use super::Controller;
 use std::sync::Arc;
 use tiphys_api::{AppProject, Application};
-use tiphys_cluster::records::Settings;
 use tiphys_engine::spec;
-use tiphys_repo::RepoAccess;
+use tiphys_repo::{RepoAccess, Trust};
 
 impl Controller {
     pub fn project(&self, name: &str) -> Option<Arc<AppProject>> {
@@ -29,29 +28,13 @@ impl Controller {
     /// How to reach a repository: its own Secret, else the credential template that fits best, else
     /// nothing.
     pub fn access(&self, url: &str, project: &str) -> RepoAccess {
-        access(&self.records.settings(), url, project)
+        let settings = self.records.settings();
+        let mut repository = settings.known_repository(url, project);
+        url.clone_into(&mut repository.repo);
+        let trust = Trust {
+            known_hosts: &settings.known_hosts,
+            certificates: &settings.tls_certificates,
+        };
+        RepoAccess::new(&repository, project, trust)
     }
-}
-
-/// See [`Controller::access`].
-fn access(settings: &Settings, url: &str, project: &str) -> RepoAccess {
-    let mut access = RepoAccess::from(&settings.known_repository(url, project));
-    url.clone_into(&mut access.url);
-    project.clone_into(&mut access.project);
-    access.known_hosts.clone_from(&settings.known_hosts);
-    let host = url
-        .split_once("://")
-        .map_or(url, |(_, rest)| rest)
-        .split('/')
-        .next()
-        .unwrap_or_default();
-    let host = host.rsplit('@').next().unwrap_or_default();
-    if let Some(ca) = settings.tls_certificates.get(host).or_else(|| {
-        settings
-            .tls_certificates
-            .get(host.split(':').next().unwrap_or_default())
-    }) {
-        access.ca_data.clone_from(ca);
-    }
-    access
 }

@@ -174,17 +174,10 @@ impl<'a> Questions<'a> {
                     .unwrap_or(request.revision)
             }
         };
-        let mut request = ManifestRequest {
-            repo: Some(repo),
-            revision,
-            application_source: Some(source.clone()),
-            ..self.common.clone()
-        };
-        if source.repo_url.starts_with("oci://") {
-            let (repos, creds) = self.settings.permitted_repositories(&self.project, "oci");
-            request.repos.extend(repos);
-            request.helm_repo_creds.extend(creds);
-        }
+        let common = self.common.clone();
+        let request = self
+            .settings
+            .source_request(common, &self.project, source, repo, revision);
         let failed = |e| {
             format!(
                 "failed to generate manifest for source {} of {all}: {e}",

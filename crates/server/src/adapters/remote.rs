@@ -50,9 +50,8 @@ fn question(request: RenderRequest, settings: &Settings, project: &AppProject) -
             },
         )
     };
-    let mut question = ManifestRequest {
+    let common = ManifestRequest {
         no_cache: request.no_cache,
-        revision: request.revision,
         namespace: request.namespace,
         kube_version: request.facts.kube_version,
         api_versions: request.facts.api_versions.to_vec(),
@@ -64,16 +63,13 @@ fn question(request: RenderRequest, settings: &Settings, project: &AppProject) -
             .collect::<BTreeMap<_, _>>(),
         ..settings.manifest_request(project, &request.app_name)
     };
-    if request.source.repo_url.starts_with("oci://") {
-        let (repos, creds) = settings.permitted_repositories(project, "oci");
-        question.repos.extend(repos);
-        question.helm_repo_creds.extend(creds);
-    }
-    ManifestRequest {
-        repo: Some(request.repository),
-        application_source: Some(request.source),
-        ..question
-    }
+    settings.source_request(
+        common,
+        project,
+        &request.source,
+        request.repository,
+        request.revision,
+    )
 }
 
 #[async_trait]

@@ -14,7 +14,7 @@ use tiphys_api::{
 use tiphys_cluster::Records;
 use tiphys_repo::{
     ClusterFacts, ManifestRequest, RefSource, RenderError, RepoAccess, RepoError, Repos, Since,
-    SourceKind,
+    SourceKind, Trust,
 };
 
 /// Repositories, reached with the known hosts and certificates of the settings.
@@ -28,39 +28,28 @@ impl GitSources {
         Self { repos, records }
     }
 
-    fn access(&self, repository: &Repository) -> RepoAccess {
+    fn access(&self, repository: &Repository, project: &str) -> RepoAccess {
         let settings = self.records.settings();
-        let mut access = RepoAccess::from(repository);
-        access.known_hosts.clone_from(&settings.known_hosts);
-        let host = repository
-            .repo
-            .split_once("://")
-            .and_then(|(_, rest)| rest.split(['/', ':']).next())
-            .unwrap_or_default();
-        let host = host.rsplit('@').next().unwrap_or_default();
-        access.ca_data = settings
-            .tls_certificates
-            .get(host)
-            .cloned()
-            .unwrap_or_default();
-        access
+        let trust = Trust {
+            known_hosts: &settings.known_hosts,
+            certificates: &settings.tls_certificates,
+        };
+        RepoAccess::new(repository, project, trust)
     }
-}
 
-impl GitSources {
     fn request(&self, request: RenderRequest) -> ManifestRequest {
         let settings = self.records.settings();
         let refs = request.refs.iter().map(|(name, (r, sha))| {
             (
                 name.clone(),
                 RefSource {
-                    access: self.access(r),
+                    access: self.access(r, &request.project),
                     sha: sha.clone(),
                 },
             )
         });
         ManifestRequest {
-            access: self.access(&request.repository),
+            access: self.access(&request.repository, &request.project),
             sha: request.revision,
             app_name: request.app_name,
             namespace: request.namespace,
@@ -108,7 +97,11 @@ impl Sources for GitSources {
     ) -> Result<(String, String), ApiError> {
         let resolved = self
             .repos
-            .resolve(&self.access(repository), revision, Since::now())
+            .resolve(
+                &self.access(repository, &repository.project),
+                revision,
+                Since::now(),
+            )
             .await?;
         Ok((resolved.sha, resolved.display))
     }
@@ -157,13 +150,19 @@ impl Sources for GitSources {
     }
 
     async fn test(&self, repository: &Repository) -> Result<(), ApiError> {
-        Ok(self.repos.test(&self.access(repository)).await?)
+        Ok(self
+            .repos
+            .test(&self.access(repository, &repository.project))
+            .await?)
     }
 
     async fn refs(&self, repository: &Repository) -> Result<(Vec<String>, Vec<String>), ApiError> {
         let refs = self
             .repos
-            .refs(&self.access(repository), Since::Recently)
+            .refs(
+                &self.access(repository, &repository.project),
+                Since::Recently,
+            )
             .await?;
         Ok((refs.branches, refs.tags))
     }
@@ -175,7 +174,7 @@ impl Sources for GitSources {
     ) -> Result<RevisionMetadata, ApiError> {
         Ok(self
             .repos
-            .metadata(&self.access(repository), revision)
+            .metadata(&self.access(repository, &repository.project), revision)
             .await?)
     }
 }
