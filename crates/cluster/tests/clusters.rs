@@ -148,7 +148,7 @@ async fn create(cluster: &Cluster, path: &str, object: &Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fact_102_what_a_secret_says_of_the_connection_makes_it_anew() {
+async fn c102_what_a_secret_says_of_the_connection_makes_it_anew() {
     let ground = Ground::new().await;
     let first = ground.get().await;
     assert!(

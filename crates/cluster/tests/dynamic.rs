@@ -136,7 +136,7 @@ impl Replica {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fact_99_replicas_share_what_the_deployment_has_and_what_it_comes_to_have() {
+async fn c99_replicas_share_what_the_deployment_has_and_what_it_comes_to_have() {
     let ground = Ground::new(2).await;
     let (one, two) = (ground.replica("one").await, ground.replica("two").await);
     let third = ground.replica("three").await;

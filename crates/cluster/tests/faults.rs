@@ -563,7 +563,7 @@ async fn a_group_that_fails_does_not_hide_the_others() {
 }
 
 #[tokio::test]
-async fn fact_23_of_a_kind_whose_group_fails_it_is_told_why_it_is_not_known() {
+async fn s23_of_a_kind_whose_group_fails_it_is_told_why_it_is_not_known() {
     let fake = Fake::default();
     fake.state().old_discovery = true;
     let away = (503, status(503, "ServiceUnavailable", "nobody answers"));
@@ -601,7 +601,7 @@ async fn fact_23_of_a_kind_whose_group_fails_it_is_told_why_it_is_not_known() {
 }
 
 #[tokio::test]
-async fn fact_24_what_is_refused_as_unauthorized_is_asked_five_times() {
+async fn s24_what_is_refused_as_unauthorized_is_asked_five_times() {
     let asked = |times: usize, code: u16, reason: &'static str| async move {
         let fake = Fake::default();
         fake.state().refusals.insert(
@@ -624,7 +624,7 @@ async fn fact_24_what_is_refused_as_unauthorized_is_asked_five_times() {
 
 /// What was read before the race was lost is not written a second time.
 #[tokio::test]
-async fn fact_36_a_migration_that_loses_a_race_begins_with_what_is_there_now() {
+async fn s36_a_migration_that_loses_a_race_begins_with_what_is_there_now() {
     let migrated = async |races: usize| {
         let fake = Fake::default();
         let map = fake.put("m", "app");
@@ -659,7 +659,7 @@ async fn fact_36_a_migration_that_loses_a_race_begins_with_what_is_there_now() {
 }
 
 #[tokio::test]
-async fn fact_37_what_comes_together_is_done_at_once() {
+async fn s37_what_comes_together_is_done_at_once() {
     let fake = Fake::default();
     let maps: Vec<Object> = ["a", "b", "c"]
         .iter()

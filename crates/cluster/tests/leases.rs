@@ -178,7 +178,7 @@ fn secs(least: u64, most: u64) -> std::ops::RangeInclusive<Duration> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fact_99_a_free_lease_is_taken_at_once_and_given_back_at_the_end() {
+async fn c99_a_free_lease_is_taken_at_once_and_given_back_at_the_end() {
     let ground = Ground::new().await;
     let one = ground.replica("one", 1, PLAIN).await;
     assert!(one.until(&[0]).await < Duration::from_millis(50));
@@ -205,7 +205,7 @@ async fn fact_99_a_free_lease_is_taken_at_once_and_given_back_at_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fact_99_a_holder_that_died_is_followed_within_the_lease_time_whatever_the_clocks_say() {
+async fn c99_a_holder_that_died_is_followed_within_the_lease_time_whatever_the_clocks_say() {
     let ground = Ground::new().await;
     let ahead = |hours: i64| {
         move |o: &mut LeaseOptions| {

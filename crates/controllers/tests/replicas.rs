@@ -418,7 +418,7 @@ async fn a_cluster_that_is_to_be_skipped_is_left_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fact_102_a_cluster_whose_secret_names_another_shard_changes_hands() {
+async fn c102_a_cluster_whose_secret_names_another_shard_changes_hands() {
     let ground = Ground::new().await;
     let mut replicas = Vec::new();
     for name in ["one", "two"] {

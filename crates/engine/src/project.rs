@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_70_the_first_rule_for_the_destination_names_the_service_account() {
+    fn c70_the_first_rule_for_the_destination_names_the_service_account() {
         const OWN: &str = "https://kubernetes.default.svc";
         let rule = |server: &str, namespace: &str, account: &str| json!({"server": server, "namespace": namespace, "defaultServiceAccount": account});
         let found = |rules: &[Value], server: &str, namespace: &str| {

@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_55_81_82_every_fault_has_argo_cds_words() {
+    fn c55_c81_c82_every_fault_has_argo_cds_words() {
         let good = json!({"project": "team", "source": {"repoURL": "https://example.org/team/a.git", "path": "p"}, "destination": {"server": IN_CLUSTER, "namespace": "team-a"}});
         for (change, expected) in [
             (json!({}), None),
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_55_a_name_that_several_clusters_have_is_none() {
+    fn c55_a_name_that_several_clusters_have_is_none() {
         let cluster = |server: &str, name: &str| Destination {
             server: server.into(),
             name: name.into(),

@@ -814,7 +814,7 @@ async fn actions_are_listed_and_run() {
 }
 
 #[tokio::test]
-async fn fact_80_applications_in_permitted_namespaces_are_served_like_our_own() {
+async fn c80_applications_in_permitted_namespaces_are_served_like_our_own() {
     let world = World::start().await;
     let mut elsewhere = app("a");
     elsewhere["metadata"]["namespace"] = "team".into();

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_98_a_pod_prefers_the_shard_of_its_number_and_keeps_to_one_that_it_is_told() {
+    fn c98_a_pod_prefers_the_shard_of_its_number_and_keeps_to_one_that_it_is_told() {
         let of = |args: ReplicaArgs, name: &str| {
             args.options("argocd", name)
                 .map(|o| (o.count, o.preferred, o.pinned, args.method()))

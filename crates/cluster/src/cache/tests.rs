@@ -69,7 +69,7 @@ fn woken(
 }
 
 #[test]
-fn fact_101_an_update_of_ignored_fields_wakes_nobody() {
+fn c101_an_update_of_ignored_fields_wakes_nobody() {
     let states = [
         r#"{"data":{"a":"1","b":"1"}}"#,
         r#"{"data":{"a":"2","b":"1"}}"#,
@@ -125,7 +125,7 @@ fn a_status_wakes_when_the_health_or_its_message_is_another() {
 }
 
 #[test]
-fn fact_77_what_belongs_to_nobody_wakes_those_who_monitor_its_namespace() {
+fn c77_what_belongs_to_nobody_wakes_those_who_monitor_its_namespace() {
     let states = [
         r#"{"data":{"unmarked":"1"}}"#,
         r#"{"data":{"unmarked":"2"}}"#,

@@ -110,7 +110,7 @@ mod tests {
     /// Argo CD's own cases (`Test_getOrUpdateShardNumberForController`), then others by the same
     /// rules.
     #[test]
-    fn fact_99_shards_are_claimed_as_argo_cds_controllers_claim_them() {
+    fn c99_shards_are_claimed_as_argo_cds_controllers_claim_them() {
         let ages = "99999";
         for (before, name, replicas, configured, shard, after) in [
             (format!("a@{ages}"), "a", 2, None, Some(0), "a@0 -"),

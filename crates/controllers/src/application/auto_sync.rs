@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_41_a_new_revision_starts_a_sync_with_the_policys_options() {
+    fn c41_a_new_revision_starts_a_sync_with_the_policys_options() {
         let change =
             json!({"spec": {"syncPolicy": {"automated": {"prune": true}, "syncOptions": ["A=b"]}}});
         let AutoSyncDecision::Start(op) = run(&change, &[resource("OutOfSync", false)]) else {
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_41_several_sources_and_a_retry_of_its_own() {
+    fn c41_several_sources_and_a_retry_of_its_own() {
         let change = json!({"spec": {"source": null, "sources": [{"repoURL": "r"}, {"repoURL": "s"}],
             "syncPolicy": {"automated": {}, "retry": {"limit": 2}}}});
         let revisions = ["abc".to_owned(), "def".to_owned()];
@@ -571,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_42_to_45_and_52_it_stays_quiet_when_policy_or_state_say_so() {
+    fn c42_c43_c44_c45_c52_it_stays_quiet_when_policy_or_state_say_so() {
         let drifted = [resource("OutOfSync", false)];
         for change in [
             json!({"spec": {"syncPolicy": null}}),
@@ -612,7 +612,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_46_a_failed_revision_is_not_tried_again() {
+    fn c46_a_failed_revision_is_not_tried_again() {
         let expected = "Failed last sync attempt to [abc]: boom";
         assert_eq!(
             run(&tried("Failed", 0), &[resource("OutOfSync", false)]),
@@ -621,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_51_a_revision_that_changes_nothing_for_the_application_is_no_new_attempt() {
+    fn c51_a_revision_that_changes_nothing_for_the_application_is_no_new_attempt() {
         let source = json!({"repoURL": "r"});
         let result = |several: bool| match several {
             false => json!({"revision": "old", "source": source}),
@@ -678,7 +678,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_47_pruning_everything_needs_allow_empty() {
+    fn c47_pruning_everything_needs_allow_empty() {
         let prune = json!({"spec": {"syncPolicy": {"automated": {"prune": true}}}});
         let expected = "Skipping sync attempt to [abc]: auto-sync will wipe out all resources";
         assert_eq!(
@@ -773,7 +773,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_48_49_self_heal_selects_what_drifted_and_backs_off() {
+    fn c48_c49_self_heal_selects_what_drifted_and_backs_off() {
         let heal = json!({"spec": {"syncPolicy": {"automated": {"selfHeal": true}}}});
         let with = |attempts| {
             tiphys_apimachinery::patch::json_merge::apply(&tried("Succeeded", attempts), &heal)

@@ -429,7 +429,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fact_27_an_applications_own_word_on_server_side_differences_counts_first() {
+    fn c27_an_applications_own_word_on_server_side_differences_counts_first() {
         let asked = |by_default: bool, options: &str| {
             let mut app = Application::default();
             app.metadata
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_10_local_manifests_that_cannot_be_read_are_told() {
+    fn c10_local_manifests_that_cannot_be_read_are_told() {
         for broken in ["a: [", "- a\n- list", ""] {
             let error = local_objects(&[broken.to_owned()]).expect_err(broken);
             assert!(

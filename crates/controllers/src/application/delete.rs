@@ -549,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_88_the_highest_wave_goes_first_and_a_project_after_the_applications() {
+    fn c88_the_highest_wave_goes_first_and_a_project_after_the_applications() {
         let turn = |live: &[Arc<Object>]| {
             next_to_go(live)
                 .iter()
@@ -615,7 +615,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_93_the_stages_of_a_deletion_follow_each_other() {
+    fn c93_the_stages_of_a_deletion_follow_each_other() {
         let mut finalizers: Vec<String> = [
             "post-delete-finalizer.argocd.argoproj.io/cleanup",
             "somebody.else/finalizer",

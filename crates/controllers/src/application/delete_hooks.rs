@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_93_an_application_has_the_finalizers_of_the_hooks_that_it_has() {
+    fn c93_an_application_has_the_finalizers_of_the_hooks_that_it_has() {
         let (before, after, own) = (hook("PreDelete"), hook("PostDelete"), "example.org/own");
         let error = Condition::new(ConditionType::ComparisonError, "Git is away");
         let warning = Condition::new(ConditionType::SharedResourceWarning, "shared");
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_93_94_an_error_says_which_hooks_it_is_of() {
+    fn c93_c94_an_error_says_which_hooks_it_is_of() {
         let texts = When::ALL.map(|when| [when.name(), when.executing(), when.cleaning()]);
         let of_before = [
             "PreDelete",

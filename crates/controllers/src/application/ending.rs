@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_59_60_61_what_failed_is_repeated_as_often_as_is_asked_for() {
+    fn c59_c60_c61_what_failed_is_repeated_as_often_as_is_asked_for() {
         let attempt = |failed, terminating, superseded| Attempt {
             failed,
             terminating,
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_62_what_takes_too_long_is_terminated() {
+    fn c62_what_takes_too_long_is_terminated() {
         let started: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
         let after = |phase: &str, limit_secs: u32, secs: i64| {
             let mut state = state(phase, "waiting");
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_63_what_is_being_terminated_says_so_until_it_ended() {
+    fn c63_what_is_being_terminated_says_so_until_it_ended() {
         let told = |message: &str, terminating| {
             let mut state = state("Terminating", message);
             goes_on(
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_64_git_is_asked_again_after_a_sync_by_hand_only() {
+    fn c64_git_is_asked_again_after_a_sync_by_hand_only() {
         assert_eq!(refresh_after(false, false), Some(Level::ForceResolve));
         assert_eq!(refresh_after(true, false), Some(Level::Latest));
         assert_eq!(

@@ -139,7 +139,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn fact_9_a_repository_that_is_away_is_asked_more_and_more_rarely_and_at_the_end_of_patience() {
+    fn c9_a_repository_that_is_away_is_asked_more_and_more_rarely_and_at_the_end_of_patience() {
         let begin: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
         let patience = begin + Duration::from_secs(75);
         let (mut outage, mut now, mut asked) = (None, begin, Vec::new());

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_74_to_77_each_reason_has_its_level() {
+    fn c74_c75_c76_c77_each_reason_has_its_level() {
         let soon: Timestamp = "2026-01-01T00:00:10Z".parse().expect("a time");
         let late: Timestamp = "2026-01-01T00:03:00Z".parse().expect("a time");
         for (change, reason, now, expected) in [
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_76_a_timeout_of_zero_never_expires() {
+    fn c76_a_timeout_of_zero_never_expires() {
         let far: Timestamp = "2027-01-01T00:00:00Z".parse().expect("a time");
         let never = Expiry {
             soft: SignedDuration::ZERO,
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_76_each_timeout_has_its_refresh() {
+    fn c76_each_timeout_has_its_refresh() {
         let after = |secs: i64, soft: i64, hard: i64| {
             let expiry = Expiry {
                 soft: SignedDuration::from_secs(soft),

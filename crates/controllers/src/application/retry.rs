@@ -69,7 +69,7 @@ mod tests {
     use tiphys_api::operation::Backoff;
 
     #[test]
-    fn fact_59_pauses_grow_to_the_cap() {
+    fn c59_pauses_grow_to_the_cap() {
         let finished: Timestamp = "2026-01-01T15:04:05Z".parse().expect("a time");
         let after = |s: &RetryStrategy, n| {
             next_at(s, finished, n).map(|t| t.duration_since(finished).as_secs())
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_59_an_attempt_begins_without_the_results_of_the_last_one() {
+    fn c59_an_attempt_begins_without_the_results_of_the_last_one() {
         let begun = |refresh: bool| {
             let state = json!({"phase": "Running", "message": "failed", "retryCount": 2, "finishedAt": "2026-01-01T00:00:00Z",
                 "operation": {"retry": {"refresh": refresh}, "sync": {"revision": "a", "revisions": ["a", "b"]}}, "syncResult": {"revision": "a"}});

@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_26_one_source_has_one_revision() {
+    fn c26_one_source_has_one_revision() {
         let mut app = Application::default();
         compared("abc", HealthCode::Healthy, "2026-01-01T00:00:00Z", &mut app);
         assert_eq!(
@@ -544,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_78_only_what_git_was_asked_for_counts_as_a_reconciliation() {
+    fn c78_only_what_git_was_asked_for_counts_as_a_reconciliation() {
         let mut app = Application::default();
         let told = |app: &Application| app.status.reconciled_at.map(|t| t.timestamp());
         compared("abc", HealthCode::Healthy, "2026-01-01T00:00:00Z", &mut app);
@@ -568,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_30_settings_that_cannot_be_read_make_everything_unknown() {
+    fn c30_settings_that_cannot_be_read_make_everything_unknown() {
         let settings =
             Settings::of_config([("resource.exclusions".to_owned(), "- a: [".to_owned())].into());
         let problem = settings.config.exclusions().expect_err("it is broken");
@@ -597,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_11_of_what_cannot_be_compared_nothing_is_said() {
+    fn c11_of_what_cannot_be_compared_nothing_is_said() {
         let resource = |status: &str| ResourceStatus {
             status: status.into(),
             ..ResourceStatus::default()
@@ -622,7 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_85_events_tell_what_changed() {
+    fn c85_events_tell_what_changed() {
         let status = |sync: &str, health: &str, message: &str| {
             let mut status = ApplicationStatus::default();
             (
@@ -652,7 +652,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_40_health_is_kept_in_the_tree_and_its_time_changes_with_it_alone() {
+    fn c40_health_is_kept_in_the_tree_and_its_time_changes_with_it_alone() {
         let mut app = Application::default();
         compared("a", HealthCode::Healthy, "2026-01-01T00:00:00Z", &mut app);
         assert_eq!(
@@ -727,7 +727,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_40_what_changed_and_changed_back_before_it_was_stored_keeps_its_time() {
+    fn c40_what_changed_and_changed_back_before_it_was_stored_keeps_its_time() {
         let (first, second) = (time("2026-01-01T00:00:00Z"), time("2026-01-01T00:00:00.5Z"));
         let third = time("2026-01-01T00:01:00Z");
         let condition = |text: &str| [Condition::new(ConditionType::ComparisonError, text)];
@@ -773,7 +773,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_65_history_counts_on_and_is_trimmed() {
+    fn c65_history_counts_on_and_is_trimmed() {
         let mut app = Application::default();
         app.spec.revision_history_limit = Some(2);
         let state = OperationState {
@@ -804,7 +804,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_65_an_entry_tells_what_was_deployed_by_whom_and_when() {
+    fn c65_an_entry_tells_what_was_deployed_by_whom_and_when() {
         let (started, ended) = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z");
         let by = json!({"username": "u"});
         for (part, result) in [

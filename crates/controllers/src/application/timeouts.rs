@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fact_72_waves_pause_only_as_long_as_somebody_asks() {
+    fn c72_waves_pause_only_as_long_as_somebody_asks() {
         let mut settings = Settings::default();
         assert_eq!(
             (wave_delay(None, &settings), wave_delay(Some(3), &settings)),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_9_errors_of_the_repository_have_three_minutes() {
+    fn c9_errors_of_the_repository_have_three_minutes() {
         let mut settings = Settings::default();
         let mut grace = |text: &str| {
             settings.params.insert(

@@ -194,7 +194,7 @@ mod tests {
     /// `id=applications`, and the shard of each by method. Printed by its distribution functions;
     /// their hash is golang.org/x/crypto's BLAKE2b instead of one for special processors.
     #[test]
-    fn fact_96_clusters_land_where_argo_cd_puts_them() {
+    fn c96_clusters_land_where_argo_cd_puts_them() {
         let mut compared = 0;
         for block in include_str!("../../tests/sharding/argocd-3.6.txt")
             .split("\n\n")
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_97_a_secrets_word_counts_where_there_is_such_a_shard() {
+    fn c97_a_secrets_word_counts_where_there_is_such_a_shard() {
         // Ids and shards are those of Argo CD's tests of five replicas.
         let members = [
             member("1", None),

@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_71_fields_of_trusted_managers_keep_their_live_values() {
+    fn c71_fields_of_trusted_managers_keep_their_live_values() {
         let desired = deployment(Some(2), json!([{"name": "a", "image": "a:2"}]));
         let mut live = deployment(Some(4), json!([{"name": "a", "image": "a:1"}]));
         live["metadata"]["managedFields"] =
@@ -537,7 +537,7 @@ mod tests {
     /// Argo CD's own cases (HTTPProxy): lists of a custom kind whose items are all ignored, in
     /// whole or within an item without a name.
     #[test]
-    fn fact_71_a_list_whose_items_are_all_ignored_is_the_live_one() {
+    fn c71_a_list_whose_items_are_all_ignored_is_the_live_one() {
         let proxy = |entries: Value| {
             json!({"apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": {"name": "p"},
                 "spec": {"routes": [{"rateLimitPolicy": {"global": {"descriptors": [{"entries": entries}]}}}]}})

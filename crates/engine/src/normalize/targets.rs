@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_14_15_16_the_last_duplicate_wins_and_is_told() {
+    fn c14_c15_c16_the_last_duplicate_wins_and_is_told() {
         let objects = vec![
             object("Namespace", json!({"name": "a", "namespace": "x"})),
             object(
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_17_excluded_kinds_are_left_out_aloud() {
+    fn c17_excluded_kinds_are_left_out_aloud() {
         let exclusion = ExclusionRule {
             kinds: vec!["ConfigMap".into()],
             ..ExclusionRule::default()

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_83_what_nobody_owns_is_an_orphan_with_what_it_made() {
+    fn c83_what_nobody_owns_is_an_orphan_with_what_it_made() {
         let all = || {
             vec![
                 node("apps", "Deployment", "prod", "web"),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn fact_83_the_condition_counts_them() {
+    fn c83_the_condition_counts_them() {
         let told = |count, orphans| condition(count, &rules(orphans)).map(|c| c.message);
         assert_eq!(
             told(2, ignoring(&[])).as_deref(),

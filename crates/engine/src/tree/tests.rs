@@ -114,7 +114,7 @@ fn items(object: &Object) -> Vec<(String, String)> {
 }
 
 #[test]
-fn fact_100_pods_tell_their_state_in_one_word() {
+fn c100_pods_tell_their_state_in_one_word() {
     let waiting = |reason: &str| json!({"waiting": {"reason": reason}});
     // (spec, status, deleted, reason, containers)
     let one = json!([{"name": "c", "image": "i"}]);
@@ -271,7 +271,7 @@ fn fact_100_pods_tell_their_state_in_one_word() {
 }
 
 #[test]
-fn fact_100_services_and_ingresses_tell_where_they_lead() {
+fn c100_services_and_ingresses_tell_where_they_lead() {
     let service = object(
         json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"type": "LoadBalancer", "selector": {"app": "web"}},
         "status": {"loadBalancer": {"ingress": [{"ip": "10.0.0.1"}]}}}),
@@ -309,7 +309,7 @@ fn fact_100_services_and_ingresses_tell_where_they_lead() {
 }
 
 #[test]
-fn fact_100_pods_tell_their_node_restarts_and_requests() {
+fn c100_pods_tell_their_node_restarts_and_requests() {
     let pod = |phase: &str, restarts: i64| {
         let container = json!({"name": "c", "image": "b", "resources": {"requests": {"cpu": "100m", "memory": "1Ki"}}});
         object(
@@ -353,7 +353,7 @@ fn fact_100_pods_tell_their_node_restarts_and_requests() {
 }
 
 #[test]
-fn fact_100_only_load_balancers_have_addresses() {
+fn c100_only_load_balancers_have_addresses() {
     let status = json!({"loadBalancer": {"ingress": [{"ip": "10.0.0.1"}, {"hostname": "h", "ip": "10.0.0.2"}, {}]}});
     let networking = |kind: &str| {
         let spec = json!({"type": kind, "selector": {"app": "web"}});
@@ -374,7 +374,7 @@ fn fact_100_only_load_balancers_have_addresses() {
 }
 
 #[test]
-fn fact_100_the_addresses_of_an_ingress() {
+fn c100_the_addresses_of_an_ingress() {
     let rule = |host: &str, path: &str| {
         let backend = json!({"service": {"name": format!("to-{host}")}});
         json!({"host": host, "http": {"paths": [{"path": path, "backend": backend}]}})
@@ -452,7 +452,7 @@ fn fact_100_the_addresses_of_an_ingress() {
 }
 
 #[test]
-fn fact_100_an_ingress_tells_the_addresses_of_its_balancers() {
+fn c100_an_ingress_tells_the_addresses_of_its_balancers() {
     let ingress = object(
         json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "i"},
         "status": {"loadBalancer": {"ingress": [{"ip": "10.0.0.1"}, {"hostname": "h", "ip": "10.0.0.2"}, {}]}}}),
@@ -469,7 +469,7 @@ fn fact_100_an_ingress_tells_the_addresses_of_its_balancers() {
 }
 
 #[test]
-fn fact_100_links_are_told_beside_what_the_kind_tells() {
+fn c100_links_are_told_beside_what_the_kind_tells() {
     for kind in ["Service", "Pod", "ConfigMap"] {
         let mut linked = of_kind("v1", kind, "x");
         linked.set_annotation("link.argocd.argoproj.io/docs", "https://docs");
@@ -481,7 +481,7 @@ fn fact_100_links_are_told_beside_what_the_kind_tells() {
 }
 
 #[test]
-fn fact_100_istio_tells_where_it_leads() {
+fn c100_istio_tells_where_it_leads() {
     let istio = |kind: &str, spec: Value| {
         let object = object(
             json!({"apiVersion": "networking.istio.io/v1", "kind": kind, "metadata": {"name": "i", "namespace": "prod"}, "spec": spec}),
@@ -518,7 +518,7 @@ fn fact_100_istio_tells_where_it_leads() {
 }
 
 #[test]
-fn fact_100_an_application_may_be_managed_elsewhere() {
+fn c100_an_application_may_be_managed_elsewhere() {
     let app = |annotations: Value| {
         items(&object(
             json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "a", "annotations": annotations}}),

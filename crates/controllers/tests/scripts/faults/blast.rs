@@ -109,7 +109,7 @@ fn a_group_that_is_not_served() {
 }
 
 #[test]
-fn fact_11_a_cluster_that_never_answers() {
+fn c11_a_cluster_that_never_answers() {
     // Whoever connects is taken in, and never hears anything.
     let silence = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let server = format!("https://{}", silence.local_addr().expect("bound"));
@@ -214,7 +214,7 @@ fn an_application_that_is_poison() {
 }
 
 #[test]
-fn fact_11_a_kind_that_cannot_be_read_makes_those_who_have_it_unknown() {
+fn c11_a_kind_that_cannot_be_read_makes_those_who_have_it_unknown() {
     stage(Plan::default(), async |stage| {
         stage
             .play("commit\n  configmap one\n  secret two\n  /other\n  service three\napp\nsync")

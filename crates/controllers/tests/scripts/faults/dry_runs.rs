@@ -15,7 +15,7 @@ fn asked(stage: &Stage<'_>) -> usize {
 /// What was said of a pair that has not changed holds until somebody wants nothing to be
 /// remembered.
 #[test]
-fn fact_29_only_a_hard_refresh_asks_again_what_differs() {
+fn c29_only_a_hard_refresh_asks_again_what_differs() {
     stage(Plan::default(), async |stage| {
         stage.play("commit\n  configmap one\n  configmap two").await;
         stage.play("app annotation:argocd.argoproj.io/compare-options=ServerSideDiff=true\nsync\nrefresh").await;
@@ -32,7 +32,7 @@ fn fact_29_only_a_hard_refresh_asks_again_what_differs() {
 /// The hard timeout wants nothing to be remembered; the other one renews what is old, and asks
 /// nothing of what has not changed.
 #[test]
-fn fact_76_only_the_hard_timeout_asks_again_what_differs() {
+fn c76_only_the_hard_timeout_asks_again_what_differs() {
     stage(Plan::default(), async |stage| {
         stage
             .play("settings\n  timeout.reconciliation: 30s\n  timeout.reconciliation.jitter: 0s")

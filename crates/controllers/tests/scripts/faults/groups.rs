@@ -7,7 +7,7 @@ use std::time::Duration;
 const SLOW: Duration = Duration::from_secs(2);
 
 #[test]
-fn fact_37_a_kind_begins_when_the_one_before_it_is_done() {
+fn s37_a_kind_begins_when_the_one_before_it_is_done() {
     let slow = ["/serviceaccounts", "/configmaps"]
         .map(|part| (part.to_owned(), SLOW))
         .to_vec();

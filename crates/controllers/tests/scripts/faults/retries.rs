@@ -11,7 +11,7 @@ use tokio::time::sleep;
 /// With a factor of one the pause is the same each time, and the time that is told is the one at
 /// which it happens.
 #[test]
-fn fact_59_the_time_of_the_next_attempt_is_told_and_kept() {
+fn c59_the_time_of_the_next_attempt_is_told_and_kept() {
     stage(Plan::default(), async |stage| {
         let policy =
             "syncPolicy: {retry: {limit: 2, backoff: {duration: 30m, factor: 1, maxDuration: 1h}}}";
@@ -57,7 +57,7 @@ fn fact_59_the_time_of_the_next_attempt_is_told_and_kept() {
 /// The worker has an old record when a user ends the sync: what it writes then is refused, and the
 /// user's word counts.
 #[test]
-fn fact_63_a_sync_that_is_ended_while_the_worker_runs_stays_ended() {
+fn c63_a_sync_that_is_ended_while_the_worker_runs_stays_ended() {
     stage(Plan::default(), async |stage| {
         stage
             .play("commit\n  deployment web never-ready\n  configmap later wave=1\napp\nsync")
@@ -95,7 +95,7 @@ fn fact_63_a_sync_that_is_ended_while_the_worker_runs_stays_ended() {
 }
 
 #[test]
-fn fact_64_a_dry_run_is_no_reason_to_compare_again() {
+fn c64_a_dry_run_is_no_reason_to_compare_again() {
     stage(Plan::default(), async |stage| {
         stage.play("commit\n  configmap settings color=blue\napp\nsync\npush\n  configmap settings color=red\nsync dry-run").await;
         let (old, new) = (json!(stage.play.commits[0]), json!(stage.play.commits[1]));

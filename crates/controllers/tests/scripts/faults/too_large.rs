@@ -9,7 +9,7 @@ const TEXT: &str = "Application status exceeds the Kubernetes resource size limi
     Reduce the number of managed resources, set ApplyOutOfSyncOnly=true, lower spec.revisionHistoryLimit, or split the Application.";
 
 #[test]
-fn fact_84_only_a_condition_tells_of_a_status_that_is_too_large() {
+fn c84_only_a_condition_tells_of_a_status_that_is_too_large() {
     let many: String = (0..40).map(|n| format!("  configmap map-{n}\n")).collect();
     stage(
         Plan {
@@ -63,7 +63,7 @@ fn fact_84_only_a_condition_tells_of_a_status_that_is_too_large() {
 }
 
 #[test]
-fn fact_84_an_operation_that_cannot_be_told_of_ends() {
+fn c84_an_operation_that_cannot_be_told_of_ends() {
     let many: String = (0..40).map(|n| format!("  configmap map-{n}\n")).collect();
     for (object, phase) in [
         ("configmap last wave=1", "Succeeded"),

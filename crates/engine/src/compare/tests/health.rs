@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn fact_33_a_missing_resource_does_not_make_the_others_unwell() {
+fn c33_a_missing_resource_does_not_make_the_others_unwell() {
     let c = run(
         vec![config_map("a", "1"), config_map("b", "1")],
         vec![live(config_map("a", "1"))],
@@ -37,7 +37,7 @@ fn judging(kind: &str, script: &str) -> CompareRules {
 }
 
 #[test]
-fn fact_32_from_the_best_to_the_worst() {
+fn c32_from_the_best_to_the_worst() {
     let rules = judging("ConfigMap", "return {status = obj.data.key}");
     let order = [
         "Healthy",
@@ -63,7 +63,7 @@ fn fact_32_from_the_best_to_the_worst() {
 }
 
 #[test]
-fn fact_34_hooks_and_skipped_resources_do_not_count() {
+fn c34_hooks_and_skipped_resources_do_not_count() {
     let failed = |hook: &str| {
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"restartPolicy": "Never"}, "status": {"phase": "Failed"}});
         if hook.is_empty() {
@@ -88,7 +88,7 @@ fn fact_34_hooks_and_skipped_resources_do_not_count() {
 }
 
 #[test]
-fn fact_36_a_child_application_counts_unless_it_is_missing_or_unknown() {
+fn c36_a_child_application_counts_unless_it_is_missing_or_unknown() {
     let rules = judging(
         "argoproj.io_Application",
         "return {status = obj.status.health.status}",
@@ -113,7 +113,7 @@ fn fact_36_a_child_application_counts_unless_it_is_missing_or_unknown() {
 }
 
 #[test]
-fn fact_39_of_several_that_cannot_be_read_the_last_is_told() {
+fn c39_of_several_that_cannot_be_read_the_last_is_told() {
     let broken = |name: &str| {
         live(object(
             json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": {"replicas": "three"}}),
@@ -127,7 +127,7 @@ fn fact_39_of_several_that_cannot_be_read_the_last_is_told() {
 }
 
 #[test]
-fn facts_32_35_38_the_worst_resource_decides_and_is_named() {
+fn c32_c35_c38_the_worst_resource_decides_and_is_named() {
     let pod = |name: &str, phase: &str| {
         object(
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"restartPolicy": "Never"}, "status": {"phase": phase}}),
@@ -152,7 +152,7 @@ fn facts_32_35_38_the_worst_resource_decides_and_is_named() {
 }
 
 #[test]
-fn fact_37_an_application_does_not_keep_itself_unwell() {
+fn c37_an_application_does_not_keep_itself_unwell() {
     let itself = object(
         json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
         "metadata": {"name": "app", "namespace": "argocd", "deletionTimestamp": "2026-01-01T00:00:00Z"}}),
@@ -173,7 +173,7 @@ fn fact_37_an_application_does_not_keep_itself_unwell() {
 }
 
 #[test]
-fn fact_39_health_that_cannot_be_read_is_told() {
+fn c39_health_that_cannot_be_read_is_told() {
     let broken = object(
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": "three"}}),
     );

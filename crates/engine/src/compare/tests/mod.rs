@@ -1,10 +1,10 @@
-//! The facts of a comparison, one scenario each. Texts are Argo CD's. A test that pins one of the
-//! numbered facts of the controller's behaviour carries its number. Facts 10, 26, 30 and 40, local
-//! manifests, settings and what goes into the status, have theirs in the controllers; of 26 only
-//! what concerns one source, and nothing checks the integrity of a source (31). That a permission
-//! cannot be checked (21) does not happen: projects and clusters are in memory, and a pattern that
-//! cannot be read permits nothing. Nor is a project asked about a kind without API information
-//! (69): discovery's reason comes first.
+//! What a comparison says, one scenario each. Texts are Argo CD's. A test that proves one of the
+//! behaviours in `docs/behaviours/controller.md` begins with its id. Those of C-10, C-26, C-30 and
+//! C-40, local manifests, settings and what goes into the status, are in the controllers; of C-26
+//! only what concerns one source, and nothing checks the integrity of a source. Argo CD's error for
+//! a permission that cannot be checked (C-21) does not happen: projects and clusters are in memory,
+//! and a pattern that cannot be read permits nothing. Nor is a project asked about a kind without
+//! API information (C-69): discovery's reason comes first.
 
 mod health;
 mod pairs;
@@ -100,7 +100,7 @@ fn messages(comparison: &Comparison) -> Vec<String> {
 }
 
 #[test]
-fn fact_01_nothing_wanted_and_nothing_there_is_synced() {
+fn c1_nothing_wanted_and_nothing_there_is_synced() {
     let c = run(vec![], vec![]);
     assert_eq!(
         (c.sync, c.entries.len(), c.conditions.len(), c.health.status),
@@ -109,7 +109,7 @@ fn fact_01_nothing_wanted_and_nothing_there_is_synced() {
 }
 
 #[test]
-fn facts_02_33_what_is_missing_is_out_of_sync_and_missing() {
+fn c2_c33_what_is_missing_is_out_of_sync_and_missing() {
     let c = run(vec![config_map("a", "1")], vec![]);
     assert_eq!(
         (c.sync, c.entries[0].status),
@@ -124,7 +124,7 @@ fn facts_02_33_what_is_missing_is_out_of_sync_and_missing() {
 }
 
 #[test]
-fn facts_03_04_what_is_extra_is_out_of_sync_and_to_be_pruned() {
+fn c3_c4_what_is_extra_is_out_of_sync_and_to_be_pruned() {
     let c = run(vec![], vec![live(config_map("a", "1"))]);
     assert_eq!(
         (c.sync, c.entries[0].requires_pruning),
@@ -159,7 +159,7 @@ fn equal_and_changed_objects() {
 }
 
 #[test]
-fn facts_05_to_08_hooks_are_no_drift() {
+fn c5_c6_c7_c8_hooks_are_no_drift() {
     let hook = |name| annotated(config_map(name, "1"), marks::HOOK, "PreSync");
     let c = run(vec![hook("a")], vec![]);
     assert_eq!(
@@ -214,7 +214,7 @@ fn an_old_hook_in_the_place_of_a_resource_is_out_of_sync() {
 }
 
 #[test]
-fn facts_09_to_12_errors_make_everything_unknown_and_nothing_extra() {
+fn c9_errors_make_everything_unknown_and_nothing_extra() {
     let desired = Desired {
         objects: vec![],
         errors: vec![Condition::new(
@@ -241,7 +241,7 @@ fn facts_09_to_12_errors_make_everything_unknown_and_nothing_extra() {
 }
 
 #[test]
-fn fact_18_a_resource_of_another_application_is_told() {
+fn c18_a_resource_of_another_application_is_told() {
     let mut other = live(config_map("a", "1"));
     other.set_annotation(TRACKING_ID, "team_other:/ConfigMap:prod/a");
     let c = run(vec![config_map("a", "1")], vec![other]);
@@ -252,7 +252,7 @@ fn fact_18_a_resource_of_another_application_is_told() {
 }
 
 #[test]
-fn fact_24_a_copied_mark_is_not_managed() {
+fn c24_a_copied_mark_is_not_managed() {
     let mut copy = live(config_map("a", "1"));
     copy.set_name("copy");
     let c = run(vec![], vec![copy]);
@@ -263,7 +263,7 @@ fn fact_24_a_copied_mark_is_not_managed() {
 }
 
 #[test]
-fn fact_19_a_namespace_must_come_from_somewhere() {
+fn c19_a_namespace_must_come_from_somewhere() {
     let rules = CompareRules {
         dest_namespace: String::new(),
         ..rules()
@@ -276,7 +276,7 @@ fn fact_19_a_namespace_must_come_from_somewhere() {
 }
 
 #[test]
-fn facts_20_21_what_the_project_forbids_is_unknown_or_not_looked_at() {
+fn c20_c21_what_the_project_forbids_is_unknown_or_not_looked_at() {
     let mut rules = rules();
     rules.project.namespace_blacklist = vec![KindRule {
         group: String::new(),
@@ -295,7 +295,7 @@ fn facts_20_21_what_the_project_forbids_is_unknown_or_not_looked_at() {
 }
 
 #[test]
-fn fact_25_deletions_that_must_be_confirmed() {
+fn c25_deletions_that_must_be_confirmed() {
     let careful = annotated(config_map("a", "1"), marks::SYNC_OPTIONS, "Prune=confirm");
     assert!(run(vec![careful], vec![]).entries[0].requires_deletion_confirmation);
     let rules = CompareRules {
@@ -311,7 +311,7 @@ fn fact_25_deletions_that_must_be_confirmed() {
 }
 
 #[test]
-fn facts_22_23_a_managed_namespace_is_not_extra() {
+fn c22_c23_a_managed_namespace_is_not_extra() {
     let mut namespace = object(
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "prod", "labels": {"team": "a"}}}),
     );
@@ -372,7 +372,7 @@ fn ignored_differences_do_not_count() {
 }
 
 #[test]
-fn fact_12_what_cannot_be_marked_is_told_and_hides_nothing_else() {
+fn c12_what_cannot_be_marked_is_told_and_hides_nothing_else() {
     let with = |metadata: Value| {
         object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))
     };
@@ -460,7 +460,7 @@ fn an_application_is_compared_in_the_form_that_its_controller_gives_it() {
 }
 
 #[test]
-fn fact_13_rules_that_cannot_be_followed_make_everything_unknown() {
+fn c13_rules_that_cannot_be_followed_make_everything_unknown() {
     let faulty = ignoring(IgnoreRule {
         jq_path_expressions: vec![".data | mop(.)".into()],
         ..Default::default()
@@ -491,7 +491,7 @@ fn fact_13_rules_that_cannot_be_followed_make_everything_unknown() {
 }
 
 #[test]
-fn fact_23_a_namespace_in_git_wins_over_the_metadata_of_the_application() {
+fn c23_a_namespace_in_git_wins_over_the_metadata_of_the_application() {
     let namespace = |team: &str| {
         object(
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "prod", "labels": {"team": team}}}),
@@ -529,7 +529,7 @@ fn fact_23_a_namespace_in_git_wins_over_the_metadata_of_the_application() {
 
 /// What was applied by a client once, and is no longer wanted, is only taken away by a client.
 #[test]
-fn fact_28_with_server_side_apply_only_owned_fields_count() {
+fn c28_with_server_side_apply_only_owned_fields_count() {
     let mut there = live(config_map("a", "1"));
     let mut before = config_map("a", "1");
     for object in [&mut there, &mut before] {
@@ -603,7 +603,7 @@ fn defaults_and_zero_values_are_no_drift() {
 }
 
 #[test]
-fn fact_29_unchanged_pairs_are_taken_over() {
+fn c29_unchanged_pairs_are_taken_over() {
     let there = by_key(vec![live(config_map("a", "1"))]);
     let first = compare(
         vec![config_map("a", "1")].into(),
@@ -691,7 +691,7 @@ fn a_strategy_without_rolling_updates_gets_none() {
 }
 
 #[test]
-fn fact_27_a_server_side_difference_is_asked_for_and_taken_from_the_answer() {
+fn c27_a_server_side_difference_is_asked_for_and_taken_from_the_answer() {
     let rules = CompareRules {
         server_side_diff: Some(ServerSideDiff {
             include_webhooks: true,
@@ -744,7 +744,7 @@ fn fact_27_a_server_side_difference_is_asked_for_and_taken_from_the_answer() {
 }
 
 #[test]
-fn fact_27_what_was_added_to_an_answer_counts_where_it_is_wanted() {
+fn c27_what_was_added_to_an_answer_counts_where_it_is_wanted() {
     let mut answer = live(config_map("a", "1"));
     answer
         .0

@@ -1,4 +1,5 @@
-//! Checks before a sync and ways of applying: facts B, C and I.
+//! Checks before a sync and ways of applying (S-21 to S-38, S-57, S-58), the namespace (S-73 to
+//! S-75), and what is recorded (S-81 to S-83).
 
 use super::sim::{NS, Sim, hook_job, make, options, says, wave, widget_crd};
 use crate::{
@@ -19,7 +20,7 @@ fn written(mut sim: Sim) -> (ApplyMode, bool, bool) {
 }
 
 #[test]
-fn fact_21_an_unknown_kind_stops_the_sync() {
+fn s21_an_unknown_kind_stops_the_sync() {
     let mut sim = Sim::new(vec![make("Widget", "w"), make("ConfigMap", "c")]);
     sim.unknown_kinds.insert("Widget".into());
     let last = sim.run();
@@ -37,7 +38,7 @@ fn fact_21_an_unknown_kind_stops_the_sync() {
 }
 
 #[test]
-fn facts_21_22_an_unknown_kind_that_is_expected() {
+fn s21_s22_an_unknown_kind_that_is_expected() {
     for (crd, app_option, annotation) in [
         (true, "", ""),
         (false, "SkipDryRunOnMissingResource=true", ""),
@@ -55,10 +56,9 @@ fn facts_21_22_an_unknown_kind_that_is_expected() {
     }
 }
 
-/// As [`facts_21_22_an_unknown_kind_that_is_expected`]: that a kind is still to come is no
-/// permission.
+/// As [`s21_s22_an_unknown_kind_that_is_expected`]: that a kind is still to come is no permission.
 #[test]
-fn fact_25_a_kind_that_is_expected_needs_permission() {
+fn s25_a_kind_that_is_expected_needs_permission() {
     for (crd, annotation) in [(true, ""), (false, "SkipDryRunOnMissingResource=true")] {
         let mut sim = Sim::new(vec![options(make("Widget", "w"), annotation)]);
         if crd {
@@ -72,7 +72,7 @@ fn fact_25_a_kind_that_is_expected_needs_permission() {
 }
 
 #[test]
-fn fact_23_a_kind_that_may_exist_is_not_expected_to_come() {
+fn s23_a_kind_that_may_exist_is_not_expected_to_come() {
     for crd in [false, true] {
         let mut sim = Sim::new(vec![options(
             make("Widget", "w"),
@@ -100,7 +100,7 @@ fn fact_23_a_kind_that_may_exist_is_not_expected_to_come() {
 }
 
 #[test]
-fn fact_25_what_the_project_does_not_permit() {
+fn s25_what_the_project_does_not_permit() {
     let mut sim = Sim::new(vec![make("ConfigMap", "a"), make("ConfigMap", "b")]);
     sim.not_permitted.insert("a".into());
     assert_eq!(
@@ -119,7 +119,7 @@ fn fact_25_what_the_project_does_not_permit() {
 }
 
 #[test]
-fn facts_26_28_a_dry_run_first_and_once() {
+fn s26_s28_a_dry_run_first_and_once() {
     let mut sim = Sim::new(vec![
         make("ConfigMap", "a"),
         wave(make("ConfigMap", "b"), 1),
@@ -154,7 +154,7 @@ fn the_dry_run_may_be_left_out() {
 }
 
 #[test]
-fn fact_27_a_dry_run_operation() {
+fn s27_a_dry_run_operation() {
     let mut sim = Sim::new(vec![
         make("ConfigMap", "a"),
         hook_job("j", "PreSync", ""),
@@ -187,7 +187,7 @@ fn fact_27_a_dry_run_operation() {
 }
 
 #[test]
-fn fact_29_the_namespace_is_made_before_the_dry_run() {
+fn s29_the_namespace_is_made_before_the_dry_run() {
     let mut sim = Sim::new(vec![make("ConfigMap", "a"), make("Namespace", NS)]);
     assert_eq!(sim.run().phase, OperationPhase::Succeeded);
     assert_eq!(sim.log, ["apply app-ns", "dry-run a", "apply a"]);
@@ -220,7 +220,7 @@ fn fact_29_the_namespace_is_made_before_the_dry_run() {
 }
 
 #[test]
-fn fact_30_validation() {
+fn s30_validation() {
     let c = || make("ConfigMap", "c");
     assert!(written(Sim::new(vec![c()])).2);
     assert!(written(Sim::new(vec![options(c(), "Validate=true")])).2);
@@ -229,7 +229,7 @@ fn fact_30_validation() {
 }
 
 #[test]
-fn facts_31_32_server_side_apply() {
+fn s31_s32_server_side_apply() {
     let c = || make("ConfigMap", "c");
     assert_eq!(written(Sim::new(vec![c()])).0, ApplyMode::ClientSide);
     assert_eq!(
@@ -254,7 +254,7 @@ fn facts_31_32_server_side_apply() {
 }
 
 #[test]
-fn fact_33_replace() {
+fn s33_replace() {
     let c = || make("ConfigMap", "c");
     let replaced = || options(c(), "Replace=true");
     assert_eq!(written(Sim::new(vec![replaced()])).0, ApplyMode::Create);
@@ -289,7 +289,7 @@ fn fact_33_replace() {
 }
 
 #[test]
-fn fact_34_force() {
+fn s34_force() {
     let c = || make("ConfigMap", "c");
     assert!(!written(Sim::new(vec![c()])).1);
     assert!(written(Sim::new(vec![options(c(), "Force=true")])).1);
@@ -300,7 +300,7 @@ fn fact_34_force() {
 }
 
 #[test]
-fn fact_35_a_crd_is_established_before_anything_else_is_written() {
+fn s35_a_crd_is_established_before_anything_else_is_written() {
     let mut sim = Sim::new(vec![widget_crd(), make("Widget", "w")]);
     sim.unknown_kinds.insert("Widget".into());
     while sim.wet_log().is_empty() {
@@ -326,7 +326,7 @@ fn fact_35_a_crd_is_established_before_anything_else_is_written() {
 }
 
 #[test]
-fn fact_35_an_established_crd_is_not_waited_for() {
+fn s35_an_established_crd_is_not_waited_for() {
     let mut sim = Sim::new(vec![widget_crd(), make("Widget", "w")]);
     sim.unknown_kinds.insert("Widget".into());
     assert_eq!(sim.run().phase, OperationPhase::Succeeded);
@@ -402,7 +402,7 @@ fn a_dry_run_is_not_repeated_when_something_was_applied() {
 }
 
 #[test]
-fn fact_36_field_managers_are_migrated() {
+fn s36_field_managers_are_migrated() {
     let live = |operation: &str| {
         let mut o = make("ConfigMap", "c");
         o.metadata_mut().insert(
@@ -461,7 +461,7 @@ fn fact_36_field_managers_are_migrated() {
 }
 
 #[test]
-fn fact_37_kind_after_kind() {
+fn s37_kind_after_kind() {
     let mut sim = Sim::new(vec![
         make("Deployment", "d"),
         make("ConfigMap", "b"),
@@ -485,7 +485,7 @@ fn fact_37_kind_after_kind() {
 }
 
 #[test]
-fn fact_38_an_apply_error_does_not_stop_the_wave() {
+fn s38_an_apply_error_does_not_stop_the_wave() {
     let mut sim = Sim::new(vec![
         make("Deployment", "d"),
         make("ConfigMap", "a"),
@@ -512,7 +512,7 @@ fn an_annotation_that_is_too_long_is_explained() {
 }
 
 #[test]
-fn facts_57_58_only_what_is_out_of_sync_is_applied() {
+fn s57_s58_only_what_is_out_of_sync_is_applied() {
     let mut sim = Sim::new(vec![
         make("ConfigMap", "same"),
         make("ConfigMap", "changed"),
@@ -554,7 +554,7 @@ fn facts_57_58_only_what_is_out_of_sync_is_applied() {
 }
 
 #[test]
-fn facts_73_74_the_namespace_is_created_when_it_is_missing() {
+fn s73_s74_the_namespace_is_created_when_it_is_missing() {
     let mut sim = Sim::new(vec![make("ConfigMap", "c")]).sync_options(&["CreateNamespace=true"]);
     assert_eq!(sim.run().phase, OperationPhase::Succeeded);
     assert_eq!(
@@ -625,7 +625,7 @@ fn facts_73_74_the_namespace_is_created_when_it_is_missing() {
 }
 
 #[test]
-fn fact_75_a_namespace_that_cannot_be_looked_up() {
+fn s75_a_namespace_that_cannot_be_looked_up() {
     let mut sim = Sim::new(vec![make("ConfigMap", "c")])
         .sync_options(&["CreateNamespace=true"])
         .error("read app-ns", "no route");
@@ -639,7 +639,7 @@ fn fact_75_a_namespace_that_cannot_be_looked_up() {
 }
 
 #[test]
-fn fact_81_results_are_listed_in_the_order_of_recording() {
+fn s81_results_are_listed_in_the_order_of_recording() {
     let mut deployment = wave(make("Deployment", "d"), 1);
     deployment.0.insert(
         "spec".into(),
@@ -666,7 +666,7 @@ fn fact_81_results_are_listed_in_the_order_of_recording() {
 }
 
 #[test]
-fn fact_82_an_empty_message_keeps_the_one_before() {
+fn s82_an_empty_message_keeps_the_one_before() {
     let mut sim = Sim::new(vec![
         make("ConfigMap", "c"),
         wave(make("ConfigMap", "d"), 1),
@@ -676,7 +676,7 @@ fn fact_82_an_empty_message_keeps_the_one_before() {
 }
 
 #[test]
-fn fact_83_what_was_recorded_is_not_done_again() {
+fn s83_what_was_recorded_is_not_done_again() {
     let mut sim = Sim::new(vec![
         make("ConfigMap", "c"),
         wave(make("ConfigMap", "d"), 1),

@@ -1,4 +1,4 @@
-//! Waves, phases and waiting: facts E, and what is shown meanwhile.
+//! Waves, phases and waiting: S-49 to S-56, S-59, S-60, and what is shown meanwhile.
 
 use super::sim::{Sim, hook_job, make, says, wave};
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[test]
-fn fact_49_a_single_wave_succeeds_at_once() {
+fn s49_a_single_wave_succeeds_at_once() {
     for health in [Healthy, Progressing, Degraded] {
         let mut sim =
             Sim::new(vec![make("Deployment", "d"), make("ConfigMap", "c")]).healthy("d", &[health]);
@@ -24,7 +24,7 @@ fn fact_49_a_single_wave_succeeds_at_once() {
 }
 
 #[test]
-fn fact_50_nothing_to_do() {
+fn s50_nothing_to_do() {
     assert_eq!(
         says(&Sim::new(vec![]).run()),
         "Succeeded: successfully synced (no more tasks)"
@@ -32,7 +32,7 @@ fn fact_50_nothing_to_do() {
 }
 
 #[test]
-fn fact_51_the_next_wave_waits_for_health() {
+fn s51_the_next_wave_waits_for_health() {
     let mut sim = Sim::new(vec![
         make("Deployment", "a"),
         make("Deployment", "b"),
@@ -60,7 +60,7 @@ fn fact_51_the_next_wave_waits_for_health() {
 }
 
 #[test]
-fn fact_51_phases_and_hooks_wait_too() {
+fn s51_phases_and_hooks_wait_too() {
     let mut sim = Sim::new(vec![
         hook_job("pre", "PreSync", ""),
         make("ConfigMap", "c"),
@@ -88,7 +88,7 @@ fn fact_51_phases_and_hooks_wait_too() {
 }
 
 #[test]
-fn facts_51_52_what_is_waited_for() {
+fn s51_s52_what_is_waited_for() {
     let sim = Sim::new(vec![
         make("Pod", "my-pod"),
         make("Pod", "other"),
@@ -127,7 +127,7 @@ fn facts_51_52_what_is_waited_for() {
 }
 
 #[test]
-fn fact_53_a_degraded_resource_fails_the_sync() {
+fn s53_a_degraded_resource_fails_the_sync() {
     let mut sim = Sim::new(vec![
         make("Deployment", "d"),
         wave(make("ConfigMap", "c"), 1),
@@ -153,7 +153,7 @@ fn fact_53_a_degraded_resource_fails_the_sync() {
 }
 
 #[test]
-fn fact_54_what_the_health_of_a_hook_means() {
+fn s54_what_the_health_of_a_hook_means() {
     for (health, message, result) in [
         (
             Healthy,
@@ -218,7 +218,7 @@ fn a_resource_whose_health_cannot_be_told_is_waited_for() {
 }
 
 #[test]
-fn fact_55_a_resource_that_vanishes_while_it_is_waited_for() {
+fn s55_a_resource_that_vanishes_while_it_is_waited_for() {
     let mut sim = Sim::new(vec![
         make("Deployment", "d"),
         wave(make("ConfigMap", "c"), 1),
@@ -376,7 +376,7 @@ fn an_older_view_of_a_resource_is_not_taken_for_the_new_one() {
 }
 
 #[test]
-fn fact_56_a_failed_apply_without_sync_fail_hooks() {
+fn s56_a_failed_apply_without_sync_fail_hooks() {
     let mut sim = Sim::new(vec![
         make("ConfigMap", "a"),
         make("ConfigMap", "b"),
@@ -392,7 +392,7 @@ fn fact_56_a_failed_apply_without_sync_fail_hooks() {
 }
 
 #[test]
-fn fact_56_later_waves_are_not_begun_after_a_failure() {
+fn s56_later_waves_are_not_begun_after_a_failure() {
     let mut sim = Sim::new(vec![
         make("ConfigMap", "a"),
         wave(make("ConfigMap", "b"), 1),
@@ -407,7 +407,7 @@ fn fact_56_later_waves_are_not_begun_after_a_failure() {
 }
 
 #[test]
-fn fact_59_waves_may_be_spaced() {
+fn s59_waves_may_be_spaced() {
     let mut sim = Sim::new(vec![
         make("ConfigMap", "a"),
         wave(make("ConfigMap", "b"), 1),
@@ -438,7 +438,7 @@ fn fact_59_waves_may_be_spaced() {
 /// fail, the pause being part of the request; the one thing that stops a sync between waves is a
 /// termination, and it leaves behind what such a failure would.
 #[test]
-fn fact_60_a_sync_that_is_stopped_between_waves_ends_its_hooks_and_runs_no_others() {
+fn s60_a_sync_that_is_stopped_between_waves_ends_its_hooks_and_runs_no_others() {
     let later = wave(make("ConfigMap", "later"), 1);
     let mut sim = Sim::new(vec![
         hook_job("running", "Sync", ""),

@@ -1,4 +1,4 @@
-//! Hooks: facts F.
+//! Hooks: S-61 to S-71.
 
 use super::sim::{Sim, hook_job, make, says, wave};
 use crate::{
@@ -19,7 +19,7 @@ fn left_over(mut o: Object, finalizer: bool) -> Object {
 }
 
 #[test]
-fn fact_61_an_old_hook_is_deleted_before_the_new_one_is_made() {
+fn s61_an_old_hook_is_deleted_before_the_new_one_is_made() {
     let mut sim = Sim::new(vec![hook_job("j", "PreSync", "")])
         .existing(left_over(hook_job("j", "PreSync", ""), true));
     sim.slow_deletions.insert("j".into(), 1);
@@ -69,7 +69,7 @@ fn an_old_hook_that_does_not_go_is_deleted_again_after_five_seconds() {
 }
 
 #[test]
-fn fact_61_old_hooks_with_other_policies_stay() {
+fn s61_old_hooks_with_other_policies_stay() {
     let mut sim = Sim::new(vec![
         hook_job("a", "PreSync", ""),
         hook_job("b", "PreSync", "HookFailed"),
@@ -93,7 +93,7 @@ fn fact_61_old_hooks_with_other_policies_stay() {
 }
 
 #[test]
-fn fact_62_an_old_hook_that_is_gone_already() {
+fn s62_an_old_hook_that_is_gone_already() {
     let mut sim = Sim::new(vec![hook_job("j", "PreSync", "")])
         .existing(left_over(hook_job("j", "PreSync", ""), false))
         .error("delete hook j", "!not found");
@@ -127,7 +127,7 @@ fn a_hook_that_cannot_be_cleared_away_fails_the_sync() {
 }
 
 #[test]
-fn fact_63_a_completed_hook_is_let_go() {
+fn s63_a_completed_hook_is_let_go() {
     let mut sim = Sim::new(vec![hook_job("j", "PreSync", ""), make("ConfigMap", "c")]);
     sim.run();
     assert_eq!(
@@ -152,7 +152,7 @@ fn fact_63_a_completed_hook_is_let_go() {
 }
 
 #[test]
-fn fact_64_succeeded_hooks_go_when_the_operation_succeeded() {
+fn s64_succeeded_hooks_go_when_the_operation_succeeded() {
     let jobs = || {
         vec![
             hook_job("pre", "PreSync", "HookSucceeded"),
@@ -178,7 +178,7 @@ fn fact_64_succeeded_hooks_go_when_the_operation_succeeded() {
 }
 
 #[test]
-fn fact_65_failed_hooks_go_when_the_operation_failed() {
+fn s65_failed_hooks_go_when_the_operation_failed() {
     let mut sim = Sim::new(vec![
         hook_job("a", "PreSync", ""),
         hook_job("b", "PreSync", "HookFailed"),
@@ -203,7 +203,7 @@ fn fact_65_failed_hooks_go_when_the_operation_failed() {
 }
 
 #[test]
-fn fact_66_a_hook_that_cannot_be_deleted_at_the_end() {
+fn s66_a_hook_that_cannot_be_deleted_at_the_end() {
     let mut sim =
         Sim::new(vec![hook_job("j", "Sync", "HookSucceeded")]).error("delete hook j", "no");
     assert_eq!(
@@ -222,7 +222,7 @@ fn fact_66_a_hook_that_cannot_be_deleted_at_the_end() {
 
 /// The hook of the last sync, and the one that this sync has run.
 #[test]
-fn fact_66_hooks_are_deleted_as_what_is_pruned() {
+fn s66_hooks_are_deleted_as_what_is_pruned() {
     for (option, expected) in [
         ("", Propagation::Foreground),
         ("PrunePropagationPolicy=background", Propagation::Background),
@@ -251,7 +251,7 @@ fn fact_66_hooks_are_deleted_as_what_is_pruned() {
 }
 
 #[test]
-fn fact_67_sync_fail_hooks_run_only_after_a_failure() {
+fn s67_sync_fail_hooks_run_only_after_a_failure() {
     let mut fine = Sim::new(vec![
         hook_job("j", "Sync", ""),
         make("Pod", "p"),
@@ -282,7 +282,7 @@ fn fact_67_sync_fail_hooks_run_only_after_a_failure() {
 }
 
 #[test]
-fn fact_68_sync_fail_hooks_that_fail_themselves() {
+fn s68_sync_fail_hooks_that_fail_themselves() {
     let mut sim = Sim::new(vec![
         make("Pod", "p"),
         hook_job("bad", "SyncFail", ""),
@@ -300,7 +300,7 @@ fn fact_68_sync_fail_hooks_that_fail_themselves() {
 }
 
 #[test]
-fn fact_69_running_hooks_are_waited_for_after_a_failure() {
+fn s69_running_hooks_are_waited_for_after_a_failure() {
     let mut sim = Sim::new(vec![
         make("ConfigMap", "c"),
         hook_job("j", "Sync", ""),
@@ -321,7 +321,7 @@ fn fact_69_running_hooks_are_waited_for_after_a_failure() {
 }
 
 #[test]
-fn fact_70_the_same_reason_is_given_once() {
+fn s70_the_same_reason_is_given_once() {
     let mut sim = Sim::new(vec![make("ConfigMap", "a"), make("ConfigMap", "b")])
         .error("apply a", "no")
         .error("apply b", "no");
@@ -332,7 +332,7 @@ fn fact_70_the_same_reason_is_given_once() {
 }
 
 #[test]
-fn fact_71_a_failed_pre_sync_hook_stops_the_sync() {
+fn s71_a_failed_pre_sync_hook_stops_the_sync() {
     let mut sim = Sim::new(vec![hook_job("pre", "PreSync", ""), make("ConfigMap", "c")])
         .healthy("pre", &[Degraded]);
     assert_eq!(
@@ -343,7 +343,7 @@ fn fact_71_a_failed_pre_sync_hook_stops_the_sync() {
 }
 
 #[test]
-fn fact_07_a_hook_of_two_phases_runs_twice() {
+fn s7_a_hook_of_two_phases_runs_twice() {
     let mut sim = Sim::new(vec![
         hook_job("j", "PreSync,PostSync", ""),
         make("ConfigMap", "c"),

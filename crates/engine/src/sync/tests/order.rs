@@ -1,4 +1,4 @@
-//! In which order steps run: facts 1 to 4, and the waves of prunes (45, 46).
+//! In which order steps run: S-1 to S-4, and the waves of prunes (S-45, S-46).
 
 use super::{
     plans::lines,
@@ -8,7 +8,7 @@ use crate::sync::order;
 use serde_json::json;
 
 #[test]
-fn fact_01_order_is_phase_wave_kind_name() {
+fn s1_order_is_phase_wave_kind_name() {
     let sim = Sim::new(vec![
         hook_job("fail", "SyncFail", ""),
         hook_job("post", "PostSync", ""),
@@ -33,7 +33,7 @@ fn fact_01_order_is_phase_wave_kind_name() {
 }
 
 #[test]
-fn fact_02_kind_ranks() {
+fn s2_kind_ranks() {
     let ordered = "Namespace NetworkPolicy ResourceQuota LimitRange PodSecurityPolicy PodDisruptionBudget ServiceAccount Secret SecretList \
         ConfigMap StorageClass PersistentVolume PersistentVolumeClaim CustomResourceDefinition ClusterRole ClusterRoleList ClusterRoleBinding \
         ClusterRoleBindingList Role RoleList RoleBinding RoleBindingList Service DaemonSet Pod ReplicationController ReplicaSet Deployment \
@@ -44,7 +44,7 @@ fn fact_02_kind_ranks() {
 }
 
 #[test]
-fn fact_03_a_namespace_moves_before_what_it_contains() {
+fn s3_a_namespace_moves_before_what_it_contains() {
     let mut inside = wave(make("ConfigMap", "inside"), -5);
     inside.set_namespace("made");
     let sim = Sim::new(vec![
@@ -63,7 +63,7 @@ fn fact_03_a_namespace_moves_before_what_it_contains() {
 }
 
 #[test]
-fn fact_04_a_crd_moves_before_its_resources() {
+fn s4_a_crd_moves_before_its_resources() {
     let sim = Sim::new(vec![
         wave(widget_crd(), 2),
         wave(make("Widget", "w"), 1),
@@ -117,14 +117,14 @@ fn prune_waves(prunes: &[i64], creates: &[i64], last: &[i64]) -> Vec<i64> {
 }
 
 #[test]
-fn fact_45_prune_waves_are_mirrored() {
+fn s45_prune_waves_are_mirrored() {
     assert_eq!(prune_waves(&[0, 1, 2, 3, 4], &[], &[]), [4, 3, 2, 1, 0]);
     assert_eq!(prune_waves(&[1, 3, 4], &[0, 2], &[]), [4, 3, 1]);
     assert_eq!(prune_waves(&[-2, 5], &[0], &[]), [5, -2]);
 }
 
 #[test]
-fn fact_46_prune_last() {
+fn s46_prune_last() {
     assert_eq!(prune_waves(&[0, 1, 2], &[7], &[0]), [8, 1, 0]);
     assert_eq!(prune_waves(&[0, 3], &[], &[0]), [4, 0]);
     let mut sim =

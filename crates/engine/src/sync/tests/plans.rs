@@ -1,4 +1,5 @@
-//! What a plan is made of: facts A, B (validity) and G (which namespace step).
+//! What a plan is made of: S-5 to S-20, what needs no dry run (S-22), and whether a step makes the
+//! namespace (S-72, S-73).
 
 use super::sim::{NS, Sim, hook_job, make, object, options, wave, widget_crd, with};
 use crate::sync::{
@@ -19,7 +20,7 @@ pub(super) fn lines(sim: &Sim) -> Vec<String> {
 }
 
 #[test]
-fn fact_05_waves() {
+fn s5_waves() {
     let cases: [(&[(&str, &str)], i64); 6] = [
         (&[], 0),
         (&[("argocd.argoproj.io/sync-wave", "3")], 3),
@@ -57,7 +58,7 @@ type HookCase = (
 );
 
 #[test]
-fn facts_06_to_10_and_12_which_phases_a_hook_has() {
+fn s6_s7_s8_s9_s10_s12_which_phases_a_hook_has() {
     use SyncPhase::{PostSync, PreSync, Sync, SyncFail};
     const HOOK: &str = "argocd.argoproj.io/hook";
     const HELM: &str = "helm.sh/hook";
@@ -106,7 +107,7 @@ fn facts_06_to_10_and_12_which_phases_a_hook_has() {
 }
 
 #[test]
-fn fact_06_skipped_objects_have_no_step() {
+fn s6_skipped_objects_have_no_step() {
     assert!(
         lines(&Sim::new(vec![with(
             make("ConfigMap", "c"),
@@ -117,7 +118,7 @@ fn fact_06_skipped_objects_have_no_step() {
 }
 
 #[test]
-fn fact_07_one_object_may_have_a_step_in_several_phases() {
+fn s7_one_object_may_have_a_step_in_several_phases() {
     let sim = Sim::new(vec![hook_job("j", "PreSync,PostSync", "")]);
     let keys: Vec<String> = sim
         .plan()
@@ -131,7 +132,7 @@ fn fact_07_one_object_may_have_a_step_in_several_phases() {
 }
 
 #[test]
-fn fact_10_hooks_of_unknown_type_are_neither_applied_nor_pruned() {
+fn s10_hooks_of_unknown_type_are_neither_applied_nor_pruned() {
     let ignored = with(
         make("ConfigMap", "c"),
         &[("argocd.argoproj.io/hook", "Garbage")],
@@ -142,7 +143,7 @@ fn fact_10_hooks_of_unknown_type_are_neither_applied_nor_pruned() {
 }
 
 #[test]
-fn fact_11_delete_policies_of_both_notations_add_up() {
+fn s11_delete_policies_of_both_notations_add_up() {
     use hook::DeletePolicy::{BeforeHookCreation, HookFailed, HookSucceeded};
     const OWN: &str = "argocd.argoproj.io/hook-delete-policy";
     const HELM: &str = "helm.sh/hook-delete-policy";
@@ -188,7 +189,7 @@ fn a_hook_is_held_by_one_finalizer_of_ours() {
 }
 
 #[test]
-fn fact_12_lists_in_annotations() {
+fn s12_lists_in_annotations() {
     assert_eq!(sync_options::csv(Some(" a, b ,,a,c=d")), ["a", "b", "c=d"]);
     assert!(sync_options::csv(None).is_empty());
     let o = options(
@@ -200,7 +201,7 @@ fn fact_12_lists_in_annotations() {
 }
 
 #[test]
-fn fact_13_unnamed_hooks_get_names() {
+fn s13_unnamed_hooks_get_names() {
     let started = "2024-05-01T10:00:00Z".parse().expect("a timestamp");
     let name = |revision, phase| {
         hook::generated_name(
@@ -233,7 +234,7 @@ fn fact_13_unnamed_hooks_get_names() {
 }
 
 #[test]
-fn fact_14_resources_are_not_named() {
+fn s14_resources_are_not_named() {
     let o = object(
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "foo-", "namespace": NS}}),
     );
@@ -247,7 +248,7 @@ fn fact_14_resources_are_not_named() {
 }
 
 #[test]
-fn fact_15_an_object_listed_twice_has_one_step() {
+fn s15_an_object_listed_twice_has_one_step() {
     assert_eq!(
         lines(&Sim::new(vec![
             make("ConfigMap", "c"),
@@ -258,7 +259,7 @@ fn fact_15_an_object_listed_twice_has_one_step() {
 }
 
 #[test]
-fn fact_16_hooks_get_the_finalizer_and_the_operation_id() {
+fn s16_hooks_get_the_finalizer_and_the_operation_id() {
     let plan = Sim::new(vec![hook_job("j", "PreSync", "")]).plan();
     let target = plan
         .steps()
@@ -279,7 +280,7 @@ fn fact_16_hooks_get_the_finalizer_and_the_operation_id() {
 }
 
 #[test]
-fn fact_17_targets_get_the_destination_namespace() {
+fn s17_targets_get_the_destination_namespace() {
     let mut bare = make("ConfigMap", "c");
     bare.set_namespace("");
     let plan = Sim::new(vec![bare, make("ClusterRole", "r")]).plan();
@@ -314,14 +315,14 @@ fn a_resource_of_a_new_cluster_scoped_kind_gets_no_namespace() {
 }
 
 #[test]
-fn fact_18_live_hooks_are_not_pruned() {
+fn s18_live_hooks_are_not_pruned() {
     assert!(lines(&Sim::new(vec![]).existing(hook_job("old", "PreSync", ""))).is_empty());
     let helm = with(make("Job", "old"), &[("helm.sh/hook", "pre-install")]);
     assert!(lines(&Sim::new(vec![]).existing(helm)).is_empty());
 }
 
 #[test]
-fn fact_19_no_hooks_with_the_apply_strategy_or_a_selection() {
+fn s19_no_hooks_with_the_apply_strategy_or_a_selection() {
     let mut sim = Sim::new(vec![hook_job("j", "PreSync", ""), make("ConfigMap", "c")]);
     sim.request.strategy_apply = true;
     assert_eq!(lines(&sim), ["Sync/0 ConfigMap c"]);
@@ -335,7 +336,7 @@ fn fact_19_no_hooks_with_the_apply_strategy_or_a_selection() {
 }
 
 #[test]
-fn fact_20_selective_sync() {
+fn s20_selective_sync() {
     let select = |group: &str, kind: &str, name: &str, namespace: &str| ResourceSelector {
         group: group.into(),
         kind: kind.into(),
@@ -362,7 +363,7 @@ fn fact_20_selective_sync() {
 }
 
 #[test]
-fn fact_22_a_resource_whose_crd_comes_along_is_not_dry_run() {
+fn s22_a_resource_whose_crd_comes_along_is_not_dry_run() {
     let mut sim = Sim::new(vec![widget_crd(), make("Widget", "w")]);
     sim.unknown_kinds.insert("Widget".into());
     let plan = sim.plan();
@@ -374,7 +375,7 @@ fn fact_22_a_resource_whose_crd_comes_along_is_not_dry_run() {
 }
 
 #[test]
-fn facts_72_73_create_namespace() {
+fn s72_s73_create_namespace() {
     let sim = Sim::new(vec![make("ConfigMap", "c")]).sync_options(&["CreateNamespace=true"]);
     assert_eq!(
         lines(&sim),

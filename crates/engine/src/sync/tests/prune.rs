@@ -1,4 +1,4 @@
-//! Pruning: facts D.
+//! Pruning: S-39 to S-48.
 
 use super::sim::{Sim, make, options, says, wave};
 use crate::sync::{
@@ -8,7 +8,7 @@ use crate::sync::{
 use std::time::Duration;
 
 #[test]
-fn fact_39_without_prune_nothing_is_pruned() {
+fn s39_without_prune_nothing_is_pruned() {
     for annotation in ["", "Prune=false", "Prune=confirm"] {
         let mut sim = Sim::new(vec![]).existing(options(make("Pod", "p"), annotation));
         sim.request.prune = false;
@@ -22,7 +22,7 @@ fn fact_39_without_prune_nothing_is_pruned() {
 }
 
 #[test]
-fn fact_40_prune_false() {
+fn s40_prune_false() {
     let p = || make("Pod", "p");
     for (sim, pruned) in [
         (
@@ -64,7 +64,7 @@ fn fact_40_prune_false() {
 }
 
 #[test]
-fn fact_41_propagation() {
+fn s41_propagation() {
     for (option, expected) in [
         ("", Propagation::Foreground),
         ("PrunePropagationPolicy=background", Propagation::Background),
@@ -91,7 +91,7 @@ fn fact_41_propagation() {
 }
 
 #[test]
-fn fact_42_what_is_being_deleted_is_not_deleted_again() {
+fn s42_what_is_being_deleted_is_not_deleted_again() {
     let mut p = make("Pod", "p");
     p.metadata_mut()
         .insert("deletionTimestamp".into(), "2024-05-01T09:00:00Z".into());
@@ -102,7 +102,7 @@ fn fact_42_what_is_being_deleted_is_not_deleted_again() {
 }
 
 #[test]
-fn fact_43_confirmation() {
+fn s43_confirmation() {
     for (annotation, list) in [
         ("Prune=confirm", vec![]),
         ("", vec!["Prune=confirm"]),
@@ -134,7 +134,7 @@ fn fact_43_confirmation() {
 }
 
 #[test]
-fn fact_44_a_failed_prune() {
+fn s44_a_failed_prune() {
     let mut sim = Sim::new(vec![make("ConfigMap", "c")])
         .existing(make("Pod", "p"))
         .error("prune p", "forbidden");
@@ -151,7 +151,7 @@ fn fact_44_a_failed_prune() {
 }
 
 #[test]
-fn fact_45_prunes_happen_in_reverse() {
+fn s45_prunes_happen_in_reverse() {
     let mut sim = Sim::new(vec![]);
     for i in 0..3 {
         sim.put(wave(make("Pod", &format!("p{i}")), i));
@@ -161,7 +161,7 @@ fn fact_45_prunes_happen_in_reverse() {
 }
 
 #[test]
-fn fact_46_prune_last_comes_last() {
+fn s46_prune_last_comes_last() {
     let mut sim = Sim::new(vec![
         make("ConfigMap", "c"),
         wave(make("ConfigMap", "d"), 5),
@@ -173,14 +173,14 @@ fn fact_46_prune_last_comes_last() {
 }
 
 #[test]
-fn fact_47_prunes_come_before_creations() {
+fn s47_prunes_come_before_creations() {
     let mut sim = Sim::new(vec![make("ConfigMap", "c")]).existing(make("Pod", "p"));
     sim.run();
     assert_eq!(sim.wet_log(), ["prune p", "apply c"]);
 }
 
 #[test]
-fn fact_48_the_next_wave_waits_for_deletions() {
+fn s48_the_next_wave_waits_for_deletions() {
     let mut sim = Sim::new(vec![wave(make("ConfigMap", "c"), 1)])
         .existing(make("Pod", "p"))
         .existing(make("Pod", "q"));

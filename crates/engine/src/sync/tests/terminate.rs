@@ -1,4 +1,4 @@
-//! Termination: facts H.
+//! Termination: S-76 to S-80.
 
 use super::sim::{Sim, hook_job, make, says, wave};
 use crate::{
@@ -15,7 +15,7 @@ fn terminated(mut sim: Sim) -> (Sim, String) {
 }
 
 #[test]
-fn fact_76_without_running_hooks() {
+fn s76_without_running_hooks() {
     let sim = Sim::new(vec![
         make("Deployment", "d"),
         wave(make("ConfigMap", "c"), 1),
@@ -31,7 +31,7 @@ fn fact_76_without_running_hooks() {
 }
 
 #[test]
-fn fact_77_running_hooks_are_ended() {
+fn s77_running_hooks_are_ended() {
     let sim = Sim::new(vec![
         hook_job("a", "Sync", ""),
         hook_job("b", "Sync", "HookSucceeded"),
@@ -61,7 +61,7 @@ fn fact_77_running_hooks_are_ended() {
 }
 
 #[test]
-fn fact_77_a_hook_that_turns_out_completed_keeps_its_result() {
+fn s77_a_hook_that_turns_out_completed_keeps_its_result() {
     for (health, result) in [
         (Healthy, "Synced Succeeded j is Healthy"),
         (Degraded, "Synced Failed j is Degraded"),
@@ -83,7 +83,7 @@ fn fact_77_a_hook_that_turns_out_completed_keeps_its_result() {
 }
 
 #[test]
-fn fact_78_a_hook_that_is_gone() {
+fn s78_a_hook_that_is_gone() {
     let mut sim = Sim::new(vec![hook_job("j", "Sync", "")]).healthy("j", &[Progressing]);
     sim.run_to_wait();
     sim.world.clear();
@@ -93,7 +93,7 @@ fn fact_78_a_hook_that_is_gone() {
 }
 
 #[test]
-fn fact_79_errors_while_ending_hooks() {
+fn s79_errors_while_ending_hooks() {
     for (effect, result) in [
         ("delete hook j", "Synced Failed Failed to delete: no"),
         (
@@ -113,7 +113,7 @@ fn fact_79_errors_while_ending_hooks() {
 }
 
 #[test]
-fn fact_80_completed_hooks_are_only_let_go() {
+fn s80_completed_hooks_are_only_let_go() {
     for policy in ["", "HookFailed"] {
         let mut sim = Sim::new(vec![
             hook_job("a", "Sync", policy),

@@ -260,7 +260,7 @@ fn what_changes_while_it_is_deleted_is_judged_again() {
 
 /// Whether a Deployment waits for what it owns, and whether that goes with it.
 #[test]
-fn fact_86_the_finalizer_is_the_policy() {
+fn c86_the_finalizer_is_the_policy() {
     for (finalizer, waits) in [
         ("finalizer", true),
         ("finalizer=foreground", true),
