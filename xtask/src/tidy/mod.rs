@@ -3,6 +3,7 @@
 //! Each check returns its findings as lines "file: what is wrong and what to do"; an empty list is
 //! a pass.
 
+mod behaviours;
 mod layering;
 mod licences;
 mod sources;
@@ -17,6 +18,7 @@ use std::path::Path;
 pub fn run(root: &Path) -> anyhow::Result<()> {
     let mut findings = layering::check(root)?;
     findings.extend(sources::check(root)?);
+    findings.extend(behaviours::check(root)?);
     findings.extend(licences::check(root)?);
     for finding in &findings {
         eprintln!("tidy: {finding}");

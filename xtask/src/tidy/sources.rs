@@ -65,7 +65,8 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     Ok(findings)
 }
 
-fn walk(folder: &Path, visit: &mut dyn FnMut(&Path)) -> anyhow::Result<()> {
+/// Shows each file below a folder, but for what was built or recorded.
+pub(super) fn walk(folder: &Path, visit: &mut dyn FnMut(&Path)) -> anyhow::Result<()> {
     if !folder.exists() {
         return Ok(());
     }
