@@ -1,4 +1,4 @@
-//! The rules of the house that the compiler does not hold: `cargo xtask tidy`, and a test.
+//! The conventions of this repository that the compiler does not check: `cargo xtask tidy`, and a test.
 //!
 //! Each check returns its findings as lines "file: what is wrong and what to do"; an empty list is
 //! a pass.
@@ -6,6 +6,7 @@
 mod behaviours;
 mod layering;
 mod licences;
+mod paths;
 mod sources;
 
 use anyhow::bail;
@@ -20,11 +21,12 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     findings.extend(sources::check(root)?);
     findings.extend(behaviours::check(root)?);
     findings.extend(licences::check(root)?);
+    findings.extend(paths::check(root)?);
     for finding in &findings {
         eprintln!("tidy: {finding}");
     }
     if findings.is_empty() {
-        println!("tidy: all well");
+        println!("tidy: no findings");
         return Ok(());
     }
     bail!("{} findings", findings.len())
@@ -33,7 +35,7 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_house_is_tidy() {
+    fn conventions_are_kept() {
         if let Err(e) = super::run(&crate::root()) {
             panic!("{e}: run `cargo xtask tidy`");
         }
