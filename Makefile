@@ -1,18 +1,21 @@
 # Two commands do everything: `make run` shows the main job working, `make test` passes the tests.
-.PHONY: run test test-real bench lint ui browser
+.PHONY: run test test-real bench check lint ui browser
 
 CARGO ?= cargo
 
+# By the name of the program, not of the package: a package alone would be built again with other features.
 run: ui            ## start everything in one process and watch the examples become Synced and Healthy
-	$(CARGO) run --quiet --package tiphys-cli -- up
+	$(CARGO) run --bin tiphys -- up
 
-test: ui lint      ## format, lints, the rules of the house, every test that needs no cluster
+test: ui check     ## format, lints, project checks (a test of xtask), every test that needs no cluster
 	cd ui && npm test --silent
-	scripts/with-skips $(CARGO) test --workspace
+	scripts/with-skips scripts/run-tests
 
-lint:
+check:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+lint: check        ## what the compiler and the project checks find, without the tests
 	$(CARGO) xtask tidy
 
 # Not `npm ci`: it refuses where a registry does not carry the optional packages of other platforms.
@@ -21,8 +24,8 @@ ui/dist/index.html: $(shell find ui/src ui/public ui/index.html ui/vite.config.t
 
 ui: ui/dist/index.html
 
-browser: ui        ## the page in a real browser, following Git; says so when there is no Chromium
-	$(CARGO) build --package tiphys-cli
+browser: ui        ## the web UI in a real browser, following Git; says so when there is no Chromium
+	$(CARGO) build --bin tiphys
 	cd ui && npm test --silent && TIPHYS_BIN=$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/tiphys npm run --silent e2e
 
 # Nothing may be skipped here but what needs the genuine argocd (ARGOCD_CLI), which this repository does not build.

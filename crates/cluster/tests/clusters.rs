@@ -1,7 +1,7 @@
 //! Clusters that Secrets describe, on an embedded API server that is its own destination: when a
 //! connection is kept, and when it is made anew.
 
-mod common;
+use crate::common;
 
 use common::{DEFINITIONS, definitions};
 use http::Method;

@@ -1,7 +1,6 @@
 //! What the crate does when an API server misbehaves, on a small one that can be told to.
 
-#[path = "common/step.rs"]
-mod step;
+use crate::step;
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};

@@ -3,8 +3,7 @@
 //!
 //! Without that variable the tests of `real` have nothing to test against; each says so and passes.
 
-#[path = "common/step.rs"]
-mod step;
+use crate::step;
 
 use http::Method;
 use serde_json::{Value, json};

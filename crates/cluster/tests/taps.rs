@@ -1,7 +1,7 @@
 //! Objects that one watch in this process hears of are not watched a second time, on an embedded
 //! API server.
 
-mod common;
+use crate::common;
 
 use common::{DEFINITIONS, definitions};
 use http::Request;

@@ -1,7 +1,7 @@
 //! Remote repositories over loopback: http and https through `git http-backend`, ssh through a
 //! stand-in for the program.
 
-mod server;
+use crate::server;
 
 use server::{Server, Setup};
 use std::{path::Path, sync::Arc, time::Duration};

@@ -1,6 +1,6 @@
 //! Applications through gRPC and REST.
 
-mod common;
+use crate::common;
 
 use common::{SHA, World, app};
 use futures::StreamExt as _;

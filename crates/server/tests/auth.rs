@@ -1,6 +1,6 @@
 //! Who may call what.
 
-mod common;
+use crate::common;
 
 use bytes::Bytes;
 use common::{PASSWORD, World};

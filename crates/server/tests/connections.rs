@@ -1,7 +1,7 @@
 //! Connections that strangers keep without using them. The limits themselves are tested in
 //! `tiphys-listen`.
 
-mod common;
+use crate::common;
 
 use common::World;
 use http::Method;

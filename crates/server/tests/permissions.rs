@@ -1,7 +1,7 @@
 //! What is left of an Application's cluster to those who use it once its project permits less. The
 //! controller has published a tree, and has not looked again since.
 
-mod common;
+use crate::common;
 
 use common::{World, app};
 use futures::StreamExt as _;

@@ -1,7 +1,7 @@
 //! The API over a repo-server: what renders only there can be created, and what does not is refused
 //! in its words.
 
-mod common;
+use crate::common;
 
 use common::{World, app, fakes::FakeSources};
 use http::Method;

@@ -1,6 +1,6 @@
 //! What the API never shows, however it is asked.
 
-mod common;
+use crate::common;
 
 use common::{World, app};
 use http::Method;

@@ -1,6 +1,6 @@
 //! When sessions end, and how failed logins slow down the next ones.
 
-mod common;
+use crate::common;
 
 use bytes::Bytes;
 use common::{PASSWORD, World, app};

@@ -1,6 +1,6 @@
 //! Whose trace a call belongs to: its span says what the request's header does.
 
-mod common;
+use crate::common;
 
 use bytes::Bytes;
 use common::World;

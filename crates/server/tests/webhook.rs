@@ -1,6 +1,6 @@
 //! `/api/webhook`: who is believed, and which Applications are refreshed.
 
-mod common;
+use crate::common;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;

@@ -31,7 +31,12 @@ fn judge(text: &str, files: &BTreeSet<String>) -> Vec<String> {
         findings.push(format!("{MAP}: more than {MOST_LINES} lines: shorten it"));
     }
     for (number, line) in text.lines().enumerate() {
-        for path in line.split('`').skip(1).step_by(2).filter(|word| is_path(word)) {
+        for path in line
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .filter(|word| is_path(word))
+        {
             if !files.iter().any(|file| holds(file, path)) {
                 let number = number + 1;
                 findings.push(format!(
@@ -55,12 +60,18 @@ fn is_path(word: &str) -> bool {
 }
 
 fn is_top(name: &str) -> bool {
-    ["crates", "xtask", "ui", "docs", "examples", "deploy", "scripts"].contains(&name)
+    [
+        "crates", "xtask", "ui", "docs", "examples", "deploy", "scripts",
+    ]
+    .contains(&name)
 }
 
 /// `file` is `path`, ends with it, or lies in it.
 fn holds(file: &str, path: &str) -> bool {
-    let (file, path) = (format!("/{file}/"), format!("/{}/", path.trim_end_matches('/')));
+    let (file, path) = (
+        format!("/{file}/"),
+        format!("/{}/", path.trim_end_matches('/')),
+    );
     file.contains(&path)
 }
 
@@ -70,11 +81,18 @@ mod tests {
 
     #[test]
     fn a_path_that_does_not_exist_is_found() {
-        let files = ["crates/engine/src/sync/mod.rs", "scripts/control-plane", "deny.toml"]
-            .map(str::to_owned)
-            .into();
+        let files = [
+            "crates/engine/src/sync/mod.rs",
+            "scripts/control-plane",
+            "deny.toml",
+        ]
+        .map(str::to_owned)
+        .into();
         for (text, wrong) in [
-            ("see `sync/mod.rs`, `sync/`, `crates/engine`, `deny.toml`", None),
+            (
+                "see `sync/mod.rs`, `sync/`, `crates/engine`, `deny.toml`",
+                None,
+            ),
             ("`scripts/control-plane` and `mod.rs`", None),
             ("`apps/v1`, `a.b/c`, `X::y`, `github.com/a/b`", None),
             ("`ync/mod.rs`", Some("ync/mod.rs")),
@@ -83,7 +101,11 @@ mod tests {
             ("`gone/`", Some("gone/")),
         ] {
             let found = judge(text, &files);
-            assert_eq!(found.len(), usize::from(wrong.is_some()), "{text}: {found:?}");
+            assert_eq!(
+                found.len(),
+                usize::from(wrong.is_some()),
+                "{text}: {found:?}"
+            );
             if let Some(wrong) = wrong {
                 assert!(found[0].contains(wrong), "{found:?}");
             }

@@ -1,6 +1,6 @@
 //! Runs a scenario with one of the programs at one of the servers. Main function: [`run`].
 
-use crate::script::{Script, Step};
+use crate::kubectl::script::{Script, Step};
 use regex::Regex;
 use serde_json::Value;
 use std::{

@@ -1,6 +1,6 @@
 //! Installing on a cluster, and taking an installation from one cluster to another as a file.
 
-use crate::world::{World, app_path, config_map, program, text};
+use crate::scenarios::world::{World, app_path, config_map, program, text};
 use serde_json::{Value, json};
 use std::{
     fs,

@@ -1,6 +1,6 @@
 //! What bad input gets: a condition that names the thing, and nothing is deleted.
 
-use crate::world::{World, app_path, config_map, summary, text};
+use crate::scenarios::world::{World, app_path, config_map, summary, text};
 use serde_json::{Value, json};
 use std::{
     io::{Read, Write},

@@ -1,6 +1,6 @@
 //! The end of an Application that has hooks for it.
 
-use crate::world::{World, app_path, config_map, summary, text};
+use crate::scenarios::world::{World, app_path, config_map, summary, text};
 use serde_json::{Value, json};
 use tiphys_testkit::{PATIENCE, Repo, eventually};
 

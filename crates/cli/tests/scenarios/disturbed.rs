@@ -1,7 +1,7 @@
 //! What real clusters go through: an API server that restarts or has a new certificate, a second
 //! cluster, one that is away.
 
-use crate::world::{World, app_path, config_map, is_well, summary, text};
+use crate::scenarios::world::{World, app_path, config_map, is_well, summary, text};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, fs, path::Path};
 use tiphys_testkit::{

@@ -1,7 +1,7 @@
 //! The program under the name of Argo CD's controller, with what Argo CD's manifests give it: a
 //! role that knows no leases, variables, a repo-server.
 
-use crate::{
+use crate::scenarios::{
     admin::{Plane, as_somebody, get},
     renderer::{REVISION, repo_server},
     world::{World, program, text},

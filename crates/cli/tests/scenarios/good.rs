@@ -1,6 +1,6 @@
 //! What must work.
 
-use crate::world::{World, app_path, config_map, text};
+use crate::scenarios::world::{World, app_path, config_map, text};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use tiphys_testkit::{PATIENCE, Repo, eventually, namespaced};
@@ -319,7 +319,7 @@ pub fn hooks_run_once_and_waves_in_order(world: &mut World) {
         if history == 2 && app.get("operation").is_none() {
             Ok(())
         } else {
-            Err(crate::world::summary(&app))
+            Err(crate::scenarios::world::summary(&app))
         }
     });
     let jobs = world.list("jobs");
@@ -350,7 +350,7 @@ pub fn deleting_an_application_takes_its_objects(world: &mut World) {
         let left: Vec<_> = ["gone", "stays"]
             .into_iter()
             .filter_map(|n| world.get_app(n))
-            .map(|a| crate::world::summary(&a))
+            .map(|a| crate::scenarios::world::summary(&a))
             .collect();
         if left.is_empty() {
             Ok(())

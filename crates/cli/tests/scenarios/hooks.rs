@@ -1,6 +1,6 @@
 //! Hooks to which something happens from outside.
 
-use crate::{
+use crate::scenarios::{
     deletion::hook,
     world::{World, config_map, text},
 };

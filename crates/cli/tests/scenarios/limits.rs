@@ -1,6 +1,6 @@
 //! Syncs that are ended before their time: waves that take too long, and newer revisions.
 
-use crate::{
+use crate::scenarios::{
     deletion::hook,
     world::{World, config_map, text},
 };

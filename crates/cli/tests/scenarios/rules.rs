@@ -1,6 +1,6 @@
 //! What an Application's own rules of comparison change.
 
-use crate::{
+use crate::scenarios::{
     good::BACKEND,
     world::{World, config_map, text},
 };

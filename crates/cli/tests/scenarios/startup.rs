@@ -1,7 +1,7 @@
 //! What keeps the program from starting: a message that names the thing and the fix, and an exit
 //! code that is not 0.
 
-use crate::world::program;
+use crate::scenarios::world::program;
 use serde_json::json;
 use std::{fs, net::TcpListener, path::Path, process::Command};
 use tempfile::TempDir;
@@ -152,7 +152,10 @@ fn a_kubeconfig_that_does_not_work_is_named() {
 
 #[test]
 fn once_says_what_is_not_well() {
-    let repo = Repo::with(&[("app/cm.yaml", crate::world::config_map("a", "1").as_str())]);
+    let repo = Repo::with(&[(
+        "app/cm.yaml",
+        crate::scenarios::world::config_map("a", "1").as_str(),
+    )]);
     let url = repo.url();
     let arguments = |timeout, path| {
         [
@@ -342,7 +345,10 @@ fn children_of_an_application_are_waited_for() {
     let child = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: child, namespace: argocd}\nspec:\n  project: default\n  \
                  source: {repoURL: REPO, path: child, targetRevision: HEAD}\n  destination: {server: \"https://kubernetes.default.svc\", \
                  namespace: default}\n  syncPolicy: {automated: {}}\n";
-    let repo = Repo::with(&[("child/cm.yaml", crate::world::config_map("a", "1").as_str())]);
+    let repo = Repo::with(&[(
+        "child/cm.yaml",
+        crate::scenarios::world::config_map("a", "1").as_str(),
+    )]);
     repo.commit(
         &[(
             "root/child.yaml",
@@ -386,7 +392,10 @@ fn nothing_is_called_nothing() {
 #[test]
 fn an_error_that_waiting_cannot_help_ends_once() {
     let repo = Repo::with(&[
-        ("app/cm.yaml", crate::world::config_map("a", "1").as_str()),
+        (
+            "app/cm.yaml",
+            crate::scenarios::world::config_map("a", "1").as_str(),
+        ),
         (
             "bad/cm.yaml",
             "apiVersion: v1\nkind: ConfigMap\nmetadata: [\n",
@@ -434,7 +443,7 @@ fn a_folder_is_a_repository_without_dot_or_slash() {
     fs::create_dir(top.path().join("r1")).expect("a folder");
     fs::write(
         top.path().join("r1/cm.yaml"),
-        crate::world::config_map("a", "1"),
+        crate::scenarios::world::config_map("a", "1"),
     )
     .expect("a file");
     git(&["init", "--quiet"]);
@@ -666,7 +675,10 @@ fn the_first_password_is_found_where_up_runs() {
 
 #[test]
 fn applications_of_a_selector_are_synced_together_and_all_to_their_end() {
-    let repo = Repo::with(&[("app/cm.yaml", crate::world::config_map("a", "1").as_str())]);
+    let repo = Repo::with(&[(
+        "app/cm.yaml",
+        crate::scenarios::world::config_map("a", "1").as_str(),
+    )]);
     let (tiphys, kube) = Tiphys::ready(&Options {
         program: program(),
         ..Options::default()

@@ -1,7 +1,7 @@
 //! Replicas of the control plane: the one that works is killed, the next one is stopped in mid-sync
 //! and wakes up late.
 
-use crate::{
+use crate::scenarios::{
     admin::{Plane, get},
     dropin::{installation, remove},
     renderer::repo_server,

@@ -164,47 +164,16 @@ pub fn decide(
             return AutoSyncDecision::Nothing;
         }
         Attempt::Succeeded => {
-            let left: Vec<&ResourceStatus> = compared
-                .resources
-                .iter()
-                .filter(|r| r.status != "Synced" && !r.hook && !is_leaving(r, compared.leaving))
-                .collect();
-            if left.is_empty() && !compared.leaving.is_empty() {
-                return AutoSyncDecision::Nothing;
+            if let Some(decision) = heal(app, compared, backoff, now, &mut sync) {
+                return decision;
             }
-            let last = app
-                .status
-                .operation_state
-                .as_ref()
-                .and_then(|s| s.operation.sync.as_ref());
-            let attempts = last.map_or(0, |s| s.auto_heal_attempts_count);
-            if let Some(wait) = remaining(app, backoff.before(attempts), now) {
-                return AutoSyncDecision::Later(wait, undone(attempts, &shown, compared));
-            }
-            sync.auto_heal_attempts_count = attempts + 1;
-            sync.resources = left.into_iter().map(selected).collect();
         }
     }
-    let mut info = Vec::new();
-    match unconfirmed {
-        _ if prune && compared.resources.iter().all(|r| r.requires_pruning) => {
-            if !automated.allow_empty.unwrap_or_default() {
-                return AutoSyncDecision::Refused(format!(
-                    "Skipping sync attempt to [{shown}]: auto-sync will wipe out all resources"
-                ));
-            }
-            info.extend(
-                compared
-                    .large_prune
-                    .map(|large| confirmed(&large, "allowEmpty")),
-            );
-        }
-        Some(text) => match approval(app, &text) {
-            Some(time) => info.extend(compared.large_prune.map(|large| confirmed(&large, time))),
-            None => return AutoSyncDecision::Refused(text),
-        },
-        None => {}
-    }
+    let allow_empty = automated.allow_empty.unwrap_or_default();
+    let info = match confirmation(app, compared, unconfirmed, prune, allow_empty) {
+        Ok(info) => info,
+        Err(refusal) => return AutoSyncDecision::Refused(refusal),
+    };
     let retry = policy.retry.clone().unwrap_or(RetryStrategy {
         limit: 5,
         ..RetryStrategy::default()
@@ -219,6 +188,74 @@ pub fn decide(
         info,
         retry,
     }))
+}
+
+/// What was synced differs again: limits the operation to it. `Some`: it is not synced now.
+fn heal(
+    app: &Application,
+    compared: &AutoSyncInput<'_>,
+    backoff: Backoff,
+    now: Timestamp,
+    sync: &mut SyncOperation,
+) -> Option<AutoSyncDecision> {
+    let left: Vec<&ResourceStatus> = compared
+        .resources
+        .iter()
+        .filter(|r| r.status != "Synced" && !r.hook && !is_leaving(r, compared.leaving))
+        .collect();
+    if left.is_empty() && !compared.leaving.is_empty() {
+        return Some(AutoSyncDecision::Nothing);
+    }
+    let last = app
+        .status
+        .operation_state
+        .as_ref()
+        .and_then(|s| s.operation.sync.as_ref());
+    let attempts = last.map_or(0, |s| s.auto_heal_attempts_count);
+    if let Some(wait) = remaining(app, backoff.before(attempts), now) {
+        let shown = sources::shown(compared.revision, compared.revisions);
+        return Some(AutoSyncDecision::Later(
+            wait,
+            undone(attempts, &shown, compared),
+        ));
+    }
+    sync.auto_heal_attempts_count = attempts + 1;
+    sync.resources = left.into_iter().map(selected).collect();
+    None
+}
+
+/// What the operation says of a prune of everything, or of much, that is confirmed; the error says
+/// why it must not be made.
+fn confirmation(
+    app: &Application,
+    compared: &AutoSyncInput<'_>,
+    unconfirmed: Option<String>,
+    prune: bool,
+    allow_empty: bool,
+) -> Result<Vec<Info>, String> {
+    let info = |by: &str| {
+        let large = compared.large_prune;
+        large
+            .map(|large| confirmed(&large, by))
+            .into_iter()
+            .collect()
+    };
+    if prune && compared.resources.iter().all(|r| r.requires_pruning) {
+        if allow_empty {
+            return Ok(info("allowEmpty"));
+        }
+        let shown = sources::shown(compared.revision, compared.revisions);
+        return Err(format!(
+            "Skipping sync attempt to [{shown}]: auto-sync will wipe out all resources"
+        ));
+    }
+    match unconfirmed {
+        None => Ok(Vec::new()),
+        Some(text) => match approval(app, &text) {
+            Some(time) => Ok(info(time)),
+            None => Err(text),
+        },
+    }
 }
 
 /// Why a sync does not prune so much by itself. Not of Argo CD, which prunes it.

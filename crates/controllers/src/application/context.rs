@@ -5,7 +5,8 @@
 //! operation cost one request together.
 
 use super::{
-    Controller, Memo, auto_sync,
+    Controller, Memo,
+    auto_sync::{self, AutoSyncDecision},
     compare::NO_LIVE_STATE,
     error::Error,
     refresh::{self, Cause, Expiry, Level, Reason, Refresh},
@@ -15,6 +16,7 @@ use super::{
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::{
+    ops::ControlFlow,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -374,28 +376,8 @@ impl<'a> ReconcileContext<'a> {
             // The status is of another process, and nobody knows what Git says.
             return None;
         }
-        if let Some(project) = self.controller.project(spec::project_name(&self.app)) {
-            let windows = Windows::of(&project.spec.sync_windows, &self.app);
-            if let Some(problem) = windows.problem() {
-                let message = format!(
-                    "no sync can run: project '{}' has an {problem}",
-                    project.metadata.name
-                );
-                let condition = Condition::new(ConditionType::SyncError, message);
-                status::set_conditions(
-                    &mut self.app.status,
-                    &[condition],
-                    &[ConditionType::SyncError],
-                    self.now,
-                );
-                // A change of the project wakes it.
-                return None;
-            }
-            if windows.can_sync(false, None, self.now) != Ok(true) {
-                return windows
-                    .wait(self.now)
-                    .map(|wait| (Reason::at(Level::Recent), wait));
-            }
+        if let ControlFlow::Break(again) = self.heed_windows() {
+            return again;
         }
         let settings = self.controller.records.settings();
         let options = self
@@ -436,24 +418,29 @@ impl<'a> ReconcileContext<'a> {
         };
         let backoff = super::timeouts::self_heal(&settings);
         let mut verdict = auto_sync::decide(&self.app, &compared, backoff, self.now);
-        if let auto_sync::AutoSyncDecision::Start(operation) = &verdict
+        if let AutoSyncDecision::Start(operation) = &verdict
             && let Some((wait, told)) =
                 Repeats::pause(self.memo.automated.as_ref(), operation, backoff, self.now)
         {
-            verdict = auto_sync::AutoSyncDecision::Later(wait, Some(told));
+            verdict = AutoSyncDecision::Later(wait, Some(told));
         }
+        self.follow(verdict, backoff)
+    }
+
+    /// Does as was decided.
+    fn follow(&mut self, decision: AutoSyncDecision, backoff: auto_sync::Backoff) -> Again {
         let mut conditions = Vec::new();
         let mut again = None;
-        match verdict {
-            auto_sync::AutoSyncDecision::Nothing => {}
-            auto_sync::AutoSyncDecision::Later(wait, told) => {
+        match decision {
+            AutoSyncDecision::Nothing => {}
+            AutoSyncDecision::Later(wait, told) => {
                 again = Some((Reason::at(Level::Latest), wait));
                 conditions.extend(told.map(|told| Condition::new(ConditionType::SyncError, told)));
             }
-            auto_sync::AutoSyncDecision::Refused(message) => {
+            AutoSyncDecision::Refused(message) => {
                 conditions.push(Condition::new(ConditionType::SyncError, message))
             }
-            auto_sync::AutoSyncDecision::Start(operation) => {
+            AutoSyncDecision::Start(operation) => {
                 self.event(
                     false,
                     "OperationStarted",
@@ -478,6 +465,34 @@ impl<'a> ReconcileContext<'a> {
             self.now,
         );
         again
+    }
+
+    /// Whether sync windows keep an automatic sync from starting, and when to look again.
+    fn heed_windows(&mut self) -> ControlFlow<Again> {
+        let Some(project) = self.controller.project(spec::project_name(&self.app)) else {
+            return ControlFlow::Continue(());
+        };
+        let windows = Windows::of(&project.spec.sync_windows, &self.app);
+        if let Some(problem) = windows.problem() {
+            let message = format!(
+                "no sync can run: project '{}' has an {problem}",
+                project.metadata.name
+            );
+            let condition = Condition::new(ConditionType::SyncError, message);
+            status::set_conditions(
+                &mut self.app.status,
+                &[condition],
+                &[ConditionType::SyncError],
+                self.now,
+            );
+            // A change of the project wakes it.
+            return ControlFlow::Break(None);
+        }
+        if windows.can_sync(false, None, self.now) == Ok(true) {
+            return ControlFlow::Continue(());
+        }
+        let wait = windows.wait(self.now);
+        ControlFlow::Break(wait.map(|wait| (Reason::at(Level::Recent), wait)))
     }
 
     /// Writes what changed since the last write, if anything did.

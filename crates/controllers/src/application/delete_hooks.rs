@@ -9,7 +9,7 @@ use super::{
     compare,
     context::ReconcileContext,
     delete::{self, Progress, Stop},
-    impersonation, known, operation,
+    impersonation, known, prepare,
     refresh::{Level, Refresh},
     sources::{self, RequestedSources},
 };
@@ -133,7 +133,7 @@ pub async fn execute(ctx: &mut ReconcileContext<'_>, when: When) -> Result<Progr
             .kinds()
             .is_namespaced(&object.gvk().group_kind())
             .unwrap_or(true);
-        operation::permitted(&comparison, object, namespaced).map_err(doing)?;
+        prepare::permitted(&comparison, object, namespaced).map_err(doing)?;
         match executor.create(object).await {
             Ok(_) => created = true,
             // Somebody else's object of that name is not ours to wait for.

@@ -3,7 +3,7 @@
 //! Main type: [`Memo`]. Nothing in it is needed: without it the next look only takes longer.
 
 use super::{
-    operation,
+    prepare,
     repeats::Repeats,
     sources::{RenderedSources, RequestedSources},
     start, supersede, touched,
@@ -30,7 +30,7 @@ pub struct Memo {
     pub lost_sight: u32,
     /// What it then needed the kinds of.
     pub unseen: Vec<ResourceKey>,
-    pub running: Option<operation::Running>,
+    pub running: Option<prepare::Running>,
     /// The server itself has shown it to this process, or taken a change of it: it is not from the
     /// past.
     pub proved: bool,

@@ -18,6 +18,7 @@ mod known;
 mod lookup;
 mod memo;
 mod operation;
+mod prepare;
 mod projects;
 mod publish;
 mod quarantine;

@@ -1,7 +1,7 @@
 //! Where scripts are played: an API server, and the controller that works on it. Main type:
 //! [`Ground`].
 
-use crate::wire::Wire;
+use crate::scripts::wire::Wire;
 use http::Method;
 use jiff::Timestamp;
 use serde_json::{Value, json};

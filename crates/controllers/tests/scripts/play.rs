@@ -1,7 +1,7 @@
 //! Plays a script on a ground and writes down what comes of it. Main type: [`Play`]; what each step
 //! does is in `steps`.
 
-use crate::{
+use crate::scripts::{
     ground::Ground,
     notation, recorded,
     script::{Script, Step},

@@ -8,7 +8,7 @@
 //! TIPHYS_TRANSCRIPTS=overwrite` and the test `real`, on a control plane on which only that
 //! controller runs, for the namespace `tiphys-scripts`, with `controller.resource.health.persist`.
 
-use crate::{chosen, script::Script};
+use crate::scripts::{chosen, script::Script};
 use regex::Regex;
 use similar::TextDiff;
 

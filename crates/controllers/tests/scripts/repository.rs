@@ -1,6 +1,6 @@
 //! The steps about the Git repository, and what steps take from files that lie beside the script.
 
-use crate::{
+use crate::scripts::{
     play::Play,
     steps::{Said, objects_of},
 };

@@ -3,7 +3,7 @@
 //! A step does what a user's program would: a commit, a request to the API server. What the API
 //! server refuses is a line of the transcript.
 
-use crate::{
+use crate::scripts::{
     notation::{self, fields, merge, words},
     play::Play,
     repository::Files,

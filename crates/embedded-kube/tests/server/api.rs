@@ -1,6 +1,6 @@
 //! The API over its router: what clients rely on beyond single objects.
 
-use crate::support::{get, post, send, start};
+use crate::server::support::{get, post, send, start};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use std::time::Duration;

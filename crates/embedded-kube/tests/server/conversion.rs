@@ -1,9 +1,9 @@
 //! Conversion webhooks of custom resources: what kube-apiserver 1.36.3 made of their answers
 //! (`conversion.json`).
 
-use crate::policies::send;
-use crate::support::start;
-use crate::webhooks::{normal, pki, serve};
+use crate::server::policies::send;
+use crate::server::support::start;
+use crate::server::webhooks::{normal, pki, serve};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};

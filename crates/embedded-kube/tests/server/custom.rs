@@ -1,7 +1,7 @@
 //! CustomResourceDefinitions, rules and custom objects with what kube-apiserver 1.36.3 answered
 //! (`custom.json`).
 
-use crate::support::{post, send, start};
+use crate::server::support::{post, send, start};
 use axum::Router;
 use serde_json::{Value, json};
 use tiphys_embedded_kube::Data;

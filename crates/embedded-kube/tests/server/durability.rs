@@ -1,7 +1,7 @@
 //! An acknowledged write survives `kill -9`: a child process writes and is killed, then its folder
 //! is opened.
 
-use crate::support::{get, post, start};
+use crate::server::support::{get, post, start};
 use serde_json::json;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -37,7 +37,12 @@ async fn what_was_acknowledged_is_there_after_a_kill() {
     let mut last_revision = 0;
     for round in 0..3 {
         let mut child = Command::new(std::env::current_exe().expect("this test"))
-            .args(["--exact", "durability::writer", "--nocapture", "--ignored"])
+            .args([
+                "--exact",
+                "server::durability::writer",
+                "--nocapture",
+                "--ignored",
+            ])
             .env(FOLDER, folder.path().join(round.to_string()))
             .stdout(Stdio::piped())
             .spawn()

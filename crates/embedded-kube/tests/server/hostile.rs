@@ -4,8 +4,8 @@
 //! `REAL_KUBECONFIG` with `RECORD_HOSTILE=1` asks that server and writes the file. Whatever comes,
 //! this process must stay small.
 
-use crate::remote::Remote;
-use crate::support::start;
+use crate::server::remote::Remote;
+use crate::server::support::start;
 use axum::body::Body;
 use bytes::Bytes;
 use http::Request;
@@ -454,7 +454,10 @@ async fn bad_input_gets_the_answers_of_a_real_server() {
     let kube = start(Data::Memory).await;
     let router = kube.router();
     for (path, object) in prepare() {
-        assert_eq!(crate::support::post(&router, path, &object).await.0, 201);
+        assert_eq!(
+            crate::server::support::post(&router, path, &object).await.0,
+            201
+        );
     }
     let text = std::fs::read_to_string(file()).expect("the recorded answers");
     let (mut equal, mut total, mut wrong) = (0, 0, String::new());

@@ -1,7 +1,7 @@
 //! What built-in kinds refuse: requests that a real API server answered, from `kinds.txt`, which
 //! says how it is written.
 
-use crate::support::{post, send};
+use crate::server::support::{post, send};
 use serde_json::{Value, json};
 use tiphys_embedded_kube::{EmbeddedKube, Options};
 

@@ -1,7 +1,7 @@
 //! An unmodified kubectl against the server, over TLS. Skipped where there is none (`KUBECTL` names
 //! another one).
 
-use crate::support::start;
+use crate::server::support::start;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use tiphys_embedded_kube::Data;

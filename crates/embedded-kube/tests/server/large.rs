@@ -1,7 +1,7 @@
 //! Objects that are larger than a piece of a list, wherever they stand and in whatever form they
 //! are asked for.
 
-use crate::support::{get, post};
+use crate::server::support::{get, post};
 use axum::Router;
 use axum::body::Body;
 use http::Request;

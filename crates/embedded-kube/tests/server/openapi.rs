@@ -1,7 +1,7 @@
 //! What OpenAPI documents say of custom kinds, against a real server's (`openapi.json`, without the
 //! descriptions of the fields that every object has).
 
-use crate::support::{get, post, start};
+use crate::server::support::{get, post, start};
 use serde_json::Value;
 use tiphys_embedded_kube::Data;
 

@@ -2,7 +2,7 @@
 //! answered, one a line in `ownership.jsonl`. Configurations of two versions of a custom kind,
 //! subresources, conflicts, force, managedFields reset, renamed and broken by patches.
 
-use crate::support::{get, post, send, start};
+use crate::server::support::{get, post, send, start};
 use axum::Router;
 use serde_json::{Value, json};
 use std::time::Duration;

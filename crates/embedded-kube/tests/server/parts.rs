@@ -1,7 +1,7 @@
 //! Requests to a part of an object, or about it: binding, debugging, resizing and evicting pods,
 //! approving certificates.
 
-use crate::support::{get, post, send};
+use crate::server::support::{get, post, send};
 use serde_json::{Value, json};
 use tiphys_embedded_kube::{EmbeddedKube, Options};
 

@@ -1,7 +1,7 @@
 //! Pod Security and RuntimeClasses: what kube-apiserver 1.36.3 answered (`pod_security.json`).
 
-use crate::policies::send;
-use crate::support::start;
+use crate::server::policies::send;
+use crate::server::support::start;
 use axum::Router;
 use serde_json::{Map, Value, json};
 use tiphys_embedded_kube::Data;

@@ -1,7 +1,7 @@
 //! Admission policies and what kube-apiserver 1.36.3 answered to requests that they are about
 //! (`policies.json`).
 
-use crate::support::start;
+use crate::server::support::start;
 use axum::Router;
 use axum::body::Body;
 use http::{Request, header::CONTENT_TYPE};

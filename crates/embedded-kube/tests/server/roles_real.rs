@@ -3,8 +3,8 @@
 //! Needs `REAL_KUBECONFIG`, the kubeconfig of a cluster whose administrator has a token; skipped
 //! without it. `ROLE_ROUNDS` (40) is the number of random clusters; each is asked 250 questions.
 
-use crate::remote::Remote;
-use crate::support::{send, start};
+use crate::server::remote::Remote;
+use crate::server::support::{send, start};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};

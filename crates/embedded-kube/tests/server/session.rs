@@ -7,7 +7,7 @@
 //! version (`KUBECTL` names another one). `RECORD_SESSION=<kubeconfig>` plays the session on that
 //! cluster, which must be a fresh one with nodes and controllers, and writes the transcript.
 
-use crate::support::start;
+use crate::server::support::start;
 use regex::Regex;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

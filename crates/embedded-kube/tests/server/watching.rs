@@ -1,7 +1,7 @@
 //! Whoever follows a watch from any resourceVersion that was ever seen comes to the same list as
 //! whoever lists.
 
-use crate::support::{get, post, send, start};
+use crate::server::support::{get, post, send, start};
 use axum::Router;
 use axum::body::Body;
 use http_body_util::BodyExt;

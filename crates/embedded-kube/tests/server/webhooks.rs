@@ -1,8 +1,8 @@
 //! Webhooks and what kube-apiserver 1.36.3 made of their answers (`webhooks.json`), with a webhook
 //! server on the loopback address.
 
-use crate::policies::{picked, same_names, send};
-use crate::support::start;
+use crate::server::policies::{picked, same_names, send};
+use crate::server::support::start;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
@@ -76,7 +76,7 @@ async fn answer(
             "ConversionReview"
         };
         let mut value = json!({"kind": kind, "apiVersion": review["apiVersion"]});
-        if let Some(response) = crate::conversion::converted(name, review) {
+        if let Some(response) = crate::server::conversion::converted(name, review) {
             value["response"] = response;
         }
         return Some((200, "application/json", value.to_string()));

@@ -5,7 +5,7 @@
 //! (scripts/control-plane up), `real_outcomes` runs the scenarios there: it compares with the
 //! record, or with `TIPHYS_RECORD=1` writes it.
 
-use crate::world::World;
+use crate::simulation::world::World;
 use std::{
     collections::BTreeMap,
     fmt::Write as _,

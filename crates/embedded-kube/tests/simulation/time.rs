@@ -1,6 +1,6 @@
 //! Hours and days of the simulated cluster, in moments.
 
-use crate::world::World;
+use crate::simulation::world::World;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tiphys_embedded_kube::{Data, Options};

@@ -39,15 +39,15 @@ impl GitSources {
 
     fn request(&self, request: RenderRequest) -> ManifestRequest {
         let settings = self.records.settings();
-        let refs = request.refs.iter().map(|(name, (r, sha))| {
-            (
-                name.clone(),
-                RefSource {
-                    access: self.access(r, &request.project),
-                    sha: sha.clone(),
-                },
-            )
-        });
+        let refs = request
+            .refs
+            .iter()
+            .map(|(name, (repository, sha))| {
+                let access = self.access(repository, &request.project);
+                let sha = sha.clone();
+                (name.clone(), RefSource { access, sha })
+            })
+            .collect();
         ManifestRequest {
             access: self.access(&request.repository, &request.project),
             sha: request.revision,
@@ -60,7 +60,7 @@ impl GitSources {
                 value_file_schemes: settings.value_file_schemes(),
                 switched_off: SourceKind::switched_off(|kind| settings.is_source_type_on(kind)),
             },
-            refs: refs.collect(),
+            refs,
             several: request.several,
             no_cache: request.no_cache,
             source: request.source,

@@ -2,7 +2,7 @@
 //! others.
 
 use super::stage::{Stage, stage};
-use crate::wire::{Moment, Plan};
+use crate::scripts::wire::{Moment, Plan};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -119,7 +119,10 @@ fn c11_a_cluster_that_never_answers() {
             json!({"name": "silent", "labels": {"argocd.argoproj.io/secret-type": "cluster"}});
         let secret =
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data});
-        let secrets = format!("/api/v1/namespaces/{}/secrets", crate::ground::NAMESPACE);
+        let secrets = format!(
+            "/api/v1/namespaces/{}/secrets",
+            crate::scripts::ground::NAMESPACE
+        );
         stage
             .play
             .ground

@@ -1,7 +1,7 @@
 //! How often the API server is asked what would come of a write.
 
 use super::stage::{Stage, stage};
-use crate::wire::Plan;
+use crate::scripts::wire::Plan;
 
 fn asked(stage: &Stage<'_>) -> usize {
     stage

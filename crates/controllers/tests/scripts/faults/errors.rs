@@ -5,7 +5,7 @@ use super::{
     asked, side_by_side,
     stage::{Stage, stage},
 };
-use crate::wire::{Errors, Plan};
+use crate::scripts::wire::{Errors, Plan};
 use serde_json::Value;
 use std::{collections::BTreeSet, time::Duration};
 use tiphys_testkit::{Rng, first_seed};

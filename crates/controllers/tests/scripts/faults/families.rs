@@ -1,7 +1,7 @@
 //! The families of faults, a test each.
 
 use super::{FaultFamily, Reference, played::Played, run_family};
-use crate::wire::{Fate, Moment, Plan};
+use crate::scripts::wire::{Fate, Moment, Plan};
 use tiphys_testkit::Rng;
 
 /// A number below `bound`, as the seed has it.

@@ -1,7 +1,7 @@
 //! Writes of one kind are made together, and those of the next kind when all of them are done.
 
 use super::stage::stage;
-use crate::wire::{Plan, Write};
+use crate::scripts::wire::{Plan, Write};
 use std::time::Duration;
 
 const SLOW: Duration = Duration::from_secs(2);

@@ -5,7 +5,7 @@ use super::{
     cases, side_by_side,
     stage::{Stage, conditions, stage},
 };
-use crate::wire::Plan;
+use crate::scripts::wire::Plan;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 

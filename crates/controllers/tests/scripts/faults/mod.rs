@@ -21,7 +21,7 @@ mod retries;
 mod stage;
 mod too_large;
 
-use crate::{
+use crate::scripts::{
     chosen,
     script::Script,
     wire::{Plan, Write},

@@ -1,6 +1,6 @@
 //! What a script came to. Main type: [`Played`].
 
-use crate::{
+use crate::scripts::{
     ground::Ground,
     play,
     script::Script,

@@ -9,7 +9,7 @@ use super::{
     cases, side_by_side,
     stage::{Stage, stage},
 };
-use crate::wire::{Moment, Plan};
+use crate::scripts::wire::{Moment, Plan};
 
 /// What every case begins with: objects of several kinds, two of them in a chart's or another
 /// source's stead.

@@ -2,7 +2,7 @@
 //! is told of it.
 
 use super::stage::stage;
-use crate::wire::{Moment, Plan};
+use crate::scripts::wire::{Moment, Plan};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use std::time::Duration;

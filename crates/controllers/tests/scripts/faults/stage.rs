@@ -1,6 +1,6 @@
 //! Where a test plays steps of a script by itself and looks at what it likes. Main type: [`Stage`].
 
-use crate::{
+use crate::scripts::{
     ground::Ground,
     play::Play,
     script::Script,

@@ -1,7 +1,7 @@
 //! A status that is larger than the API server takes.
 
 use super::stage::{conditions, stage};
-use crate::wire::Plan;
+use crate::scripts::wire::Plan;
 use std::time::Duration;
 use tokio::time::sleep;
 

@@ -12,7 +12,7 @@ use super::{
     FEW, asked, cases, side_by_side, some,
     stage::{Stage, conditions, stage},
 };
-use crate::wire::{Moment, Plan};
+use crate::scripts::wire::{Moment, Plan};
 use cases::{CASES, Case};
 use http::Method;
 use serde_json::{Value, json};

@@ -24,15 +24,15 @@ macro_rules! scenarios {
     (both: $($module:ident :: $name:ident),*; real: $($real_module:ident :: $real_name:ident),* $(,)?) => {
         mod embedded {
             $(#[test] fn $name() {
-                crate::world::World::embedded(stringify!($name)).iter_mut().for_each(crate::$module::$name);
+                crate::scenarios::world::World::embedded(stringify!($name)).iter_mut().for_each(crate::scenarios::$module::$name);
             })*
         }
         mod real {
             $(#[test] fn $name() {
-                crate::world::World::real(stringify!($name)).iter_mut().for_each(crate::$module::$name);
+                crate::scenarios::world::World::real(stringify!($name)).iter_mut().for_each(crate::scenarios::$module::$name);
             })*
             $(#[test] fn $real_name() {
-                crate::world::World::real(stringify!($real_name)).iter_mut().for_each(crate::$real_module::$real_name);
+                crate::scenarios::world::World::real(stringify!($real_name)).iter_mut().for_each(crate::scenarios::$real_module::$real_name);
             })*
         }
     };

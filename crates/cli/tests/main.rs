@@ -1,0 +1,8 @@
+//! The integration tests of this crate, in one program: linking many takes longer than most tests run.
+
+mod completion;
+mod helm;
+mod kill;
+mod kubectl;
+mod scenarios;
+mod transcript;

@@ -1,0 +1,9 @@
+//! The integration tests of this crate, in one program: linking many takes longer than most tests run.
+
+mod directory;
+mod helm_charts;
+mod helm_forms;
+mod helm_hostile;
+mod helm_kube_version;
+mod helm_renders;
+mod helm_source;
