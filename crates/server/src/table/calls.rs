@@ -9,6 +9,7 @@ pub fn all() -> Vec<Call> {
     let parts = [
         small(),
         applications(),
+        running_applications(),
         application_sets(),
         projects(),
         repositories(),
@@ -166,6 +167,12 @@ fn applications() -> Vec<Call> {
             &["POST /api/v1/applications/{name}/sync *"],
             application::sync::sync,
         ),
+    ]
+}
+
+/// What runs of an Application: its resources, and operations that are under way.
+fn running_applications() -> Vec<Call> {
+    vec![
         unary(
             "application.ApplicationService/ManagedResources",
             &["GET /api/v1/applications/{applicationName}/managed-resources"],
