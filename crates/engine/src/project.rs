@@ -299,10 +299,93 @@ mod tests {
         assert_eq!(places, ["one/*", "two/a", "two/b"]);
     }
 
+    const OWN: &str = "https://kubernetes.default.svc";
+
+    fn rule(server: &str, namespace: &str, account: &str) -> Value {
+        json!({"server": server, "namespace": namespace, "defaultServiceAccount": account})
+    }
+
+    /// Rules, the server and the namespace of a destination, and the service account they name.
+    fn named_accounts() -> Vec<(Vec<Value>, &'static str, &'static str, &'static str)> {
+        let guestbook = || rule(OWN, "guestbook", "guestbook-sa");
+        let two = || vec![guestbook(), rule(OWN, "guestbook-test", "test-sa")];
+        vec![
+            (vec![], OWN, "n", ""),
+            (
+                vec![guestbook()],
+                OWN,
+                "guestbook",
+                "system:serviceaccount:guestbook:guestbook-sa",
+            ),
+            (
+                two(),
+                OWN,
+                "guestbook-test",
+                "system:serviceaccount:guestbook-test:test-sa",
+            ),
+            (two(), OWN, "other", ""),
+            (two(), "https://other", "guestbook", ""),
+            (
+                vec![rule(OWN, "guest*", "a"), rule(OWN, "guestbook", "b")],
+                OWN,
+                "guestbook",
+                "system:serviceaccount:guestbook:a",
+            ),
+            (
+                vec![rule(OWN, "guestbook", "b"), rule(OWN, "*", "a")],
+                OWN,
+                "guestbook",
+                "system:serviceaccount:guestbook:b",
+            ),
+            (
+                vec![rule("*", "*", "a")],
+                "https://other",
+                "n",
+                "system:serviceaccount:n:a",
+            ),
+            (
+                vec![rule("https://*.example", "n", "a")],
+                "https://c.example",
+                "n",
+                "system:serviceaccount:n:a",
+            ),
+            (
+                vec![rule("https://?.example", "n", "a")],
+                "https://cd.example",
+                "n",
+                "",
+            ),
+            (
+                vec![rule(OWN, "{a,b}", "x")],
+                OWN,
+                "b",
+                "system:serviceaccount:b:x",
+            ),
+            (vec![rule(OWN, "[!a]", "x")], OWN, "a", ""),
+            (
+                vec![rule(OWN, "", "a")],
+                OWN,
+                "",
+                "system:serviceaccount:argocd:a",
+            ),
+            (
+                vec![rule(OWN, "*", "a")],
+                OWN,
+                "",
+                "system:serviceaccount:argocd:a",
+            ),
+            (vec![rule(OWN, "", "a")], OWN, "n", ""),
+            (
+                vec![rule(OWN, "n", "team:deployer")],
+                OWN,
+                "n",
+                "system:serviceaccount:team:deployer",
+            ),
+        ]
+    }
+
     #[test]
     fn c70_the_first_rule_for_the_destination_names_the_service_account() {
-        const OWN: &str = "https://kubernetes.default.svc";
-        let rule = |server: &str, namespace: &str, account: &str| json!({"server": server, "namespace": namespace, "defaultServiceAccount": account});
         let found = |rules: &[Value], server: &str, namespace: &str| {
             let project = project("p", json!({}), json!({"destinationServiceAccounts": rules}));
             let app = json!({"metadata": {"name": "a", "namespace": "argocd"}, "spec": {"destination": {"namespace": namespace}}});
@@ -313,85 +396,9 @@ mod tests {
             )
             .map(Option::unwrap_or_default)
         };
-        let two = [
-            rule(OWN, "guestbook", "guestbook-sa"),
-            rule(OWN, "guestbook-test", "test-sa"),
-        ];
-        for (rules, server, namespace, expected) in [
-            (&[][..], OWN, "n", ""),
-            (
-                &two[..1],
-                OWN,
-                "guestbook",
-                "system:serviceaccount:guestbook:guestbook-sa",
-            ),
-            (
-                &two,
-                OWN,
-                "guestbook-test",
-                "system:serviceaccount:guestbook-test:test-sa",
-            ),
-            (&two, OWN, "other", ""),
-            (&two, "https://other", "guestbook", ""),
-            (
-                &[rule(OWN, "guest*", "a"), rule(OWN, "guestbook", "b")],
-                OWN,
-                "guestbook",
-                "system:serviceaccount:guestbook:a",
-            ),
-            (
-                &[rule(OWN, "guestbook", "b"), rule(OWN, "*", "a")],
-                OWN,
-                "guestbook",
-                "system:serviceaccount:guestbook:b",
-            ),
-            (
-                &[rule("*", "*", "a")],
-                "https://other",
-                "n",
-                "system:serviceaccount:n:a",
-            ),
-            (
-                &[rule("https://*.example", "n", "a")],
-                "https://c.example",
-                "n",
-                "system:serviceaccount:n:a",
-            ),
-            (
-                &[rule("https://?.example", "n", "a")],
-                "https://cd.example",
-                "n",
-                "",
-            ),
-            (
-                &[rule(OWN, "{a,b}", "x")],
-                OWN,
-                "b",
-                "system:serviceaccount:b:x",
-            ),
-            (&[rule(OWN, "[!a]", "x")], OWN, "a", ""),
-            (
-                &[rule(OWN, "", "a")],
-                OWN,
-                "",
-                "system:serviceaccount:argocd:a",
-            ),
-            (
-                &[rule(OWN, "*", "a")],
-                OWN,
-                "",
-                "system:serviceaccount:argocd:a",
-            ),
-            (&[rule(OWN, "", "a")], OWN, "n", ""),
-            (
-                &[rule(OWN, "n", "team:deployer")],
-                OWN,
-                "n",
-                "system:serviceaccount:team:deployer",
-            ),
-        ] {
+        for (rules, server, namespace, expected) in named_accounts() {
             assert_eq!(
-                found(rules, server, namespace).as_deref(),
+                found(&rules, server, namespace).as_deref(),
                 Ok(expected),
                 "{rules:?} {server} {namespace}"
             );

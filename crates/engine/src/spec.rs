@@ -506,97 +506,98 @@ mod tests {
         );
     }
 
+    /// Patterns, what they permit, what they do not.
+    const SOURCE_REPOS: &[(&[&str], &[&str], &[&str])] = &[
+        (&[], &[], &["https://h/a"]),
+        (
+            &["*"],
+            &["https://h/a", "git@h:a", "/srv/a"],
+            &["https://h/a/../b", "https://h/a\nb", ""],
+        ),
+        (&["!https://h/x"], &[], &["https://h/x", "https://h/a"]),
+        (&["!*"], &[], &["https://h/a"]),
+        (&["*", "!*"], &[], &["https://h/a"]),
+        (
+            &["*", "!https://h/secret/*"],
+            &["https://h/a", "ssh://git@h/a"],
+            &[
+                "https://h/secret/x",
+                "https://H:443/Secret/x.git",
+                "https://me:pw@h/secret/x",
+                "https://h//secret//x",
+                "https://h./secret/x",
+                "https://h/%73ecret/x",
+                "https://h/a/../secret/x",
+                "https://h/a/%2e%2e/secret/x",
+                "https://h/a/%252e%252e/secret/x",
+                "https://h/secret%2fx",
+                "https://h/secret\\x",
+            ],
+        ),
+        (
+            &["!https://h/secret/*", "*"],
+            &["https://h/a"],
+            &["https://h/secret/x"],
+        ),
+        (
+            &["https://h/team/*"],
+            &[
+                "https://h/team/a",
+                "https://h/team/A.git",
+                "https://h:443/team/a/",
+            ],
+            &[
+                "https://h/team/a/b",
+                "https://h/team/..\\other",
+                "https://h/team/..",
+                "https://h/team/../other",
+                "https://h/team/%2e%2e",
+                "https://h/team/..%2fother",
+                "https://h/team/a?/../../other",
+                "https://h/team/a#b",
+                "https://h/team",
+                "https://evil@h:8443/team/a",
+                "http://h/team/a",
+                "https://h@evil/team/a",
+            ],
+        ),
+        (
+            &["https://h/team/**"],
+            &["https://h/team/a/b"],
+            &[
+                "https://h/team/a/../../other",
+                "https://h/team/%2e%2e/other",
+                "https://h/team/a\0",
+            ],
+        ),
+        (
+            &["git@h:team/*"],
+            &["git@h:team/a", "ssh://git@h/team/a.git"],
+            &[
+                "git@h:team/../other",
+                "git@h:other/a",
+                "x@h:team/a",
+                "ssh://git@h:2222/team/a",
+            ],
+        ),
+        (
+            &["/srv/team/*"],
+            &["/srv/team/a", "file:///srv/team/a"],
+            &["/srv/team/../other", "file:///srv/team/%2e%2e/other"],
+        ),
+        (
+            &["ghcr.io/team/*"],
+            &["ghcr.io/team/a"],
+            &["ghcr.io/team/../other/a", "ghcr.io/other/a"],
+        ),
+        // One that cannot be read permits nothing, and denies everything.
+        (&["https://h/[a"], &[], &["https://h/[a", "https://h/a"]),
+        (&["*", "!https://h/[a"], &[], &["https://h/b"]),
+    ];
+
     #[test]
     fn a_repository_needs_a_pattern_and_no_denial() {
-        // Patterns, what they permit, what they do not.
-        let table: &[(&[&str], &[&str], &[&str])] = &[
-            (&[], &[], &["https://h/a"]),
-            (
-                &["*"],
-                &["https://h/a", "git@h:a", "/srv/a"],
-                &["https://h/a/../b", "https://h/a\nb", ""],
-            ),
-            (&["!https://h/x"], &[], &["https://h/x", "https://h/a"]),
-            (&["!*"], &[], &["https://h/a"]),
-            (&["*", "!*"], &[], &["https://h/a"]),
-            (
-                &["*", "!https://h/secret/*"],
-                &["https://h/a", "ssh://git@h/a"],
-                &[
-                    "https://h/secret/x",
-                    "https://H:443/Secret/x.git",
-                    "https://me:pw@h/secret/x",
-                    "https://h//secret//x",
-                    "https://h./secret/x",
-                    "https://h/%73ecret/x",
-                    "https://h/a/../secret/x",
-                    "https://h/a/%2e%2e/secret/x",
-                    "https://h/a/%252e%252e/secret/x",
-                    "https://h/secret%2fx",
-                    "https://h/secret\\x",
-                ],
-            ),
-            (
-                &["!https://h/secret/*", "*"],
-                &["https://h/a"],
-                &["https://h/secret/x"],
-            ),
-            (
-                &["https://h/team/*"],
-                &[
-                    "https://h/team/a",
-                    "https://h/team/A.git",
-                    "https://h:443/team/a/",
-                ],
-                &[
-                    "https://h/team/a/b",
-                    "https://h/team/..\\other",
-                    "https://h/team/..",
-                    "https://h/team/../other",
-                    "https://h/team/%2e%2e",
-                    "https://h/team/..%2fother",
-                    "https://h/team/a?/../../other",
-                    "https://h/team/a#b",
-                    "https://h/team",
-                    "https://evil@h:8443/team/a",
-                    "http://h/team/a",
-                    "https://h@evil/team/a",
-                ],
-            ),
-            (
-                &["https://h/team/**"],
-                &["https://h/team/a/b"],
-                &[
-                    "https://h/team/a/../../other",
-                    "https://h/team/%2e%2e/other",
-                    "https://h/team/a\0",
-                ],
-            ),
-            (
-                &["git@h:team/*"],
-                &["git@h:team/a", "ssh://git@h/team/a.git"],
-                &[
-                    "git@h:team/../other",
-                    "git@h:other/a",
-                    "x@h:team/a",
-                    "ssh://git@h:2222/team/a",
-                ],
-            ),
-            (
-                &["/srv/team/*"],
-                &["/srv/team/a", "file:///srv/team/a"],
-                &["/srv/team/../other", "file:///srv/team/%2e%2e/other"],
-            ),
-            (
-                &["ghcr.io/team/*"],
-                &["ghcr.io/team/a"],
-                &["ghcr.io/team/../other/a", "ghcr.io/other/a"],
-            ),
-            // One that cannot be read permits nothing, and denies everything.
-            (&["https://h/[a"], &[], &["https://h/[a", "https://h/a"]),
-            (&["*", "!https://h/[a"], &[], &["https://h/b"]),
-        ];
-        for (patterns, yes, no) in table {
+        for (patterns, yes, no) in SOURCE_REPOS {
             let project: AppProject =
                 serde_json::from_value(json!({"spec": {"sourceRepos": patterns}}))
                     .expect("a project");

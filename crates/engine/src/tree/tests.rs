@@ -113,12 +113,16 @@ fn items(object: &Object) -> Vec<(String, String)> {
         .collect()
 }
 
-#[test]
-fn c100_pods_tell_their_state_in_one_word() {
-    let waiting = |reason: &str| json!({"waiting": {"reason": reason}});
-    // (spec, status, deleted, reason, containers)
+/// Spec and status of a Pod, whether it is deleted, its reason, and how many containers are ready.
+type PodState = (Value, Value, bool, &'static str, &'static str);
+
+fn waiting(reason: &str) -> Value {
+    json!({"waiting": {"reason": reason}})
+}
+
+fn pods_without_init_containers() -> Vec<PodState> {
     let one = json!([{"name": "c", "image": "i"}]);
-    let table = [
+    vec![
         (
             json!({"containers": one}),
             json!({"phase": "Pending"}),
@@ -145,13 +149,6 @@ fn c100_pods_tell_their_state_in_one_word() {
             json!({"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"exitCode": 3}}}]}),
             false,
             "ExitCode:3",
-            "0/1",
-        ),
-        (
-            json!({"containers": one, "initContainers": [{"name": "a"}, {"name": "b"}]}),
-            json!({"phase": "Pending", "initContainerStatuses": [{"name": "a", "state": {"terminated": {"exitCode": 0}}}, {"name": "b", "state": {"running": {}}}]}),
-            false,
-            "Init:1/2",
             "0/1",
         ),
         (
@@ -189,6 +186,35 @@ fn c100_pods_tell_their_state_in_one_word() {
             "OOMKilled",
             "0/1",
         ),
+        // One has done its work, another goes on.
+        (
+            json!({"containers": [{"name": "c"}, {"name": "d"}]}),
+            json!({"phase": "Running", "containerStatuses": [
+                {"state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}, {"ready": true, "state": {"running": {}}}]}),
+            false,
+            "Running",
+            "1/2",
+        ),
+        (
+            json!({"containers": one}),
+            json!({"phase": "Running", "reason": "NodeLost"}),
+            true,
+            "Unknown",
+            "0/1",
+        ),
+    ]
+}
+
+fn pods_with_init_containers() -> Vec<PodState> {
+    let one = json!([{"name": "c", "image": "i"}]);
+    vec![
+        (
+            json!({"containers": one, "initContainers": [{"name": "a"}, {"name": "b"}]}),
+            json!({"phase": "Pending", "initContainerStatuses": [{"name": "a", "state": {"terminated": {"exitCode": 0}}}, {"name": "b", "state": {"running": {}}}]}),
+            false,
+            "Init:1/2",
+            "0/1",
+        ),
         // The containers count once the Pod was initialized, whatever a sidecar does.
         (
             json!({"containers": one, "initContainers": [{"name": "a", "restartPolicy": "Always"}]}),
@@ -197,15 +223,6 @@ fn c100_pods_tell_their_state_in_one_word() {
                 "containerStatuses": [{"ready": true, "state": {"running": {}}}]}),
             false,
             "Init:CrashLoopBackOff",
-            "1/2",
-        ),
-        // One has done its work, another goes on.
-        (
-            json!({"containers": [{"name": "c"}, {"name": "d"}]}),
-            json!({"phase": "Running", "containerStatuses": [
-                {"state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}, {"ready": true, "state": {"running": {}}}]}),
-            false,
-            "Running",
             "1/2",
         ),
         (
@@ -238,14 +255,14 @@ fn c100_pods_tell_their_state_in_one_word() {
             "Running",
             "2/2",
         ),
-        (
-            json!({"containers": one}),
-            json!({"phase": "Running", "reason": "NodeLost"}),
-            true,
-            "Unknown",
-            "0/1",
-        ),
-    ];
+    ]
+}
+
+#[test]
+fn c100_pods_tell_their_state_in_one_word() {
+    let table = pods_without_init_containers()
+        .into_iter()
+        .chain(pods_with_init_containers());
     for (spec, status, deleted, reason, containers) in table {
         let mut pod = object(
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec, "status": status}),
