@@ -22,127 +22,111 @@ fn end(source: &str) -> Result<usize, String> {
     Ok(count)
 }
 
+const STEPS: &str = "the expression takes too many steps";
+const DATA: &str = "the expression makes too much data";
+const DEEP: &str = "the expression calls itself too deeply";
+const NESTED: &str = "the expression makes a value that is nested too deeply";
+const RESULTS: &str = "the expression gives too many results";
+
+/// Programs that do not end, or not soon, and the errors that may end them.
+const ENDLESS: &[(&str, &[&str])] = &[
+    ("def f: f; f", &[STEPS]),
+    ("def f: f | f; f", &[DEEP]),
+    ("def f: ., f; f", &[RESULTS, DEEP]),
+    ("def f: [f]; f", &[DEEP]),
+    ("def f(g): f(g | g); f(.)", &[DEEP]),
+    ("def f(g): f(g); f(.)", &[DEEP]),
+    ("def f($x): f($x + 1); f(0)", &[DEEP]),
+    ("def f: def g: f; g; f", &[DEEP]),
+    ("repeat(.)", &[RESULTS, DEEP]),
+    ("repeat(empty)", &[STEPS, DEEP]),
+    ("[repeat(1)]", &[DATA, DEEP, STEPS]),
+    ("until(false; .)", &[STEPS, DEEP]),
+    ("until(false; . + {})", &[DATA]),
+    ("last(range(1e9))", &[STEPS]),
+    ("[range(1e9)]", &[DATA, STEPS]),
+    ("[range(infinite)] | length", &[DATA, STEPS]),
+    ("reduce range(1e9) as $i (0; . + 1)", &[STEPS]),
+    (
+        "reduce range(1e9) as $i (1; . * 1000000007)",
+        &[STEPS, DATA],
+    ),
+    ("reduce range(1e9) as $i ([]; [., .])", &[DATA, NESTED]),
+    ("reduce range(1e9) as $i ([]; [.])", &[NESTED]),
+    ("reduce range(1e9) as $i (null; {a: .})", &[NESTED]),
+    ("reduce range(1e9) as $i (null; [.]) | tojson", &[NESTED]),
+    ("reduce range(60) as $i ([1]; . + .) | length", &[DATA]),
+    ("reduce range(60) as $i (\"x\"; . + .) | length", &[DATA]),
+    (
+        "reduce range(60) as $i ({a: 1}; {a: ., b: .}) | tojson",
+        &[DATA],
+    ),
+    (
+        "reduce range(60) as $i ({a: 1}; {a: ., b: .}) == 1",
+        &[DATA],
+    ),
+    ("\"x\" * 1e9", &[DATA]),
+    (
+        "\"x\" * 1e6 * 1e6",
+        &["repeat string result too large", DATA],
+    ),
+    (".list[1e8] = 1", &[DATA]),
+    (".[\"a\"][400000000] |= 1", &[DATA]),
+    ("setpath([range(1000) | \"a\"]; 1)", &[NESTED]),
+    ("recurse(.)", &[RESULTS, DEEP]),
+    ("recurse(., .)", &[RESULTS, DEEP]),
+    ("[{} | recurse(.list)] | length", &[STEPS, DATA, DEEP]),
+    (
+        "path({} | recurse(.list))",
+        &[DEEP, DATA, STEPS, RESULTS, "invalid path"],
+    ),
+    ("[limit(1e9; repeat(1))] | length", &[DEEP, DATA, STEPS]),
+    (
+        "[range(3000)] | [.[] as $x | .[] as $y | $x == $y] | length",
+        &[DATA, STEPS],
+    ),
+    (
+        "[range(2000)] | [combinations(3)?] | length",
+        &[DATA, STEPS, DEEP],
+    ),
+    ("[range(100000)] - [range(100000)]", &[STEPS]),
+    (
+        "[range(50000)] | [indices(range(50000))] | length",
+        &[STEPS, DATA],
+    ),
+    ("try until(false; .) catch 1", &[STEPS, DEEP]),
+    ("(until(false; .))?", &[STEPS, DEEP]),
+    ("[.[]?, until(false; .)] // 1", &[STEPS, DEEP]),
+    ("label $x | until(false; .), break $x", &[STEPS, DEEP]),
+    ("try error(until(false; .)) catch .", &[STEPS, DEEP]),
+    ("def f: try f catch f; f", &[DEEP]),
+    ("def f: try error catch f; f", &[STEPS, DEEP]),
+    ("def f: f // f; f", &[DEEP]),
+    ("def f: label $x | f; f", &[DEEP]),
+    ("def f: reduce f as $x (0; 1); f", &[DEEP]),
+    ("def f: path(f); f", &[DEEP]),
+    ("def f: . |= f; f", &[DEEP]),
+    ("def f: . as [$a] ?// $a | f; f", &[DEEP]),
+    ("def f: \"\\(f)\"; f", &[DEEP]),
+    ("def f: {a: f}; f", &[DEEP]),
+    ("def f: f + 1; f", &[DEEP]),
+    ("def f: .[f]; f", &[DEEP]),
+    ("def f: if f then 1 else 2 end; f", &[DEEP]),
+    ("def f: limit(1; f); f", &[DEEP]),
+    ("env | until(false; .)", &[STEPS, DEEP]),
+    (
+        "[splits(range(1e9) | tostring)] | length",
+        &[STEPS, DATA, "cannot be applied"],
+    ),
+    (
+        ".text as $s | [range(1e6) | tostring as $t | $s | test($t)] | length",
+        &[STEPS],
+    ),
+];
+
 #[test]
 fn what_does_not_end_is_ended() {
-    let (steps, data, deep, results) = (
-        "the expression takes too many steps",
-        "the expression makes too much data",
-        "the expression calls itself too deeply",
-        "the expression gives too many results",
-    );
-    let table: &[(&str, &[&str])] = &[
-        ("def f: f; f", &[steps]),
-        ("def f: f | f; f", &[deep]),
-        ("def f: ., f; f", &[results, deep]),
-        ("def f: [f]; f", &[deep]),
-        ("def f(g): f(g | g); f(.)", &[deep]),
-        ("def f(g): f(g); f(.)", &[deep]),
-        ("def f($x): f($x + 1); f(0)", &[deep]),
-        ("def f: def g: f; g; f", &[deep]),
-        ("repeat(.)", &[results, deep]),
-        ("repeat(empty)", &[steps, deep]),
-        ("[repeat(1)]", &[data, deep, steps]),
-        ("until(false; .)", &[steps, deep]),
-        ("until(false; . + {})", &[data]),
-        ("last(range(1e9))", &[steps]),
-        ("[range(1e9)]", &[data, steps]),
-        ("[range(infinite)] | length", &[data, steps]),
-        ("reduce range(1e9) as $i (0; . + 1)", &[steps]),
-        (
-            "reduce range(1e9) as $i (1; . * 1000000007)",
-            &[steps, data],
-        ),
-        (
-            "reduce range(1e9) as $i ([]; [., .])",
-            &[
-                data,
-                "the expression makes a value that is nested too deeply",
-            ],
-        ),
-        (
-            "reduce range(1e9) as $i ([]; [.])",
-            &["the expression makes a value that is nested too deeply"],
-        ),
-        (
-            "reduce range(1e9) as $i (null; {a: .})",
-            &["the expression makes a value that is nested too deeply"],
-        ),
-        (
-            "reduce range(1e9) as $i (null; [.]) | tojson",
-            &["the expression makes a value that is nested too deeply"],
-        ),
-        ("reduce range(60) as $i ([1]; . + .) | length", &[data]),
-        ("reduce range(60) as $i (\"x\"; . + .) | length", &[data]),
-        (
-            "reduce range(60) as $i ({a: 1}; {a: ., b: .}) | tojson",
-            &[data],
-        ),
-        (
-            "reduce range(60) as $i ({a: 1}; {a: ., b: .}) == 1",
-            &[data],
-        ),
-        ("\"x\" * 1e9", &[data]),
-        (
-            "\"x\" * 1e6 * 1e6",
-            &["repeat string result too large", data],
-        ),
-        (".list[1e8] = 1", &[data]),
-        (".[\"a\"][400000000] |= 1", &[data]),
-        (
-            "setpath([range(1000) | \"a\"]; 1)",
-            &["the expression makes a value that is nested too deeply"],
-        ),
-        ("recurse(.)", &[results, deep]),
-        ("recurse(., .)", &[results, deep]),
-        ("[{} | recurse(.list)] | length", &[steps, data, deep]),
-        (
-            "path({} | recurse(.list))",
-            &[deep, data, steps, results, "invalid path"],
-        ),
-        ("[limit(1e9; repeat(1))] | length", &[deep, data, steps]),
-        (
-            "[range(3000)] | [.[] as $x | .[] as $y | $x == $y] | length",
-            &[data, steps],
-        ),
-        (
-            "[range(2000)] | [combinations(3)?] | length",
-            &[data, steps, deep],
-        ),
-        ("[range(100000)] - [range(100000)]", &[steps]),
-        (
-            "[range(50000)] | [indices(range(50000))] | length",
-            &[steps, data],
-        ),
-        ("try until(false; .) catch 1", &[steps, deep]),
-        ("(until(false; .))?", &[steps, deep]),
-        ("[.[]?, until(false; .)] // 1", &[steps, deep]),
-        ("label $x | until(false; .), break $x", &[steps, deep]),
-        ("try error(until(false; .)) catch .", &[steps, deep]),
-        ("def f: try f catch f; f", &[deep]),
-        ("def f: try error catch f; f", &[steps, deep]),
-        ("def f: f // f; f", &[deep]),
-        ("def f: label $x | f; f", &[deep]),
-        ("def f: reduce f as $x (0; 1); f", &[deep]),
-        ("def f: path(f); f", &[deep]),
-        ("def f: . |= f; f", &[deep]),
-        ("def f: . as [$a] ?// $a | f; f", &[deep]),
-        ("def f: \"\\(f)\"; f", &[deep]),
-        ("def f: {a: f}; f", &[deep]),
-        ("def f: f + 1; f", &[deep]),
-        ("def f: .[f]; f", &[deep]),
-        ("def f: if f then 1 else 2 end; f", &[deep]),
-        ("def f: limit(1; f); f", &[deep]),
-        ("env | until(false; .)", &[steps, deep]),
-        (
-            "[splits(range(1e9) | tostring)] | length",
-            &[steps, data, "cannot be applied"],
-        ),
-        (
-            ".text as $s | [range(1e6) | tostring as $t | $s | test($t)] | length",
-            &[steps],
-        ),
-    ];
-    for (source, ends) in table {
+    for (source, ends) in ENDLESS {
         let error = end(source).expect_err(source);
         assert!(
             ends.iter().any(|end| error.contains(end)),

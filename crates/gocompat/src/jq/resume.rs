@@ -121,6 +121,45 @@ impl<'p> Machine<'p> {
                 }
                 Ok(Next::Give(value))
             }
+            Frame::PathEnd { path, untracked } => {
+                if !self.is_on_path(&value) {
+                    return fail(format!("invalid path against: {}", described(&value)));
+                }
+                let followed = self.followed()?;
+                (self.path, self.untracked) = (path, untracked);
+                Ok(Next::Give(followed))
+            }
+            Frame::GetPath { input } => {
+                self.untracked -= 1;
+                let found = paths::get(&input, &value)?;
+                self.follow_all(&input, value.as_list().unwrap_or_default(), &found)?;
+                Ok(Next::Give(found))
+            }
+            Frame::UpdateValue {
+                update,
+                parts,
+                env,
+                input,
+            } => {
+                let how = match update {
+                    Update::With(native) => How::With(native, value),
+                    _ => How::Set(value),
+                };
+                self.update(how, &parts.0, env, input)
+            }
+            Frame::UpdatePath { how, choice } => self.update_path(how, choice, value),
+            Frame::UpdateEnd { choice, one, path } => {
+                self.choices.truncate(one);
+                self.set(choice, &path, value)?;
+                Ok(Next::Back)
+            }
+            frame => self.resume_fold(frame, value),
+        }
+    }
+
+    /// Frames of `reduce` and `foreach`; any other frame lets the value through.
+    fn resume_fold(&mut self, frame: Frame<'p>, value: Val) -> Stepped<'p> {
+        match frame {
             Frame::FoldStart {
                 fold,
                 reduce,
@@ -174,38 +213,6 @@ impl<'p> Machine<'p> {
                 } else {
                     Next::Eval(&fold.extract, env, value)
                 })
-            }
-            Frame::PathEnd { path, untracked } => {
-                if !self.is_on_path(&value) {
-                    return fail(format!("invalid path against: {}", described(&value)));
-                }
-                let followed = self.followed()?;
-                (self.path, self.untracked) = (path, untracked);
-                Ok(Next::Give(followed))
-            }
-            Frame::GetPath { input } => {
-                self.untracked -= 1;
-                let found = paths::get(&input, &value)?;
-                self.follow_all(&input, value.as_list().unwrap_or_default(), &found)?;
-                Ok(Next::Give(found))
-            }
-            Frame::UpdateValue {
-                update,
-                parts,
-                env,
-                input,
-            } => {
-                let how = match update {
-                    Update::With(native) => How::With(native, value),
-                    _ => How::Set(value),
-                };
-                self.update(how, &parts.0, env, input)
-            }
-            Frame::UpdatePath { how, choice } => self.update_path(how, choice, value),
-            Frame::UpdateEnd { choice, one, path } => {
-                self.choices.truncate(one);
-                self.set(choice, &path, value)?;
-                Ok(Next::Back)
             }
             _ => Ok(Next::Give(value)),
         }
