@@ -36,7 +36,14 @@ fn on_node() -> Value {
 }
 
 pub fn all() -> Vec<Scenario> {
-    [budgets(), quotas(), scalers(), nodes()].concat()
+    [
+        budgets(),
+        quotas(),
+        scalers(),
+        nodes_running_a_stateful_set(),
+        nodes(),
+    ]
+    .concat()
 }
 
 fn budgets() -> Vec<Scenario> {
@@ -189,17 +196,21 @@ fn scalers() -> Vec<Scenario> {
     ]
 }
 
-fn nodes() -> Vec<Scenario> {
-    let on = |replicas: i64| {
-        create(workload(
-            "Deployment",
-            on_node(),
-            json!({"replicas": replicas}),
-        ))
-    };
-    let ready = || Step::Pass(3);
-    let available = |n: i64| until("deployments/w", "/status/availableReplicas", n);
-    let waiting = || until("deployments/w", "/status/unavailableReplicas", 2);
+/// Enough time for a node to become ready.
+fn node_becomes_ready() -> Step {
+    Step::Pass(3)
+}
+
+fn delete_node() -> Step {
+    Step::Delete("nodes/$NS-a".into(), json!({}))
+}
+
+/// A taint that evicts Pods, beside the one that keeps others away.
+fn evicting_taints() -> Value {
+    json!({"spec": {"taints": [{"key": "only", "value": "$NS", "effect": "NoSchedule"}, {"key": "away", "effect": "NoExecute"}]}})
+}
+
+fn nodes_running_a_stateful_set() -> Vec<Scenario> {
     let stateful = |replicas: i64| {
         create(workload(
             "StatefulSet",
@@ -208,15 +219,13 @@ fn nodes() -> Vec<Scenario> {
         ))
     };
     let held = |replicas: i64| until("statefulsets/w", "/status/availableReplicas", replicas);
-    let gone_node = || Step::Delete("nodes/$NS-a".into(), json!({}));
     let patient = json!([{"key": "only", "operator": "Exists"}, {"key": "away", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 6}]);
-    let away = json!({"spec": {"taints": [{"key": "only", "value": "$NS", "effect": "NoSchedule"}, {"key": "away", "effect": "NoExecute"}]}});
     vec![
         scenario(
             "node-drained",
             vec![
                 create(node()),
-                ready(),
+                node_becomes_ready(),
                 stateful(2),
                 held(2),
                 create(budget(json!({"minAvailable": 1}))),
@@ -227,17 +236,17 @@ fn nodes() -> Vec<Scenario> {
                 Step::Evict("pods/w-1".into()),
                 until("pods/w-0", "/status/phase", "Pending"),
                 rest(),
-                gone_node(),
+                delete_node(),
             ],
         ),
         scenario(
             "node-deleted",
             vec![
                 create(node()),
-                ready(),
+                node_becomes_ready(),
                 stateful(1),
                 held(1),
-                gone_node(),
+                delete_node(),
                 until("pods/w-0", "/status/phase", "Pending"),
                 rest(),
             ],
@@ -246,21 +255,35 @@ fn nodes() -> Vec<Scenario> {
             "node-taint-is-tolerated-for-a-while",
             vec![
                 create(node()),
-                ready(),
+                node_becomes_ready(),
                 create(workload(
                     "StatefulSet",
                     with(on_node(), json!({"spec": {"tolerations": patient}})),
                     json!({"replicas": 1, "serviceName": "w"}),
                 )),
                 held(1),
-                patch("nodes/$NS-a", away),
+                patch("nodes/$NS-a", evicting_taints()),
                 Step::Pass(2),
                 until("pods/w-0", "/status/phase", "Running"),
                 until("pods/w-0", "/status/phase", "Pending"),
                 rest(),
-                gone_node(),
+                delete_node(),
             ],
         ),
+    ]
+}
+
+fn nodes() -> Vec<Scenario> {
+    let on = |replicas: i64| {
+        create(workload(
+            "Deployment",
+            on_node(),
+            json!({"replicas": replicas}),
+        ))
+    };
+    let available = |n: i64| until("deployments/w", "/status/availableReplicas", n);
+    let waiting = || until("deployments/w", "/status/unavailableReplicas", 2);
+    vec![
         scenario(
             "node-gets-a-daemon",
             vec![
@@ -269,44 +292,36 @@ fn nodes() -> Vec<Scenario> {
                 create(node()),
                 until("daemonsets/w", "/status/numberAvailable", 1),
                 rest(),
-                gone_node(),
+                delete_node(),
             ],
         ),
         scenario(
             "node-joins",
-            vec![
-                create(node()),
-                Step::Pass(3),
-                rest(),
-                Step::Delete("nodes/$NS-a".into(), json!({})),
-            ],
+            vec![create(node()), node_becomes_ready(), rest(), delete_node()],
         ),
         scenario(
             "node-cordoned",
             vec![
                 create(node()),
-                Step::Pass(3),
+                node_becomes_ready(),
                 patch("nodes/$NS-a", json!({"spec": {"unschedulable": true}})),
                 on(2),
                 waiting(),
                 rest(),
-                Step::Delete("nodes/$NS-a".into(), json!({})),
+                delete_node(),
             ],
         ),
         scenario(
             "node-tainted-evicts",
             vec![
                 create(node()),
-                ready(),
+                node_becomes_ready(),
                 on(2),
                 available(2),
-                patch(
-                    "nodes/$NS-a",
-                    json!({"spec": {"taints": [{"key": "only", "value": "$NS", "effect": "NoSchedule"}, {"key": "away", "effect": "NoExecute"}]}}),
-                ),
+                patch("nodes/$NS-a", evicting_taints()),
                 waiting(),
                 rest(),
-                Step::Delete("nodes/$NS-a".into(), json!({})),
+                delete_node(),
             ],
         ),
     ]

@@ -7,22 +7,31 @@ fn slice_of(steps: Vec<Step>) -> Vec<Step> {
 }
 
 pub fn all() -> Vec<Scenario> {
-    let web = |container: Value| {
-        let steps = vec![
-            create(workload(
-                "Deployment",
-                template(IMAGE, container),
-                json!({"replicas": 2}),
-            )),
-            until("deployments/w", "/status/replicas", 2),
-            Step::Pass(2),
-        ];
-        steps
-    };
+    [
+        services_of_a_deployment(),
+        services_without_pods(),
+        services_of_other_pods(),
+        services_that_change(),
+        ingresses(),
+    ]
+    .concat()
+}
+
+fn web(container: Value) -> Vec<Step> {
+    vec![
+        create(workload(
+            "Deployment",
+            template(IMAGE, container),
+            json!({"replicas": 2}),
+        )),
+        until("deployments/w", "/status/replicas", 2),
+        Step::Pass(2),
+    ]
+}
+
+fn services_of_a_deployment() -> Vec<Scenario> {
     let ported = json!({"ports": [{"name": "web", "containerPort": 8080}, {"name": "admin", "containerPort": 9090}]});
     let both = json!({"ports": [{"name": "http", "port": 80, "targetPort": "web"}, {"name": "admin", "port": 81, "targetPort": "admin", "protocol": "TCP", "appProtocol": "http"}]});
-    let manual = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "w"}, "subsets": [{"addresses": [{"ip": "203.0.113.9"}], "ports": [{"port": 80, "name": "http"}]}]});
-    let rule = json!({"http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "w", "port": {"number": 80}}}}]}});
     vec![
         scenario(
             "service-ready",
@@ -59,6 +68,12 @@ pub fn all() -> Vec<Scenario> {
             "service-named-ports",
             slice_of([web(ported), vec![create(service("w", both))]].concat()),
         ),
+    ]
+}
+
+fn services_without_pods() -> Vec<Scenario> {
+    let manual = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "w"}, "subsets": [{"addresses": [{"ip": "203.0.113.9"}], "ports": [{"port": 80, "name": "http"}]}]});
+    vec![
         scenario(
             "service-nothing-selected",
             slice_of(vec![create(service("w", json!({})))]),
@@ -78,6 +93,11 @@ pub fn all() -> Vec<Scenario> {
                 json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "w"}, "spec": {"type": "ExternalName", "externalName": "example.com"}}),
             )]),
         ),
+    ]
+}
+
+fn services_of_other_pods() -> Vec<Scenario> {
+    vec![
         scenario(
             "service-of-a-statefulset",
             slice_of(vec![
@@ -134,6 +154,11 @@ pub fn all() -> Vec<Scenario> {
                 until("pods/q", "/status/phase", "Running"),
             ]),
         ),
+    ]
+}
+
+fn services_that_change() -> Vec<Scenario> {
+    vec![
         scenario(
             "service-selector-changes",
             slice_of(
@@ -166,14 +191,18 @@ pub fn all() -> Vec<Scenario> {
                 .concat(),
             ),
         ),
-        scenario(
-            "ingress",
-            slice_of(vec![
-                create(service("w", json!({}))),
-                create(
-                    json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "w"}, "spec": {"ingressClassName": "none", "rules": [rule]}}),
-                ),
-            ]),
-        ),
     ]
+}
+
+fn ingresses() -> Vec<Scenario> {
+    let rule = json!({"http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "w", "port": {"number": 80}}}}]}});
+    vec![scenario(
+        "ingress",
+        slice_of(vec![
+            create(service("w", json!({}))),
+            create(
+                json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "w"}, "spec": {"ingressClassName": "none", "rules": [rule]}}),
+            ),
+        ]),
+    )]
 }

@@ -7,6 +7,8 @@ pub fn all() -> Vec<Scenario> {
     [
         deployments(),
         rollouts(),
+        revisions(),
+        scaling(),
         sets(),
         stateful(),
         daemons(),
@@ -109,49 +111,55 @@ fn deployments() -> Vec<Scenario> {
     ]
 }
 
+/// A Deployment that becomes available, the steps after that, and a look at the end.
+fn once_available(spec: Value, steps: Vec<Step>) -> Vec<Step> {
+    let start = vec![
+        deployment(IMAGE, json!({}), spec.clone()),
+        until(W, "/status/availableReplicas", spec["replicas"].clone()),
+    ];
+    [start, steps, vec![rest()]].concat()
+}
+
+fn update() -> Vec<Step> {
+    vec![patch(W, images(OTHER))]
+}
+
+fn updated(n: i64) -> Vec<Step> {
+    vec![
+        until(W, "/status/updatedReplicas", n),
+        until(W, "/status/availableReplicas", n),
+        until(W, "/status/replicas", n),
+    ]
+}
+
 fn rollouts() -> Vec<Scenario> {
-    let start = |spec: Value| {
-        vec![
-            deployment(IMAGE, json!({}), spec.clone()),
-            until(W, "/status/availableReplicas", spec["replicas"].clone()),
-        ]
-    };
-    let then = |spec: Value, more: Vec<Step>| [start(spec), more, vec![rest()]].concat();
-    let updated = |n: i64| {
-        vec![
-            until(W, "/status/updatedReplicas", n),
-            until(W, "/status/availableReplicas", n),
-            until(W, "/status/replicas", n),
-        ]
-    };
     let rolling = |surge: Value, unavailable: Value| json!({"replicas": 4, "strategy": {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}});
-    let update = || vec![patch(W, images(OTHER))];
     vec![
         scenario(
             "rollout",
-            then(json!({"replicas": 3}), [update(), updated(3)].concat()),
+            once_available(json!({"replicas": 3}), [update(), updated(3)].concat()),
         ),
         scenario(
             "rollout-surge",
-            then(rolling(json!(2), json!(0)), [update(), updated(4)].concat()),
+            once_available(rolling(json!(2), json!(0)), [update(), updated(4)].concat()),
         ),
         scenario(
             "rollout-unavailable",
-            then(
+            once_available(
                 rolling(json!(0), json!("50%")),
                 [update(), updated(4)].concat(),
             ),
         ),
         scenario(
             "rollout-recreate",
-            then(
+            once_available(
                 json!({"replicas": 2, "strategy": {"type": "Recreate"}}),
                 [update(), updated(2)].concat(),
             ),
         ),
         scenario(
             "rollout-bad-image",
-            then(
+            once_available(
                 json!({"replicas": 4, "progressDeadlineSeconds": 5}),
                 vec![
                     patch(W, images(BAD)),
@@ -159,9 +167,15 @@ fn rollouts() -> Vec<Scenario> {
                 ],
             ),
         ),
+    ]
+}
+
+/// Rollbacks, the limit of the history, and a rollout while it is paused.
+fn revisions() -> Vec<Scenario> {
+    vec![
         scenario(
             "rollback",
-            then(
+            once_available(
                 json!({"replicas": 2}),
                 [
                     update(),
@@ -174,7 +188,7 @@ fn rollouts() -> Vec<Scenario> {
         ),
         scenario(
             "rollback-of-a-stuck-rollout",
-            then(
+            once_available(
                 json!({"replicas": 4}),
                 [
                     vec![
@@ -190,7 +204,7 @@ fn rollouts() -> Vec<Scenario> {
         ),
         scenario(
             "rollout-history-limit",
-            then(
+            once_available(
                 json!({"replicas": 1, "revisionHistoryLimit": 1}),
                 [
                     update(),
@@ -206,7 +220,7 @@ fn rollouts() -> Vec<Scenario> {
         ),
         scenario(
             "deployment-paused",
-            then(
+            once_available(
                 json!({"replicas": 2}),
                 [
                     vec![
@@ -220,9 +234,14 @@ fn rollouts() -> Vec<Scenario> {
                 .concat(),
             ),
         ),
+    ]
+}
+
+fn scaling() -> Vec<Scenario> {
+    vec![
         scenario(
             "deployment-scale-up",
-            then(
+            once_available(
                 json!({"replicas": 1}),
                 vec![
                     patch(W, json!({"spec": {"replicas": 4}})),
@@ -232,7 +251,7 @@ fn rollouts() -> Vec<Scenario> {
         ),
         scenario(
             "deployment-scale-down",
-            then(
+            once_available(
                 json!({"replicas": 4}),
                 vec![
                     patch(W, json!({"spec": {"replicas": 1}})),
@@ -242,7 +261,7 @@ fn rollouts() -> Vec<Scenario> {
         ),
         scenario(
             "deployment-scale-to-zero",
-            then(
+            once_available(
                 json!({"replicas": 2}),
                 vec![
                     patch(W, json!({"spec": {"replicas": 0}})),
