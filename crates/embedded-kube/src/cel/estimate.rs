@@ -421,15 +421,142 @@ impl<'n> Walker<'_, 'n> {
     }
 }
 
-/// The cost of a call itself. The first value is the target of a method.
+/// The values of a call; of a method, the first one is the target.
+#[derive(Clone, Copy)]
+struct Values<'v, 'n>(&'v [Estimate<'n>]);
+
+impl<'n> Values<'_, 'n> {
+    fn size(self, i: usize) -> u64 {
+        self.0.get(i).map_or(u64::MAX, Estimate::most)
+    }
+
+    fn tenth(self, i: usize) -> u64 {
+        times(self.size(i), 0.1)
+    }
+
+    fn range(self, i: usize) -> Range {
+        self.0.get(i).map_or(UNKNOWN, Estimate::range)
+    }
+
+    fn sort(self) -> Sort {
+        self.0.first().map_or(Sort::Other, |v| v.sort)
+    }
+
+    fn any_text(self) -> bool {
+        self.0.iter().any(|v| v.sort == Sort::Text)
+    }
+
+    /// What the schema tells of the elements of the first value.
+    fn elements(self) -> Estimate<'n> {
+        self.0[0].declared(true)
+    }
+}
+
+fn scalar<'n>(cost: u64) -> Estimate<'n> {
+    plain(cost, None, Sort::Scalar)
+}
+
+/// The cost of a call itself. Some names mean one function of lists and another of texts.
 fn own<'n>(function: &str, values: &[Estimate<'n>]) -> Estimate<'n> {
-    let size = |i: usize| values.get(i).map_or(u64::MAX, Estimate::most);
-    let tenth = |i: usize| times(size(i), 0.1);
-    let range = |i: usize| values.get(i).map_or(UNKNOWN, Estimate::range);
-    let sort = values.first().map_or(Sort::Other, |v| v.sort);
-    let text = values.iter().any(|v| v.sort == Sort::Text);
-    let scalar = |cost: u64| plain(cost, None, Sort::Scalar);
-    match function {
+    let values = Values(values);
+    operator(function, values)
+        .or_else(|| list_function(function, values))
+        .or_else(|| text_function(function, values))
+        .unwrap_or_else(|| other_function(function, values))
+}
+
+fn operator<'n>(function: &str, values: Values<'_, 'n>) -> Option<Estimate<'n>> {
+    let size = |i: usize| values.size(i);
+    Some(match function {
+        "_==_" if !values.0.is_empty() && values.0.iter().all(|v| v.sort == Sort::Opaque) => {
+            scalar(1)
+        }
+        "_==_" | "_!=_" => scalar(times(size(0).min(size(1)), 0.1)),
+        "_<_" | "_<=_" | "_>_" | "_>=_" if values.any_text() => {
+            scalar(times(size(0).min(size(1)), 0.1))
+        }
+        "@in" if values.0.get(1).is_some_and(|v| v.sort == Sort::List) => scalar(size(1)),
+        "_+_" if matches!(values.sort(), Sort::Text | Sort::List) => {
+            let ((a, b), (c, d)) = (values.range(0), values.range(1));
+            let total = (a.saturating_add(c), b.saturating_add(d));
+            let entries = values
+                .0
+                .first()
+                .and_then(|v| v.entry)
+                .zip(values.0.get(1).and_then(|v| v.entry));
+            let entry = entries.map(|((a, b), (c, d))| (a.min(c), b.max(d)));
+            let cost = if values.sort() == Sort::List {
+                1
+            } else {
+                times(total.1, 0.1)
+            };
+            Estimate {
+                entry,
+                ..plain(cost, Some(total), values.sort())
+            }
+        }
+        _ => return None,
+    })
+}
+
+fn list_function<'n>(function: &str, values: Values<'_, 'n>) -> Option<Estimate<'n>> {
+    let size = |i: usize| values.size(i);
+    Some(match function {
+        "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf"
+            if values.sort() == Sort::List =>
+        {
+            let inner = values.elements();
+            let each = if inner.sort == Sort::Text {
+                1 + times(inner.most(), 0.1)
+            } else {
+                1
+            };
+            plain(
+                size(0).saturating_mul(each),
+                None,
+                if matches!(function, "max" | "min" | "sum") {
+                    inner.sort
+                } else {
+                    Sort::Scalar
+                },
+            )
+        }
+        "join" => {
+            let elements = values.elements().most();
+            let total = size(0)
+                .saturating_mul(elements)
+                .saturating_add(match values.0.len() {
+                    2 => size(1).saturating_mul(size(0).saturating_sub(1)),
+                    _ => 0,
+                });
+            plain(times(total, 0.1), Some((0, total)), Sort::Text)
+        }
+        "sets.contains" | "sets.intersects" => {
+            scalar(1u64.saturating_add(size(0).saturating_mul(size(1))))
+        }
+        "sets.equivalent" => {
+            scalar(1u64.saturating_add(size(0).saturating_mul(size(1)).saturating_mul(2)))
+        }
+        "distinct" | "sort" | "@sortByAssociatedKeys" => {
+            let cost = 10u64.saturating_add(size(0).saturating_mul(size(0)));
+            plain(cost, Some(values.range(0)), Sort::List)
+        }
+        "lists.range" => plain(10u64.saturating_add(size(0)), None, Sort::List),
+        "slice" | "reverse" => plain(
+            10u64.saturating_add(size(0)),
+            Some(values.range(0)),
+            Sort::List,
+        ),
+        "flatten" => plain(10u64.saturating_add(size(0)), None, Sort::List),
+        _ => return None,
+    })
+}
+
+fn text_function<'n>(function: &str, values: Values<'_, 'n>) -> Option<Estimate<'n>> {
+    let size = |i: usize| values.size(i);
+    let tenth = |i: usize| values.tenth(i);
+    let range = |i: usize| values.range(i);
+    Some(match function {
         "startsWith" | "endsWith" => scalar(tenth(1)),
         "contains" => scalar(tenth(0).saturating_mul(tenth(1))),
         "matches" => {
@@ -447,45 +574,6 @@ fn own<'n>(function: &str, values: &[Estimate<'n>]) -> Estimate<'n> {
                 },
             )
         }
-        "_==_" if !values.is_empty() && values.iter().all(|v| v.sort == Sort::Opaque) => scalar(1),
-        "_==_" | "_!=_" => scalar(times(size(0).min(size(1)), 0.1)),
-        "_<_" | "_<=_" | "_>_" | "_>=_" if text => scalar(times(size(0).min(size(1)), 0.1)),
-        "@in" if values.get(1).is_some_and(|v| v.sort == Sort::List) => scalar(size(1)),
-        "_+_" if matches!(sort, Sort::Text | Sort::List) => {
-            let ((a, b), (c, d)) = (range(0), range(1));
-            let total = (a.saturating_add(c), b.saturating_add(d));
-            let entries = values
-                .first()
-                .and_then(|v| v.entry)
-                .zip(values.get(1).and_then(|v| v.entry));
-            let entry = entries.map(|((a, b), (c, d))| (a.min(c), b.max(d)));
-            let cost = if sort == Sort::List {
-                1
-            } else {
-                times(total.1, 0.1)
-            };
-            Estimate {
-                entry,
-                ..plain(cost, Some(total), sort)
-            }
-        }
-        "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" if sort == Sort::List => {
-            let inner = values[0].declared(true);
-            let each = if inner.sort == Sort::Text {
-                1 + times(inner.most(), 0.1)
-            } else {
-                1
-            };
-            plain(
-                size(0).saturating_mul(each),
-                None,
-                if matches!(function, "max" | "min" | "sum") {
-                    inner.sort
-                } else {
-                    Sort::Scalar
-                },
-            )
-        }
         "indexOf" | "lastIndexOf" => scalar(tenth(0)),
         "lowerAscii" | "upperAscii" | "substring" | "trim" | "url" | "strings.quote" => {
             plain(tenth(0), Some(range(0)), Sort::Text)
@@ -496,40 +584,28 @@ fn own<'n>(function: &str, values: &[Estimate<'n>]) -> Estimate<'n> {
             Sort::Text,
         ),
         "split" => plain(times(size(0), 0.2), Some((0, size(0))), Sort::List),
-        "join" => {
-            let elements = values[0].declared(true).most();
-            let total = size(0)
-                .saturating_mul(elements)
-                .saturating_add(match values.len() {
-                    2 => size(1).saturating_mul(size(0).saturating_sub(1)),
-                    _ => 0,
-                });
-            plain(times(total, 0.1), Some((0, total)), Sort::Text)
-        }
         "format" => plain(tenth(0), None, Sort::Text),
         "bytes" => plain(tenth(0), Some((0, size(0).saturating_mul(4))), Sort::Text),
-        "string" if sort == Sort::Text => plain(tenth(0), Some(range(0)), Sort::Text),
+        "string" if values.sort() == Sort::Text => plain(tenth(0), Some(range(0)), Sort::Text),
         "string" => plain(1, None, Sort::Text),
-        "ip" if sort == Sort::Opaque => plain(1, None, Sort::Opaque),
-        "cidr" | "ip" | "quantity" | "semver" => plain(tenth(0), None, Sort::Opaque),
-        "isIP" | "isCIDR" | "isQuantity" | "isSemver" => plain(tenth(0), None, Sort::Other),
-        "ip.isCanonical" => scalar(times(size(0), 0.2)),
-        "validate" => plain(times(tenth(1), 32.0), None, Sort::Other),
-        "containsIP" => scalar(4u64.saturating_add(if text { tenth(1) } else { 0 })),
-        "containsCIDR" => scalar(7u64.saturating_add(if text { tenth(1) } else { 0 })),
-        "sets.contains" | "sets.intersects" => {
-            scalar(1u64.saturating_add(size(0).saturating_mul(size(1))))
-        }
-        "sets.equivalent" => {
-            scalar(1u64.saturating_add(size(0).saturating_mul(size(1)).saturating_mul(2)))
-        }
-        "distinct" | "sort" | "@sortByAssociatedKeys" => {
-            let cost = 10u64.saturating_add(size(0).saturating_mul(size(0)));
-            plain(cost, Some(range(0)), Sort::List)
-        }
-        "lists.range" => plain(10u64.saturating_add(size(0)), None, Sort::List),
-        "slice" | "reverse" => plain(10u64.saturating_add(size(0)), Some(range(0)), Sort::List),
-        "flatten" => plain(10u64.saturating_add(size(0)), None, Sort::List),
+        _ => return None,
+    })
+}
+
+/// Functions of addresses, amounts, URLs and optional values; any other costs 1.
+fn other_function<'n>(function: &str, values: Values<'_, 'n>) -> Estimate<'n> {
+    let of_text = || match values.any_text() {
+        true => values.tenth(1),
+        false => 0,
+    };
+    match function {
+        "ip" if values.sort() == Sort::Opaque => plain(1, None, Sort::Opaque),
+        "cidr" | "ip" | "quantity" | "semver" => plain(values.tenth(0), None, Sort::Opaque),
+        "isIP" | "isCIDR" | "isQuantity" | "isSemver" => plain(values.tenth(0), None, Sort::Other),
+        "ip.isCanonical" => scalar(times(values.size(0), 0.2)),
+        "validate" => plain(times(values.tenth(1), 32.0), None, Sort::Other),
+        "containsIP" => scalar(4u64.saturating_add(of_text())),
+        "containsCIDR" => scalar(7u64.saturating_add(of_text())),
         "charAt" | "getScheme" | "getHost" | "getHostname" | "getPort" | "getEscapedPath" => {
             plain(1, None, Sort::Text)
         }

@@ -244,21 +244,8 @@ fn families(
     spec: &mut Map<String, Value>,
     before: Option<&Map<String, Value>>,
 ) -> Result<(), Vec<Cause>> {
-    if text(spec, "type") == "ExternalName" {
-        return Ok(());
-    }
-    let policy_of = |spec: &Map<String, Value>| text(spec, "ipFamilyPolicy").to_owned();
-    let same = |before: &Map<String, Value>, field: &str, spec: &Map<String, Value>| {
-        texts(before, field) == texts(spec, field)
-    };
-    let prefers =
-        |spec: &Map<String, Value>| matches!(text(spec, "ipFamilyPolicy"), "PreferDualStack");
-    if let Some(before) = before
-        && text(before, "type") == text(spec, "type")
-        && prefers(spec)
-        && (prefers(before) || policy_of(before).is_empty())
-        && same(before, "clusterIPs", spec)
-        && same(before, "ipFamilies", spec)
+    if text(spec, "type") == "ExternalName"
+        || before.is_some_and(|b| prefers_two_as_before(b, spec))
     {
         return Ok(());
     }
@@ -268,13 +255,13 @@ fn families(
             .and_then(Value::as_object)
             .is_none_or(Map::is_empty);
     if spec.get("ipFamilyPolicy").is_none_or(Value::is_null) {
-        let known = before.map(policy_of).filter(|p| !p.is_empty());
-        let policy = known.unwrap_or_else(|| {
-            if selectorless {
-                "RequireDualStack".into()
-            } else {
-                "SingleStack".into()
-            }
+        let known = before
+            .map(|b| text(b, "ipFamilyPolicy"))
+            .filter(|p| !p.is_empty());
+        let policy = known.unwrap_or(if selectorless {
+            "RequireDualStack"
+        } else {
+            "SingleStack"
         });
         spec.insert("ipFamilyPolicy".into(), policy.into());
     }
@@ -283,31 +270,87 @@ fn families(
     if !causes.is_empty() {
         return Err(causes);
     }
-    let policy = policy_of(spec);
-    let refuse =
-        |detail: &str| Cause::invalid("spec.ipFamilyPolicy", &policy.as_str().into(), detail);
+    let policy = text(spec, "ipFamilyPolicy").to_owned();
+    release_second(spec, before, &policy, &mut causes);
+    let mut all = families_of_addresses(spec, &mut causes);
+    if selectorless && causes.is_empty() {
+        if all.is_empty() {
+            all.push("IPv4".to_owned());
+        }
+        if all.len() == 1 && policy != "SingleStack" {
+            all.push(if all[0] == "IPv4" {
+                "IPv6".to_owned()
+            } else {
+                "IPv4".to_owned()
+            });
+        }
+    } else if causes.is_empty() {
+        causes.extend(not_configured(&policy, &all));
+        if all.is_empty() {
+            all.push("IPv4".to_owned());
+        }
+    }
+    spec.insert("ipFamilies".into(), all.into());
+    if causes.is_empty() {
+        Ok(())
+    } else {
+        Err(causes)
+    }
+}
+
+/// Whether a service that would rather have two families is updated without a change to its type,
+/// its addresses or its families.
+fn prefers_two_as_before(before: &Map<String, Value>, spec: &Map<String, Value>) -> bool {
+    let prefers = |spec: &Map<String, Value>| text(spec, "ipFamilyPolicy") == "PreferDualStack";
+    let same = |field: &str| texts(before, field) == texts(spec, field);
+    text(before, "type") == text(spec, "type")
+        && prefers(spec)
+        && (prefers(before) || text(before, "ipFamilyPolicy").is_empty())
+        && same("clusterIPs")
+        && same("ipFamilies")
+}
+
+fn refuse_policy(policy: &str, detail: &str) -> Cause {
+    Cause::invalid("spec.ipFamilyPolicy", &policy.into(), detail)
+}
+
+/// Takes the second address and the second family from a service that is to have one stack and
+/// whose lists did not change; refuses lists that contradict the policy.
+fn release_second(
+    spec: &mut Map<String, Value>,
+    before: Option<&Map<String, Value>>,
+    policy: &str,
+    causes: &mut Vec<Cause>,
+) {
     for (field, words) in [
         ("clusterIPs", ["cluster IP", "cluster IPs"]),
         ("ipFamilies", ["IP family", "IP families"]),
     ] {
         let count = texts(spec, field).len();
         if let Some(before) = before {
-            if policy == "SingleStack" && same(before, field, spec) && count > 1 {
+            let same = texts(before, field) == texts(spec, field);
+            if policy == "SingleStack" && same && count > 1 {
                 spec.insert(field.into(), json!([texts(spec, field)[0]]));
             } else if policy != "SingleStack" && count > 0 && count < texts(before, field).len() {
-                causes.push(refuse(&format!(
+                let detail = format!(
                     "must be 'SingleStack' to release the secondary {}",
                     words[0]
-                )));
+                );
+                causes.push(refuse_policy(policy, &detail));
             }
         }
         if policy == "SingleStack" && texts(spec, field).len() == 2 {
-            causes.push(refuse(&format!(
+            let detail = format!(
                 "must be 'RequireDualStack' or 'PreferDualStack' when multiple {} are specified",
                 words[1]
-            )));
+            );
+            causes.push(refuse_policy(policy, &detail));
         }
     }
+}
+
+/// The families that a service names, and those of its addresses beyond them.
+fn families_of_addresses(spec: &Map<String, Value>, causes: &mut Vec<Cause>) -> Vec<String> {
     let mut all = texts(spec, "ipFamilies");
     for (i, ip) in texts(spec, "clusterIPs")
         .iter()
@@ -329,45 +372,31 @@ fn families(
             false => all.push("IPv4".to_owned()),
         }
     }
-    if selectorless && causes.is_empty() {
-        if all.is_empty() {
-            all.push("IPv4".to_owned());
-        }
-        if all.len() == 1 && policy != "SingleStack" {
-            all.push(if all[0] == "IPv4" {
-                "IPv6".to_owned()
-            } else {
-                "IPv4".to_owned()
-            });
-        }
-    } else if causes.is_empty() {
-        if policy == "RequireDualStack" {
-            causes.push(refuse(
-                "this cluster is not configured for dual-stack services",
-            ));
-        }
-        let missing = all
-            .iter()
-            .enumerate()
-            .filter(|(_, family)| *family != "IPv4");
-        let cause = |(i, family): (usize, &String)| {
-            Cause::invalid(
-                &format!("spec.ipFamilies[{i}]"),
-                &family.as_str().into(),
-                "not configured on this cluster",
-            )
-        };
-        causes.extend(missing.map(cause));
-        if all.is_empty() {
-            all.push("IPv4".to_owned());
-        }
+    all
+}
+
+/// What a service asks for that a cluster with IPv4 only does not have.
+fn not_configured(policy: &str, families: &[String]) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    if policy == "RequireDualStack" {
+        causes.push(refuse_policy(
+            policy,
+            "this cluster is not configured for dual-stack services",
+        ));
     }
-    spec.insert("ipFamilies".into(), all.into());
-    if causes.is_empty() {
-        Ok(())
-    } else {
-        Err(causes)
-    }
+    let missing = families
+        .iter()
+        .enumerate()
+        .filter(|(_, family)| *family != "IPv4");
+    let cause = |(i, family): (usize, &String)| {
+        Cause::invalid(
+            &format!("spec.ipFamilies[{i}]"),
+            &family.as_str().into(),
+            "not configured on this cluster",
+        )
+    };
+    causes.extend(missing.map(cause));
+    causes
 }
 
 /// Why an address cannot be kept for a service of this name.

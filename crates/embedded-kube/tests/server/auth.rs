@@ -264,6 +264,46 @@ async fn nobody_gives_away_what_he_does_not_have() {
     kube.shutdown().await;
 }
 
+/// Asks for a token of the service account `ci`.
+async fn request_token(router: &Router, spec: Value) -> (u16, Value) {
+    let request =
+        json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec});
+    let path = "POST /api/v1/namespaces/default/serviceaccounts/ci/token";
+    ask(router, "t-admin", path, &request).await
+}
+
+fn token(answer: &Value) -> String {
+    answer["status"]["token"]
+        .as_str()
+        .expect("a token")
+        .to_owned()
+}
+
+async fn who_am_i(router: &Router, token: &str) -> (u16, Value) {
+    let me = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let path = "POST /apis/authentication.k8s.io/v1/selfsubjectreviews";
+    ask(router, token, path, &me).await
+}
+
+/// The token that a controller puts into the Secret `s`.
+async fn token_in_secret(router: &Router) -> String {
+    use base64::Engine as _;
+    let mut kept = Value::Null;
+    for _ in 0..200 {
+        let path = "GET /api/v1/namespaces/default/secrets/s";
+        let (_, secret) = ask(router, "t-admin", path, &Value::Null).await;
+        kept = secret["data"]["token"].clone();
+        if kept.is_string() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let kept = base64::engine::general_purpose::STANDARD
+        .decode(kept.as_str().expect("a token"))
+        .expect("base64");
+    String::from_utf8(kept).expect("text")
+}
+
 #[tokio::test]
 async fn tokens_of_service_accounts_say_who_they_are_and_end_with_what_they_are_bound_to() {
     let (kube, router) = start().await;
@@ -277,39 +317,17 @@ async fn tokens_of_service_accounts_say_who_they_are_and_end_with_what_they_are_
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
                         "metadata": {"name": "s", "annotations": {"kubernetes.io/service-account.name": "ci"}}});
     admin(&router, "/api/v1/namespaces/default/secrets", secret).await;
-    let request = |spec: Value| json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec});
-    let path = "POST /api/v1/namespaces/default/serviceaccounts/ci/token";
-    let (code, free) = ask(&router, "t-admin", path, &request(json!({}))).await;
+    let (code, free) = request_token(&router, json!({})).await;
     assert_eq!(
         (code, &free["spec"]["expirationSeconds"]),
         (201, &json!(3600))
     );
     let bound_to = json!({"boundObjectRef": {"apiVersion": "v1", "kind": "Secret", "name": "s"}});
-    let (_, bound) = ask(&router, "t-admin", path, &request(bound_to)).await;
-    let (_, elsewhere) = ask(
-        &router,
-        "t-admin",
-        path,
-        &request(json!({"audiences": ["vault"]})),
-    )
-    .await;
-    let (code, short) = ask(
-        &router,
-        "t-admin",
-        path,
-        &request(json!({"expirationSeconds": 60})),
-    )
-    .await;
+    let (_, bound) = request_token(&router, bound_to).await;
+    let (_, elsewhere) = request_token(&router, json!({"audiences": ["vault"]})).await;
+    let (code, short) = request_token(&router, json!({"expirationSeconds": 60})).await;
     assert_eq!(code, 422, "{short}");
-    let token = |answer: &Value| {
-        answer["status"]["token"]
-            .as_str()
-            .expect("a token")
-            .to_owned()
-    };
-    let me = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
-    let who = "POST /apis/authentication.k8s.io/v1/selfsubjectreviews";
-    let (code, answer) = ask(&router, &token(&free), who, &me).await;
+    let (code, answer) = who_am_i(&router, &token(&free)).await;
     assert_eq!(
         (code, &answer["status"]["userInfo"]["username"]),
         (201, &json!("system:serviceaccount:default:ci"))
@@ -322,8 +340,8 @@ async fn tokens_of_service_accounts_say_who_they_are_and_end_with_what_they_are_
             "system:authenticated"
         ])
     );
-    assert_eq!(ask(&router, &token(&bound), who, &me).await.0, 201);
-    assert_eq!(ask(&router, &token(&elsewhere), who, &me).await.0, 401);
+    assert_eq!(who_am_i(&router, &token(&bound)).await.0, 201);
+    assert_eq!(who_am_i(&router, &token(&elsewhere)).await.0, 401);
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token(&elsewhere), "audiences": ["vault"]}});
     let (_, answer) = ask(
         &router,
@@ -339,28 +357,8 @@ async fn tokens_of_service_accounts_say_who_they_are_and_end_with_what_they_are_
         ),
         (&json!(true), &json!(["vault"]))
     );
-    // A controller puts a token into the Secret.
-    let mut kept = Value::Null;
-    for _ in 0..200 {
-        let (_, secret) = ask(
-            &router,
-            "t-admin",
-            "GET /api/v1/namespaces/default/secrets/s",
-            &Value::Null,
-        )
-        .await;
-        kept = secret["data"]["token"].clone();
-        if kept.is_string() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    use base64::Engine as _;
-    let kept = base64::engine::general_purpose::STANDARD
-        .decode(kept.as_str().expect("a token"))
-        .expect("base64");
-    let kept = String::from_utf8(kept).expect("text");
-    assert_eq!(ask(&router, &kept, who, &me).await.0, 201);
+    let kept = token_in_secret(&router).await;
+    assert_eq!(who_am_i(&router, &kept).await.0, 201);
     ask(
         &router,
         "t-admin",
@@ -370,12 +368,12 @@ async fn tokens_of_service_accounts_say_who_they_are_and_end_with_what_they_are_
     .await;
     assert_eq!(
         [
-            ask(&router, &kept, who, &me).await.0,
-            ask(&router, &token(&bound), who, &me).await.0
+            who_am_i(&router, &kept).await.0,
+            who_am_i(&router, &token(&bound)).await.0
         ],
         [401, 401]
     );
-    assert_eq!(ask(&router, &token(&free), who, &me).await.0, 201);
+    assert_eq!(who_am_i(&router, &token(&free)).await.0, 201);
     ask(
         &router,
         "t-admin",
@@ -383,6 +381,6 @@ async fn tokens_of_service_accounts_say_who_they_are_and_end_with_what_they_are_
         &Value::Null,
     )
     .await;
-    assert_eq!(ask(&router, &token(&free), who, &me).await.0, 401);
+    assert_eq!(who_am_i(&router, &token(&free)).await.0, 401);
     kube.shutdown().await;
 }

@@ -45,13 +45,14 @@ fn bomb() -> String {
     text + "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bomb}\n"
 }
 
-/// Bodies of a create, by name.
-fn json_bodies() -> Vec<(&'static str, Vec<u8>)> {
+fn map_with(name: &str, metadata: &str) -> String {
+    format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"{metadata}}}}}"#)
+}
+
+/// Bodies of unusual size or form, and of another kind than the path.
+fn odd_bodies() -> Vec<(&'static str, String)> {
     let nested = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
-    let with = |name: &str, rest: &str| {
-        format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"{rest}}}}}"#)
-    };
-    let texts: Vec<(&str, String)> = vec![
+    vec![
         (
             "4 MiB",
             map("big", &format!("\"k\":\"{}\"", "x".repeat(4 << 20))),
@@ -75,7 +76,7 @@ fn json_bodies() -> Vec<(&'static str, Vec<u8>)> {
         ("number in a string field", map("num", r#""a":1"#)),
         (
             "1 MiB annotation",
-            with(
+            map_with(
                 "ann",
                 &format!(r#","annotations":{{"a":"{}"}}"#, "y".repeat(1 << 20)),
             ),
@@ -108,6 +109,12 @@ fn json_bodies() -> Vec<(&'static str, Vec<u8>)> {
         ("trailing comma", r#"{"apiVersion":"v1",}"#.into()),
         ("single quotes", "{'apiVersion':'v1'}".into()),
         ("comment", "// no\n{}".into()),
+    ]
+}
+
+/// Bodies with one field that is wrong.
+fn bodies_with_a_wrong_field() -> Vec<(&'static str, String)> {
+    vec![
         ("kind is a number", r#"{"apiVersion":"v1","kind":7}"#.into()),
         (
             "name is a number",
@@ -117,38 +124,49 @@ fn json_bodies() -> Vec<(&'static str, Vec<u8>)> {
             "metadata is a string",
             r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":"x"}"#.into(),
         ),
-        ("labels are a list", with("h", r#","labels":["a"]"#)),
-        ("label value is a map", with("h", r#","labels":{"a":{}}"#)),
+        ("labels are a list", map_with("h", r#","labels":["a"]"#)),
+        (
+            "label value is a map",
+            map_with("h", r#","labels":{"a":{}}"#),
+        ),
         (
             "data is a list",
             r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"h"},"data":[]}"#.into(),
         ),
-        ("name with a slash", with("a/b", "")),
-        ("name with a space", with("a b", "")),
-        ("name is ..", with("..", "")),
-        ("name of 254 letters", with(&"n".repeat(254), "")),
-        ("bad label key", with("h", r#","labels":{"a b":"c"}"#)),
-        ("bad label value", with("h", r#","labels":{"a":"b c"}"#)),
+        ("name with a slash", map_with("a/b", "")),
+        ("name with a space", map_with("a b", "")),
+        ("name is ..", map_with("..", "")),
+        ("name of 254 letters", map_with(&"n".repeat(254), "")),
+        ("bad label key", map_with("h", r#","labels":{"a b":"c"}"#)),
+        ("bad label value", map_with("h", r#","labels":{"a":"b c"}"#)),
         (
             "bad annotation key",
-            with("h", r#","annotations":{"a/b/c":"d"}"#),
+            map_with("h", r#","annotations":{"a/b/c":"d"}"#),
         ),
-        ("bad finalizer", with("h", r#","finalizers":["a b"]"#)),
+        ("bad finalizer", map_with("h", r#","finalizers":["a b"]"#)),
         (
             "bad owner",
-            with("h", r#","ownerReferences":[{"name":"x"}]"#),
+            map_with("h", r#","ownerReferences":[{"name":"x"}]"#),
         ),
-        ("another namespace", with("h", r#","namespace":"default""#)),
+        (
+            "another namespace",
+            map_with("h", r#","namespace":"default""#),
+        ),
         (
             "resourceVersion on create",
-            with("h", r#","resourceVersion":"5""#),
+            map_with("h", r#","resourceVersion":"5""#),
         ),
         ("bad data key", map("h", r#""a b":"c""#)),
         ("lone surrogate", map("sur", r#""a":"\ud800""#)),
         ("escaped NUL", map("nul", r#""a":"\u0000""#)),
-    ];
-    let mut all: Vec<(&str, Vec<u8>)> = texts
+    ]
+}
+
+/// Bodies of a create, by name.
+fn json_bodies() -> Vec<(&'static str, Vec<u8>)> {
+    let mut all: Vec<(&str, Vec<u8>)> = odd_bodies()
         .into_iter()
+        .chain(bodies_with_a_wrong_field())
         .map(|(name, text)| (name, text.into_bytes()))
         .collect();
     let invalid = map("utf", "\"a\":\"@@\"")
@@ -280,6 +298,50 @@ fn lines() -> Vec<(&'static str, &'static str, String)> {
     ]
 }
 
+/// Name, media type and body of patches.
+const PATCHES: [(&str, &str, &str); 8] = [
+    (
+        "JSON patch that is a map",
+        "application/json-patch+json",
+        "{}",
+    ),
+    (
+        "JSON patch with an unknown operation",
+        "application/json-patch+json",
+        r#"[{"op":"x","path":"/a"}]"#,
+    ),
+    (
+        "JSON patch without path",
+        "application/json-patch+json",
+        r#"[{"op":"remove"}]"#,
+    ),
+    (
+        "merge patch that is a list",
+        "application/merge-patch+json",
+        "[]",
+    ),
+    (
+        "merge patch that is broken",
+        "application/merge-patch+json",
+        "{",
+    ),
+    (
+        "merge patch of the name",
+        "application/merge-patch+json",
+        r#"{"metadata":{"name":"other"}}"#,
+    ),
+    (
+        "strategic patch that is a list",
+        "application/strategic-merge-patch+json",
+        "[]",
+    ),
+    (
+        "apply without manager",
+        "application/apply-patch+yaml",
+        "apiVersion: v1\nkind: ConfigMap\n",
+    ),
+];
+
 fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for (name, body) in json_bodies() {
@@ -329,49 +391,7 @@ fn cases() -> Vec<Case> {
             body: map("media", "").into_bytes(),
         });
     }
-    let patches = [
-        (
-            "JSON patch that is a map",
-            "application/json-patch+json",
-            "{}",
-        ),
-        (
-            "JSON patch with an unknown operation",
-            "application/json-patch+json",
-            r#"[{"op":"x","path":"/a"}]"#,
-        ),
-        (
-            "JSON patch without path",
-            "application/json-patch+json",
-            r#"[{"op":"remove"}]"#,
-        ),
-        (
-            "merge patch that is a list",
-            "application/merge-patch+json",
-            "[]",
-        ),
-        (
-            "merge patch that is broken",
-            "application/merge-patch+json",
-            "{",
-        ),
-        (
-            "merge patch of the name",
-            "application/merge-patch+json",
-            r#"{"metadata":{"name":"other"}}"#,
-        ),
-        (
-            "strategic patch that is a list",
-            "application/strategic-merge-patch+json",
-            "[]",
-        ),
-        (
-            "apply without manager",
-            "application/apply-patch+yaml",
-            "apiVersion: v1\nkind: ConfigMap\n",
-        ),
-    ];
-    for (name, media, body) in patches {
+    for (name, media, body) in PATCHES {
         all.push(Case {
             name,
             method: "PATCH",

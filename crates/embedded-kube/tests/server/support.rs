@@ -58,3 +58,34 @@ pub async fn get(router: &Router, path: &str) -> (u16, Value) {
 pub async fn post(router: &Router, path: &str, body: &Value) -> (u16, Value) {
     send(router, "POST", path, "application/json", body).await
 }
+
+/// Counts answers, and keeps those that differ from a real server's.
+#[derive(Default)]
+pub struct Comparison {
+    compared: usize,
+    differences: Vec<String>,
+}
+
+impl Comparison {
+    pub fn add(&mut self, what: &str, found: &Value, wanted: &Value) {
+        self.compared += 1;
+        if found != wanted {
+            self.differences
+                .push(format!("{what}\n  real {wanted}\n  here {found}"));
+        }
+    }
+
+    /// Fails when an answer differed.
+    pub fn finish(self) {
+        println!(
+            "{} of {} answers are equal",
+            self.compared - self.differences.len(),
+            self.compared
+        );
+        assert!(
+            self.differences.is_empty(),
+            "{}",
+            self.differences.join("\n")
+        );
+    }
+}

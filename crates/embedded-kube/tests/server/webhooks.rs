@@ -2,7 +2,8 @@
 //! server on the loopback address.
 
 use crate::server::policies::{picked, same_names, send};
-use crate::server::support::start;
+use crate::server::support::{Comparison, start};
+use axum::Router;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
@@ -249,14 +250,8 @@ pub fn normal(text: &str, port: u16) -> String {
     }
 }
 
-#[tokio::test]
-async fn webhooks_are_called_as_by_a_real_server() {
-    let kube = start(Data::Memory).await;
-    let router = kube.router();
-    let data: Value =
-        serde_json::from_str(include_str!("webhooks.json")).expect("the answers are JSON");
-    let (good, other) = (pki("good"), pki("other"));
-    let port = serve(&good, data["behaviours"].clone());
+/// The services that webhooks are reached by, and an object to update.
+async fn prepare(router: &Router) {
     for (name, spec) in [
         ("hooksvc", json!({"ports": [{"port": 443}]})),
         (
@@ -267,7 +262,7 @@ async fn webhooks_are_called_as_by_a_real_server() {
         let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec});
         assert_eq!(
             send(
-                &router,
+                router,
                 "POST",
                 "/api/v1/namespaces/default/services",
                 "application/json",
@@ -281,7 +276,7 @@ async fn webhooks_are_called_as_by_a_real_server() {
     let kept = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "hookupd", "labels": {"case": "v-echo-update"}}, "data": {"k": "v"}});
     assert_eq!(
         send(
-            &router,
+            router,
             "POST",
             "/api/v1/namespaces/default/configmaps",
             "application/json",
@@ -291,6 +286,62 @@ async fn webhooks_are_called_as_by_a_real_server() {
         .0,
         201
     );
+}
+
+/// Sends a recorded request and compares its answer.
+async fn compare(
+    router: &Router,
+    case: &Value,
+    request: &Value,
+    port: u16,
+    comparison: &mut Comparison,
+) {
+    let text =
+        |field: &str, default: &'static str| request[field].as_str().unwrap_or(default).to_owned();
+    let (method, path, media) = (
+        text("method", "POST"),
+        text("path", CONFIG_MAPS),
+        text("media", "application/json"),
+    );
+    let plain = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}});
+    let mut body = if method == "POST" && request["body"].is_null() {
+        plain
+    } else {
+        request["body"].clone()
+    };
+    if body["metadata"].is_object() {
+        body["metadata"]["labels"]["case"] = case["name"].clone();
+    }
+    let (code, answer, warnings) = send(router, &method, &path, &media, &body).await;
+    let mut found = json!({"code": code});
+    if code >= 400 {
+        found["message"] = normal(answer["message"].as_str().unwrap_or(""), port).into();
+        if answer["reason"].is_string() {
+            found["reason"] = answer["reason"].clone();
+        }
+    } else if let Some(list) = request["pick"].as_array() {
+        found["picked"] = picked(&answer, list.iter().filter_map(Value::as_str)).into();
+    }
+    if !warnings.is_empty() {
+        found["warnings"] = warnings.into();
+    }
+    let mut wanted = request["answer"].clone();
+    if let Some(text) = wanted["message"].as_str().map(|t| normal(t, port)) {
+        wanted["message"] = text.into();
+    }
+    let what = format!("{} {method} {path}", case["name"]);
+    comparison.add(&what, &found, &wanted);
+}
+
+#[tokio::test]
+async fn webhooks_are_called_as_by_a_real_server() {
+    let kube = start(Data::Memory).await;
+    let router = kube.router();
+    let data: Value =
+        serde_json::from_str(include_str!("webhooks.json")).expect("the answers are JSON");
+    let (good, other) = (pki("good"), pki("other"));
+    let port = serve(&good, data["behaviours"].clone());
+    prepare(&router).await;
     let cases = data["cases"].as_array().cloned().unwrap_or_default();
     for case in &cases {
         let kind = case["kind"].as_str().unwrap_or("").to_lowercase();
@@ -305,56 +356,12 @@ async fn webhooks_are_called_as_by_a_real_server() {
         .await;
         assert_eq!(created.0, 201, "{}", created.1);
     }
-    let (mut compared, mut differences) = (0, Vec::new());
+    let mut comparison = Comparison::default();
     for case in &cases {
         for request in case["requests"].as_array().into_iter().flatten() {
-            let text = |field: &str, default: &'static str| {
-                request[field].as_str().unwrap_or(default).to_owned()
-            };
-            let (method, path, media) = (
-                text("method", "POST"),
-                text("path", CONFIG_MAPS),
-                text("media", "application/json"),
-            );
-            let plain = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}});
-            let mut body = if method == "POST" && request["body"].is_null() {
-                plain
-            } else {
-                request["body"].clone()
-            };
-            if body["metadata"].is_object() {
-                body["metadata"]["labels"]["case"] = case["name"].clone();
-            }
-            let (code, answer, warnings) = send(&router, &method, &path, &media, &body).await;
-            let mut found = json!({"code": code});
-            if code >= 400 {
-                found["message"] = normal(answer["message"].as_str().unwrap_or(""), port).into();
-                if answer["reason"].is_string() {
-                    found["reason"] = answer["reason"].clone();
-                }
-            } else if let Some(list) = request["pick"].as_array() {
-                found["picked"] = picked(&answer, list.iter().filter_map(Value::as_str)).into();
-            }
-            if !warnings.is_empty() {
-                found["warnings"] = warnings.into();
-            }
-            let mut wanted = request["answer"].clone();
-            if let Some(text) = wanted["message"].as_str().map(|t| normal(t, port)) {
-                wanted["message"] = text.into();
-            }
-            compared += 1;
-            if found != wanted {
-                differences.push(format!(
-                    "{} {method} {path}\n  real {wanted}\n  here {found}",
-                    case["name"]
-                ));
-            }
+            compare(&router, case, request, port, &mut comparison).await;
         }
     }
-    println!(
-        "{} of {compared} answers are equal",
-        compared - differences.len()
-    );
-    assert!(differences.is_empty(), "{}", differences.join("\n"));
+    comparison.finish();
     kube.shutdown().await;
 }

@@ -27,23 +27,7 @@ pub fn cells(table: &str, o: &Object, now: Timestamp) -> Vec<Value> {
         "batch/cronjobs" => cron_job(o, age(), now),
         "/services" => service(o, age()),
         "networking.k8s.io/ingresses" => ingress(o, age()),
-        "networking.k8s.io/ingressclasses" => {
-            let group = o
-                .pointer("/spec/parameters/apiGroup")
-                .and_then(Value::as_str)
-                .map(|g| format!(".{g}"))
-                .unwrap_or_default();
-            let parameters = o.pointer("/spec/parameters").map_or(NONE.to_owned(), |p| {
-                format!("{}{group}/{}", text(p, "kind"), text(p, "name"))
-            });
-            let name = or_default(o, "ingressclass.kubernetes.io/is-default-class");
-            vec![
-                name,
-                o.str_at("/spec/controller").into(),
-                parameters.into(),
-                age(),
-            ]
-        }
+        "networking.k8s.io/ingressclasses" => ingress_class(o, age()),
         "networking.k8s.io/networkpolicies" => {
             vec![name(), selector(o, "/spec/podSelector"), age()]
         }
@@ -54,28 +38,7 @@ pub fn cells(table: &str, o: &Object, now: Timestamp) -> Vec<Value> {
             number(o, "/status/disruptionsAllowed").into(),
             age(),
         ],
-        "apps/controllerrevisions" => {
-            let group = |c: &str| {
-                Some(group_of(c))
-                    .filter(|g| !g.is_empty())
-                    .map(|g| format!(".{g}"))
-                    .unwrap_or_default()
-            };
-            let owner = o.controller_of().map(|c| {
-                format!(
-                    "{}{}/{}",
-                    c.kind.to_lowercase(),
-                    group(&c.api_version),
-                    c.name
-                )
-            });
-            vec![
-                name(),
-                owner.unwrap_or_else(|| NONE.to_owned()).into(),
-                number(o, "/revision").into(),
-                age(),
-            ]
-        }
+        "apps/controllerrevisions" => controller_revision(o, age()),
         super::SCALES => vec![
             name(),
             number(o, "/spec/replicas").into(),
@@ -134,16 +97,59 @@ pub fn cells(table: &str, o: &Object, now: Timestamp) -> Vec<Value> {
         | "admissionregistration.k8s.io/validatingwebhookconfigurations" => {
             vec![name(), count(o.0.get("webhooks")).into(), age()]
         }
-        "apiregistration.k8s.io/apiservices" => {
-            let service = o.pointer("/spec/service").map_or("Local".to_owned(), |s| {
-                format!("{}/{}", text(s, "namespace"), text(s, "name"))
-            });
-            vec![name(), service.into(), available(o).into(), age()]
-        }
+        "apiregistration.k8s.io/apiservices" => api_service(o, age()),
         _ => storage::cells(table, o, age)
             .or_else(|| cluster::cells(table, o, age))
             .unwrap_or_else(|| vec![name(), age()]),
     }
+}
+
+fn ingress_class(o: &Object, age: Value) -> Vec<Value> {
+    let group = o
+        .pointer("/spec/parameters/apiGroup")
+        .and_then(Value::as_str)
+        .map(|g| format!(".{g}"))
+        .unwrap_or_default();
+    let parameters = o.pointer("/spec/parameters").map_or(NONE.to_owned(), |p| {
+        format!("{}{group}/{}", text(p, "kind"), text(p, "name"))
+    });
+    let name = or_default(o, "ingressclass.kubernetes.io/is-default-class");
+    vec![
+        name,
+        o.str_at("/spec/controller").into(),
+        parameters.into(),
+        age,
+    ]
+}
+
+fn controller_revision(o: &Object, age: Value) -> Vec<Value> {
+    let group = |c: &str| {
+        Some(group_of(c))
+            .filter(|g| !g.is_empty())
+            .map(|g| format!(".{g}"))
+            .unwrap_or_default()
+    };
+    let owner = o.controller_of().map(|c| {
+        format!(
+            "{}{}/{}",
+            c.kind.to_lowercase(),
+            group(&c.api_version),
+            c.name
+        )
+    });
+    vec![
+        o.name().into(),
+        owner.unwrap_or_else(|| NONE.to_owned()).into(),
+        number(o, "/revision").into(),
+        age,
+    ]
+}
+
+fn api_service(o: &Object, age: Value) -> Vec<Value> {
+    let service = o.pointer("/spec/service").map_or("Local".to_owned(), |s| {
+        format!("{}/{}", text(s, "namespace"), text(s, "name"))
+    });
+    vec![o.name().into(), service.into(), available(o).into(), age]
 }
 
 /// Whether an API can be reached, and why not.

@@ -92,12 +92,7 @@ pub fn apply(table: &str, object: &mut Object) {
             let name = object.name().to_owned();
             object.set_label("kubernetes.io/metadata.name", &name);
         }
-        "/persistentvolumes" => {
-            let spec = spec(object);
-            set_text(spec, "persistentVolumeReclaimPolicy", "Retain");
-            set(spec, "volumeMode", "Filesystem");
-            volumes::source(spec);
-        }
+        "/persistentvolumes" => persistent_volume(spec(object)),
         "/persistentvolumeclaims" => set(spec(object), "volumeMode", "Filesystem"),
         "apiregistration.k8s.io/apiservices" => {
             if let Some(service) = map_at(spec(object), "service") {
@@ -115,19 +110,7 @@ pub fn apply(table: &str, object: &mut Object) {
                 set(port, "protocol", "TCP");
             }
         }
-        "autoscaling/horizontalpodautoscalers" => {
-            let spec = spec(object);
-            set(spec, "minReplicas", 1);
-            let target = json!({"type": "Utilization", "averageUtilization": 80});
-            set_content(
-                spec,
-                "metrics",
-                json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]),
-            );
-            if let Some(behavior) = map_at(spec, "behavior") {
-                scaling_rules(behavior);
-            }
-        }
+        "autoscaling/horizontalpodautoscalers" => autoscaler_spec(spec(object)),
         "networking.k8s.io/ingressclasses" => {
             if let Some(parameters) = map_at(spec(object), "parameters") {
                 set(parameters, "scope", "Cluster");
@@ -161,32 +144,14 @@ pub fn apply(table: &str, object: &mut Object) {
                 .into_iter()
                 .for_each(match_resources);
         }
-        "resource.k8s.io/resourceclaims" => {
-            device_requests(spec(object));
-            let devices = map_at(&mut object.0, "status")
-                .and_then(|status| map_at(status, "allocation"))
-                .and_then(|a| map_at(a, "devices"));
-            devices
-                .into_iter()
-                .for_each(|devices| each(devices, "results").for_each(tolerations));
-        }
+        "resource.k8s.io/resourceclaims" => resource_claim(object),
         "resource.k8s.io/resourceclaimtemplates" => {
             if let Some(inner) = map_at(spec(object), "spec") {
                 device_requests(inner);
             }
         }
         "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations" => priority_level(spec(object)),
-        "flowcontrol.apiserver.k8s.io/flowschemas" => {
-            let spec = spec(object);
-            if spec
-                .get("matchingPrecedence")
-                .and_then(Value::as_i64)
-                .unwrap_or(0)
-                == 0
-            {
-                spec.insert("matchingPrecedence".into(), 1000.into());
-            }
-        }
+        "flowcontrol.apiserver.k8s.io/flowschemas" => flow_schema(spec(object)),
         "/nodes" => {
             allocatable(object);
             pod_networks(spec(object));
@@ -322,6 +287,19 @@ fn secret(object: &mut Object) {
     }
 }
 
+fn autoscaler_spec(spec: &mut Map<String, Value>) {
+    set(spec, "minReplicas", 1);
+    let target = json!({"type": "Utilization", "averageUtilization": 80});
+    set_content(
+        spec,
+        "metrics",
+        json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]),
+    );
+    if let Some(behavior) = map_at(spec, "behavior") {
+        scaling_rules(behavior);
+    }
+}
+
 /// Rules of an autoscaler that has any: what they do not say.
 fn scaling_rules(behavior: &mut Map<String, Value>) {
     let policy =
@@ -337,6 +315,12 @@ fn scaling_rules(behavior: &mut Map<String, Value>) {
     let down = map_entry(behavior, "scaleDown");
     set(down, "selectPolicy", "Max");
     set(down, "policies", json!([policy("Percent", 100)]));
+}
+
+fn persistent_volume(spec: &mut Map<String, Value>) {
+    set_text(spec, "persistentVolumeReclaimPolicy", "Retain");
+    set(spec, "volumeMode", "Filesystem");
+    volumes::source(spec);
 }
 
 fn csi_driver(spec: &mut Map<String, Value>) {
@@ -409,6 +393,16 @@ fn match_resources(to: &mut Map<String, Value>) {
     }
 }
 
+fn resource_claim(object: &mut Object) {
+    device_requests(spec(object));
+    let devices = map_at(&mut object.0, "status")
+        .and_then(|status| map_at(status, "allocation"))
+        .and_then(|a| map_at(a, "devices"));
+    devices
+        .into_iter()
+        .for_each(|devices| each(devices, "results").for_each(tolerations));
+}
+
 /// How many devices of a kind are asked for, and which taints are borne with.
 fn device_requests(spec: &mut Map<String, Value>) {
     fn wanted(request: &mut Map<String, Value>) {
@@ -429,6 +423,17 @@ fn device_requests(spec: &mut Map<String, Value>) {
 
 fn tolerations(of: &mut Map<String, Value>) {
     each(of, "tolerations").for_each(|toleration| set_text(toleration, "operator", "Equal"));
+}
+
+fn flow_schema(spec: &mut Map<String, Value>) {
+    if spec
+        .get("matchingPrecedence")
+        .and_then(Value::as_i64)
+        .unwrap_or(0)
+        == 0
+    {
+        spec.insert("matchingPrecedence".into(), 1000.into());
+    }
 }
 
 fn priority_level(spec: &mut Map<String, Value>) {

@@ -29,6 +29,16 @@ struct Place<'a> {
     depth: usize,
 }
 
+impl Place<'_> {
+    fn below(self) -> Self {
+        Self {
+            root: false,
+            depth: self.depth + 1,
+            ..self
+        }
+    }
+}
+
 /// Schema errors, and those of rules, which are reported after all others.
 #[derive(Default)]
 struct Found {
@@ -196,71 +206,11 @@ fn walk(
     let Some(map) = schema.as_object().filter(|_| place.depth <= MAX_DEPTH) else {
         return;
     };
-    let below = Place {
-        root: false,
-        depth: place.depth + 1,
-        ..place
-    };
+    let below = place.below();
     let mut here = Found::default();
     keywords(map, path, place, &mut here.schema);
-    if let Some(additional) = map.get("additionalProperties").filter(|a| a.is_object()) {
-        let no_defaults = if place.in_meta {
-            Some("inside additionalProperties applying to object metadata")
-        } else {
-            place.no_defaults
-        };
-        let next = compiler
-            .as_mut()
-            .map(|(c, spot)| (&mut **c, spot.additional(schema)));
-        walk(
-            additional,
-            &format!("{path}.additionalProperties"),
-            Place {
-                no_defaults,
-                ..below
-            },
-            &mut here,
-            next,
-        );
-    }
-    for (name, property) in map
-        .get("properties")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-    {
-        let next = compiler
-            .as_mut()
-            .map(|(c, spot)| (&mut **c, spot.property(schema, name)));
-        let map_type = text(schema, "x-kubernetes-map-type");
-        let lost = if matches!(map_type, "" | "granular" | "atomic") {
-            place.lost
-        } else {
-            place.lost.or(Some(path))
-        };
-        let meta = (place.root
-            || map.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true)))
-            && matches!(name.as_str(), "metadata" | "kind" | "apiVersion");
-        let why = format!("in top-level {name}");
-        let no_defaults = if meta && place.root {
-            Some(why.as_str())
-        } else {
-            place.no_defaults
-        };
-        let at = Place {
-            no_defaults,
-            in_meta: place.in_meta || meta,
-            lost,
-            ..below
-        };
-        walk(
-            property,
-            &format!("{path}.properties[{name}]"),
-            at,
-            &mut here,
-            next,
-        );
-    }
+    additional_properties(schema, path, place, &mut here, &mut compiler);
+    properties(schema, path, place, &mut here, &mut compiler);
     if let Some(not) = map.get("not") {
         walk(not, &format!("{path}.not"), below, &mut here, None);
     }
@@ -283,32 +233,7 @@ fn walk(
             None,
         );
     }
-    if let Some(items) = map.get("items") {
-        let lost = if text(schema, "x-kubernetes-list-type") == "map" {
-            place.lost
-        } else {
-            place.lost.or(Some(path))
-        };
-        let next = compiler
-            .as_mut()
-            .map(|(c, spot)| (&mut **c, spot.items(schema)));
-        walk(
-            items,
-            &format!("{path}.items"),
-            Place { lost, ..below },
-            &mut here,
-            next,
-        );
-        for (i, one) in list(schema, "items").iter().enumerate() {
-            walk(
-                one,
-                &format!("{path}.items[{i}]"),
-                Place { lost, ..below },
-                &mut here,
-                None,
-            );
-        }
-    }
+    items(schema, path, place, &mut here, &mut compiler);
     for (name, one) in map
         .get("dependencies")
         .and_then(Value::as_object)
@@ -335,6 +260,123 @@ fn walk(
     }
     found.schema.extend(here.schema);
     found.rules.extend(here.rules);
+}
+
+fn additional_properties(
+    schema: &Value,
+    path: &str,
+    place: Place<'_>,
+    found: &mut Found,
+    compiler: &mut Compiler<'_, '_>,
+) {
+    if let Some(additional) = schema.get("additionalProperties").filter(|a| a.is_object()) {
+        let no_defaults = if place.in_meta {
+            Some("inside additionalProperties applying to object metadata")
+        } else {
+            place.no_defaults
+        };
+        let next = compiler
+            .as_mut()
+            .map(|(c, spot)| (&mut **c, spot.additional(schema)));
+        walk(
+            additional,
+            &format!("{path}.additionalProperties"),
+            Place {
+                no_defaults,
+                ..place.below()
+            },
+            found,
+            next,
+        );
+    }
+}
+
+fn properties(
+    schema: &Value,
+    path: &str,
+    place: Place<'_>,
+    found: &mut Found,
+    compiler: &mut Compiler<'_, '_>,
+) {
+    for (name, property) in schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        let next = compiler
+            .as_mut()
+            .map(|(c, spot)| (&mut **c, spot.property(schema, name)));
+        let map_type = text(schema, "x-kubernetes-map-type");
+        let lost = if matches!(map_type, "" | "granular" | "atomic") {
+            place.lost
+        } else {
+            place.lost.or(Some(path))
+        };
+        let meta = (place.root
+            || schema.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true)))
+            && matches!(name.as_str(), "metadata" | "kind" | "apiVersion");
+        let why = format!("in top-level {name}");
+        let no_defaults = if meta && place.root {
+            Some(why.as_str())
+        } else {
+            place.no_defaults
+        };
+        let at = Place {
+            no_defaults,
+            in_meta: place.in_meta || meta,
+            lost,
+            ..place.below()
+        };
+        walk(
+            property,
+            &format!("{path}.properties[{name}]"),
+            at,
+            found,
+            next,
+        );
+    }
+}
+
+fn items(
+    schema: &Value,
+    path: &str,
+    place: Place<'_>,
+    found: &mut Found,
+    compiler: &mut Compiler<'_, '_>,
+) {
+    if let Some(items) = schema.get("items") {
+        let lost = if text(schema, "x-kubernetes-list-type") == "map" {
+            place.lost
+        } else {
+            place.lost.or(Some(path))
+        };
+        let next = compiler
+            .as_mut()
+            .map(|(c, spot)| (&mut **c, spot.items(schema)));
+        walk(
+            items,
+            &format!("{path}.items"),
+            Place {
+                lost,
+                ..place.below()
+            },
+            found,
+            next,
+        );
+        for (i, one) in list(schema, "items").iter().enumerate() {
+            walk(
+                one,
+                &format!("{path}.items[{i}]"),
+                Place {
+                    lost,
+                    ..place.below()
+                },
+                found,
+                None,
+            );
+        }
+    }
 }
 
 fn keywords(map: &Map<String, Value>, path: &str, place: Place<'_>, problems: &mut Problems) {

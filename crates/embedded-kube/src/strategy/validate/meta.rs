@@ -57,130 +57,153 @@ impl Plan {
                 ..plan
             };
         }
+        plan.for_core_kind(resource)
+    }
+
+    /// Kinds of the core group; events are in two groups.
+    fn for_core_kind(self, resource: &Resource) -> Self {
         match resource.table.as_str() {
-            "apps/statefulsets" => Self {
-                name: formats::dns_label,
-                ..plan
-            },
             "/replicationcontrollers" => Self {
                 name: formats::long_name,
                 prefix: false,
-                ..plan
+                ..self
+            },
+            "/namespaces" => Self {
+                name: formats::dns_label,
+                update: &[Full, Update],
+                ..self
+            },
+            "/services" => Self {
+                name: formats::dns_label,
+                update: &[Update],
+                ..self
+            },
+            "/nodes" => Self {
+                update: &[Full, Update],
+                ..self
+            },
+            "/persistentvolumes" => Self {
+                update: &[Full, Full],
+                ..self
+            },
+            "/limitranges" => Self {
+                update: &[Full],
+                ..self
+            },
+            "/resourcequotas" => Self {
+                update: &[Update],
+                ..self
+            },
+            "/events" if resource.group.is_empty() => Self {
+                create: &[],
+                update: &[],
+                ..self
+            },
+            "/events" => Self {
+                update: &[Update],
+                ..self
+            },
+            _ => self.for_other_kind(resource),
+        }
+    }
+
+    fn for_other_kind(self, resource: &Resource) -> Self {
+        match resource.table.as_str() {
+            "apps/statefulsets" => Self {
+                name: formats::dns_label,
+                ..self
             },
             "resource.k8s.io/deviceclasses" => Self {
                 name: formats::long_name,
                 prefix: false,
                 update: &[Full, Update],
-                ..plan
+                ..self
             },
-            "/namespaces" => Self {
-                name: formats::dns_label,
-                update: &[Full, Update],
-                ..plan
-            },
-            "/services" => Self {
-                name: formats::dns_label,
-                update: &[Update],
-                ..plan
-            },
-            "/nodes" | "storage.k8s.io/storageclasses" | "storage.k8s.io/csistoragecapacities" => {
-                Self {
-                    update: &[Full, Update],
-                    ..plan
-                }
-            }
-            "/persistentvolumes" => Self {
-                update: &[Full, Full],
-                ..plan
-            },
-            "/limitranges" | "discovery.k8s.io/endpointslices" | "storage.k8s.io/csinodes" => {
-                Self {
-                    update: &[Full],
-                    ..plan
-                }
-            }
             "storage.k8s.io/volumeattachments" => Self {
                 update: &[Full],
                 status: &[],
-                ..plan
-            },
-            "/resourcequotas"
-            | "networking.k8s.io/networkpolicies"
-            | "networking.k8s.io/servicecidrs"
-            | "storage.k8s.io/csidrivers"
-            | "autoscaling/horizontalpodautoscalers"
-            | "scheduling.k8s.io/priorityclasses"
-            | "resource.k8s.io/resourceslices" => Self {
-                update: &[Update],
-                ..plan
+                ..self
             },
             "networking.k8s.io/ipaddresses" => Self {
                 name: formats::canonical_ip,
                 update: &[Full, Update],
-                ..plan
-            },
-            "/events" if resource.group.is_empty() => Self {
-                create: &[],
-                update: &[],
-                ..plan
-            },
-            "/events" => Self {
-                update: &[Update],
-                ..plan
+                ..self
             },
             "policy/poddisruptionbudgets" => Self {
                 create: &[],
                 update: &[],
                 status: &[],
-                ..plan
+                ..self
             },
             "apiregistration.k8s.io/apiservices" => Self {
                 name: formats::path_segment,
                 domains: false,
                 update: &[Full, Update],
                 status: &[],
-                ..plan
+                ..self
             },
             "certificates.k8s.io/certificatesigningrequests" => Self {
                 name: |_| Vec::new(),
                 update: &[Full, Update],
                 status: &[Full, Update],
-                ..plan
+                ..self
             },
             "node.k8s.io/runtimeclasses" => Self {
                 domains: false,
                 update: &[Full, Update],
-                ..plan
+                ..self
             },
             "coordination.k8s.io/leases" => Self {
                 domains: false,
                 update: &[Update],
-                ..plan
+                ..self
             },
-            _ => match resource.group.as_str() {
-                "rbac.authorization.k8s.io" => Self {
-                    name: formats::path_segment,
-                    update: &[Full, Update],
-                    ..plan
-                },
-                "admissionregistration.k8s.io" => Self {
-                    domains: false,
-                    update: &[Full],
-                    status: &[],
-                    ..plan
-                },
-                "flowcontrol.apiserver.k8s.io" => Self {
-                    update: &[Full],
-                    status: &[],
-                    ..plan
-                },
-                "resource.k8s.io" => Self {
-                    update: &[Full, Update],
-                    status: &[],
-                    ..plan
-                },
-                _ => plan,
+            "storage.k8s.io/storageclasses" | "storage.k8s.io/csistoragecapacities" => Self {
+                update: &[Full, Update],
+                ..self
             },
+            "discovery.k8s.io/endpointslices" | "storage.k8s.io/csinodes" => Self {
+                update: &[Full],
+                ..self
+            },
+            "networking.k8s.io/networkpolicies"
+            | "networking.k8s.io/servicecidrs"
+            | "storage.k8s.io/csidrivers"
+            | "autoscaling/horizontalpodautoscalers"
+            | "scheduling.k8s.io/priorityclasses"
+            | "resource.k8s.io/resourceslices" => Self {
+                update: &[Update],
+                ..self
+            },
+            _ => self.for_group(&resource.group),
+        }
+    }
+
+    /// What all other kinds of a group have in common.
+    fn for_group(self, group: &str) -> Self {
+        match group {
+            "rbac.authorization.k8s.io" => Self {
+                name: formats::path_segment,
+                update: &[Full, Update],
+                ..self
+            },
+            "admissionregistration.k8s.io" => Self {
+                domains: false,
+                update: &[Full],
+                status: &[],
+                ..self
+            },
+            "flowcontrol.apiserver.k8s.io" => Self {
+                update: &[Full],
+                status: &[],
+                ..self
+            },
+            "resource.k8s.io" => Self {
+                update: &[Full, Update],
+                status: &[],
+                ..self
+            },
+            _ => self,
         }
     }
 

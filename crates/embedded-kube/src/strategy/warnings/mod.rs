@@ -23,23 +23,7 @@ pub fn of(resource: &Resource, object: &Object, old: Option<&Object>, part: Part
     }
     let spec = At::of(object, old, "spec");
     if part == Part::Status {
-        if matches!(
-            resource.table.as_str(),
-            "/services" | "networking.k8s.io/ingresses"
-        ) {
-            let points = At::of(object, old, "status").get("loadBalancer.ingress");
-            points.items().iter().for_each(|point| {
-                out.extend(formats::ip_warning(&point.path, point.get("ip").text()))
-            });
-        }
-        if resource.is("", "pods") {
-            let status = At::of(object, old, "status");
-            let addresses = ["podIPs", "hostIPs"]
-                .into_iter()
-                .flat_map(|list| status.get(list).items())
-                .map(|item| item.get("ip"));
-            addresses.for_each(|ip| out.extend(formats::ip_warning(&ip.path, ip.text())));
-        }
+        of_status(resource, object, old, &mut out);
         return out;
     }
     match resource.table.as_str() {
@@ -70,30 +54,7 @@ pub fn of(resource: &Resource, object: &Object, old: Option<&Object>, part: Part
             );
             out.extend(deprecated.then_some(text));
         }
-        "networking.k8s.io/networkpolicies" => {
-            let peers = |direction: &str, field: &'static str| {
-                spec.get(direction)
-                    .items()
-                    .iter()
-                    .flat_map(|rule| rule.get(field).items())
-                    .collect::<Vec<_>>()
-            };
-            for peer in peers("ingress", "from")
-                .into_iter()
-                .chain(peers("egress", "to"))
-            {
-                let block = peer.get("ipBlock");
-                out.extend(formats::cidr_warning(
-                    &block.get("cidr").path,
-                    block.get("cidr").text(),
-                ));
-                block
-                    .get("except")
-                    .items()
-                    .iter()
-                    .for_each(|e| out.extend(formats::cidr_warning(&e.path, e.text())));
-            }
-        }
+        "networking.k8s.io/networkpolicies" => of_network_policy(&spec, &mut out),
         "/endpoints"
             if object.label("endpoints.kubernetes.io/managed-by")
                 != Some("endpoint-controller") =>
@@ -125,6 +86,27 @@ pub fn of(resource: &Resource, object: &Object, old: Option<&Object>, part: Part
         }
     }
     out
+}
+
+fn of_status(resource: &Resource, object: &Object, old: Option<&Object>, out: &mut Vec<String>) {
+    if matches!(
+        resource.table.as_str(),
+        "/services" | "networking.k8s.io/ingresses"
+    ) {
+        let points = At::of(object, old, "status").get("loadBalancer.ingress");
+        points
+            .items()
+            .iter()
+            .for_each(|point| out.extend(formats::ip_warning(&point.path, point.get("ip").text())));
+    }
+    if resource.is("", "pods") {
+        let status = At::of(object, old, "status");
+        let addresses = ["podIPs", "hostIPs"]
+            .into_iter()
+            .flat_map(|list| status.get(list).items())
+            .map(|item| item.get("ip"));
+        addresses.for_each(|ip| out.extend(formats::ip_warning(&ip.path, ip.text())));
+    }
 }
 
 fn of_service(object: &Object, spec: &At<'_>, out: &mut Vec<String>) {
@@ -189,6 +171,31 @@ fn of_service(object: &Object, spec: &At<'_>, out: &mut Vec<String>) {
             "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\""
                 .to_owned(),
         );
+    }
+}
+
+fn of_network_policy(spec: &At<'_>, out: &mut Vec<String>) {
+    let peers = |direction: &str, field: &'static str| {
+        spec.get(direction)
+            .items()
+            .iter()
+            .flat_map(|rule| rule.get(field).items())
+            .collect::<Vec<_>>()
+    };
+    for peer in peers("ingress", "from")
+        .into_iter()
+        .chain(peers("egress", "to"))
+    {
+        let block = peer.get("ipBlock");
+        out.extend(formats::cidr_warning(
+            &block.get("cidr").path,
+            block.get("cidr").text(),
+        ));
+        block
+            .get("except")
+            .items()
+            .iter()
+            .for_each(|e| out.extend(formats::cidr_warning(&e.path, e.text())));
     }
 }
 

@@ -131,6 +131,8 @@ fn touch(list: &mut Vec<Value>, cond: Cond<'_>, now: Timestamp) {
     }
 }
 
+const PROGRESSING: &str = "Progressing";
+
 fn progressing(
     plan: &mut Plan,
     list: &mut Vec<Value>,
@@ -140,25 +142,24 @@ fn progressing(
     created: bool,
     now: Timestamp,
 ) {
-    const KIND: &str = "Progressing";
     let Some(deadline) = spec.deadline else {
-        return remove_condition(list, KIND);
+        return remove_condition(list, PROGRESSING);
     };
-    let reason = find_condition(list, KIND)
+    let reason = find_condition(list, PROGRESSING)
         .map_or("", |c| text(c, "reason"))
         .to_owned();
     let unknown = |list: &mut Vec<Value>, reason: &str, message: &str| {
         touch(
             list,
             Cond {
-                kind: KIND,
+                kind: PROGRESSING,
                 status: false,
                 reason,
                 message,
             },
             now,
         );
-        if let Some(Value::Object(map)) = list.iter_mut().find(|c| text(c, "type") == KIND) {
+        if let Some(Value::Object(map)) = list.iter_mut().find(|c| text(c, "type") == PROGRESSING) {
             map.insert("status".into(), "Unknown".into());
         }
     };
@@ -182,7 +183,7 @@ fn progressing(
         touch(
             list,
             Cond {
-                kind: KIND,
+                kind: PROGRESSING,
                 status: true,
                 reason,
                 message,
@@ -212,7 +213,7 @@ fn progressing(
         return set(
             list,
             Cond {
-                kind: KIND,
+                kind: PROGRESSING,
                 status: true,
                 reason: "NewReplicaSetAvailable",
                 message: &message,
@@ -227,7 +228,19 @@ fn progressing(
             list,
         );
     }
-    let Some(condition) = find_condition(list, KIND) else {
+    check_deadline(plan, list, &name, deadline, now);
+}
+
+/// Says that a rollout is stuck when nothing has happened for longer than the deadline; before
+/// that, plans another look for when it will have passed.
+fn check_deadline(
+    plan: &mut Plan,
+    list: &mut Vec<Value>,
+    name: &str,
+    deadline: i64,
+    now: Timestamp,
+) {
+    let Some(condition) = find_condition(list, PROGRESSING) else {
         return;
     };
     let reason = text(condition, "reason");
@@ -246,7 +259,7 @@ fn progressing(
         set(
             list,
             Cond {
-                kind: KIND,
+                kind: PROGRESSING,
                 status: false,
                 reason: "ProgressDeadlineExceeded",
                 message: &message,
