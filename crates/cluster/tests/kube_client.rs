@@ -62,10 +62,7 @@ fn watched() -> watcher::Config {
     watcher::Config::default().labels("set=s")
 }
 
-#[tokio::test]
-async fn every_verb_of_its_api_works() {
-    let (server, client) = start().await;
-    let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+async fn create_and_replace(maps: &Api<ConfigMap>) {
     let post = PostParams::default();
     maps.create(&post, &map("a", "1")).await.expect("created");
     let again = maps
@@ -86,6 +83,10 @@ async fn every_verb_of_its_api_works() {
     assert!(
         matches!(conflict, kube::Error::Api(status) if status.code == 409 && status.reason == "Conflict")
     );
+}
+
+/// Patches one object and applies another, as two managers who contradict each other.
+async fn patch_and_apply(maps: &Api<ConfigMap>) {
     maps.patch(
         "a",
         &PatchParams::default(),
@@ -120,6 +121,9 @@ async fn every_verb_of_its_api_works() {
     )
     .await
     .expect("forced");
+}
+
+async fn list_and_delete(maps: &Api<ConfigMap>) {
     let names: Vec<String> = maps
         .list(&only())
         .await
@@ -146,7 +150,10 @@ async fn every_verb_of_its_api_works() {
         .await
         .expect("deleted");
     assert!(maps.list(&only()).await.expect("listed").items.is_empty());
+}
 
+/// Creates an object of a kind that only discovery knows, without keeping it.
+async fn try_a_discovered_kind(client: &Client) {
     let discovery = Discovery::new(client.clone())
         .run()
         .await
@@ -162,13 +169,23 @@ async fn every_verb_of_its_api_works() {
         .create(
             &PostParams {
                 dry_run: true,
-                ..post.clone()
+                ..PostParams::default()
             },
             &secret,
         )
         .await
         .expect("tried");
     assert_eq!(secret.data["data"]["p"], "dw==");
+}
+
+#[tokio::test]
+async fn every_verb_of_its_api_works() {
+    let (server, client) = start().await;
+    let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+    create_and_replace(&maps).await;
+    patch_and_apply(&maps).await;
+    list_and_delete(&maps).await;
+    try_a_discovered_kind(&client).await;
     server.shutdown().await;
 }
 

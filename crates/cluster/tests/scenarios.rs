@@ -232,6 +232,27 @@ async fn discovery_knows_kinds_scopes_and_versions(ground: &Ground) {
     assert!(kinds.failures.is_empty(), "{:?}", kinds.failures);
 }
 
+async fn claims_are_shown_below_their_set(cache: &LiveCache, executor: &Executor) {
+    let template = json!({"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+    let set = object(json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": {"name": "db", "namespace": "cluster-cache", "annotations": {"argocd.argoproj.io/tracking-id": "app-one:apps/StatefulSet:cluster-cache/db"}},
+        "spec": {"replicas": 1, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}}, "volumeClaimTemplates": [template],
+            "template": {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}}},
+    }));
+    executor
+        .run(0, &apply(&set, ApplyMode::ClientSide, false))
+        .await;
+    let uid = cache.get(&set.key()).expect("there").uid;
+    eventually("the claim", || {
+        cache
+            .children(&uid)
+            .iter()
+            .any(|c| c.key.name == "data-db-0")
+    })
+    .await;
+}
+
 async fn the_cache_follows_what_happens(ground: &Ground) {
     let start = Instant::now();
     let cache = ground.cache().await;
@@ -307,25 +328,7 @@ async fn the_cache_follows_what_happens(ground: &Ground) {
             .iter()
             .all(|p| p.details.as_ref().is_some_and(|d| d.health.is_some()))
     );
-    // The claims of a StatefulSet are shown below it.
-    let template = json!({"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
-    let set = object(json!({
-        "apiVersion": "apps/v1", "kind": "StatefulSet",
-        "metadata": {"name": "db", "namespace": "cluster-cache", "annotations": {"argocd.argoproj.io/tracking-id": "app-one:apps/StatefulSet:cluster-cache/db"}},
-        "spec": {"replicas": 1, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}}, "volumeClaimTemplates": [template],
-            "template": {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}}},
-    }));
-    executor
-        .run(0, &apply(&set, ApplyMode::ClientSide, false))
-        .await;
-    let uid = cache.get(&set.key()).expect("there").uid;
-    eventually("the claim", || {
-        cache
-            .children(&uid)
-            .iter()
-            .any(|c| c.key.name == "data-db-0")
-    })
-    .await;
+    claims_are_shown_below_their_set(&cache, &executor).await;
     // Deleted, and gone from the cache when the answer is here.
     let live = cache.get(&map.key()).expect("there");
     assert_eq!(
@@ -683,9 +686,8 @@ async fn an_object_without_a_mark_is_read_once_and_then_kept(ground: &Ground) {
     assert!(cache.get_as(&unknown, "", "x").await.is_err());
 }
 
-async fn records_and_settings_are_followed(ground: &Ground) {
-    let cache = ground.cache().await;
-    let executor = Executor::new(cache.clone());
+/// Installs the definitions of our own kinds and waits until they are served.
+async fn serve_our_kinds(cache: &LiveCache, executor: &Executor) {
     for file in ["application-crd.yaml", "appproject-crd.yaml"] {
         let path = format!("{}/../../deploy/crds/{file}", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read(path).expect("the CRDs are in the repository");
@@ -708,6 +710,97 @@ async fn records_and_settings_are_followed(ground: &Ground) {
         served("Application") && served("AppProject")
     })
     .await;
+}
+
+async fn many_writers_lose_nothing(records: &Records) {
+    let writers = (0..8).map(|i| {
+        let store = records.applications.clone();
+        async move {
+            let change = |o: &mut Object| {
+                o.set_annotation(&format!("writer-{i}"), "was here");
+                Ok(true)
+            };
+            store
+                .modify("cluster-records", "web", change)
+                .await
+                .expect("written");
+        }
+    });
+    futures::future::join_all(writers).await;
+    let app = records
+        .applications
+        .get("cluster-records", "web")
+        .expect("there");
+    assert_eq!(app.object().expect("readable").annotations().len(), 8);
+}
+
+async fn events_are_kept(records: &Records) {
+    let app = records
+        .applications
+        .get("cluster-records", "web")
+        .expect("there");
+    let events = records.events("argocd-server");
+    events
+        .write(
+            &Event::new(
+                EventTarget::application(&app.meta),
+                "OperationStarted",
+                "admin initiated sync",
+            )
+            .annotation("user", "admin"),
+        )
+        .await
+        .expect("written");
+    let about = events
+        .about("cluster-records", "web", &app.meta.uid)
+        .await
+        .expect("readable");
+    assert_eq!(
+        about
+            .iter()
+            .map(|e| e.str_at("/source/component"))
+            .collect::<Vec<_>>(),
+        ["argocd-server"]
+    );
+}
+
+/// An Application that is deleted goes when its finalizer does.
+async fn a_finalizer_holds_a_deletion(records: &Records) {
+    let app = records
+        .applications
+        .get("cluster-records", "web")
+        .expect("there");
+    records
+        .applications
+        .delete("cluster-records", "web", &app.meta.uid, "")
+        .await
+        .expect("accepted");
+    eventually("the deletion is seen", || {
+        records
+            .applications
+            .get("cluster-records", "web")
+            .is_some_and(|r| r.meta.is_deleting)
+    })
+    .await;
+    let release = |o: &mut Object| {
+        o.set_finalizers(Vec::new());
+        Ok(true)
+    };
+    records
+        .applications
+        .modify("cluster-records", "web", release)
+        .await
+        .expect("released");
+    assert!(
+        records.applications.get("cluster-records", "web").is_none(),
+        "gone at once"
+    );
+}
+
+async fn records_and_settings_are_followed(ground: &Ground) {
+    let cache = ground.cache().await;
+    let executor = Executor::new(cache.clone());
+    serve_our_kinds(&cache, &executor).await;
     fresh_namespace(&executor, "cluster-records").await;
     let records = Records::start(
         ground.cluster.clone(),
@@ -728,26 +821,7 @@ async fn records_and_settings_are_followed(ground: &Ground) {
         records.applications.get("cluster-records", "web").is_some(),
         "there at once"
     );
-    // Many change it at once; nothing is lost.
-    let writers = (0..8).map(|i| {
-        let store = records.applications.clone();
-        async move {
-            let change = |o: &mut Object| {
-                o.set_annotation(&format!("writer-{i}"), "was here");
-                Ok(true)
-            };
-            store
-                .modify("cluster-records", "web", change)
-                .await
-                .expect("written");
-        }
-    });
-    futures::future::join_all(writers).await;
-    let app = records
-        .applications
-        .get("cluster-records", "web")
-        .expect("there");
-    assert_eq!(app.object().expect("readable").annotations().len(), 8);
+    many_writers_lose_nothing(&records).await;
     // Each state is told once, by the answer or by the watch; and what somebody else writes is
     // told, too.
     let by_another = Call::new(
@@ -792,56 +866,8 @@ async fn records_and_settings_are_followed(ground: &Ground) {
         .wait_for(|s| s.get("application.resourceTrackingMethod") == "label")
         .await
         .expect("followed");
-    // Events.
-    let events = records.events("argocd-server");
-    events
-        .write(
-            &Event::new(
-                EventTarget::application(&app.meta),
-                "OperationStarted",
-                "admin initiated sync",
-            )
-            .annotation("user", "admin"),
-        )
-        .await
-        .expect("written");
-    let about = events
-        .about("cluster-records", "web", &app.meta.uid)
-        .await
-        .expect("readable");
-    assert_eq!(
-        about
-            .iter()
-            .map(|e| e.str_at("/source/component"))
-            .collect::<Vec<_>>(),
-        ["argocd-server"]
-    );
-    // Deleted, and gone when its finalizer is removed.
-    records
-        .applications
-        .delete("cluster-records", "web", &app.meta.uid, "")
-        .await
-        .expect("accepted");
-    eventually("the deletion is seen", || {
-        records
-            .applications
-            .get("cluster-records", "web")
-            .is_some_and(|r| r.meta.is_deleting)
-    })
-    .await;
-    let release = |o: &mut Object| {
-        o.set_finalizers(Vec::new());
-        Ok(true)
-    };
-    records
-        .applications
-        .modify("cluster-records", "web", release)
-        .await
-        .expect("released");
-    assert!(
-        records.applications.get("cluster-records", "web").is_none(),
-        "gone at once"
-    );
+    events_are_kept(&records).await;
+    a_finalizer_holds_a_deletion(&records).await;
     executor
         .run(0, &prune(&namespace("cluster-records"), ""))
         .await;
