@@ -682,10 +682,8 @@ async fn lfs_pointers_are_refused_by_name() {
     );
 }
 
-#[tokio::test]
-async fn what_did_not_change_is_known_without_reading() {
-    let (dir, first) = repository();
-    let (dir, repos) = (dir.path(), repos());
+/// Adds a chart, values beside it, and a link to the app.
+fn add_chart_and_link(dir: &Path) -> String {
     write(
         dir,
         "chart/Chart.yaml",
@@ -698,28 +696,97 @@ async fn what_did_not_change_is_known_without_reading() {
     );
     write(dir, "values/own.yaml", "name: one");
     std::os::unix::fs::symlink("app", dir.join("link")).expect("a link");
-    let second = commit(dir, "A chart");
-    let helm = |text: &str| serde_json::from_str::<ApplicationSource>(text).expect("a source");
-    let named = helm(r#"{"path": "chart", "helm": {"valueFiles": ["../values/own.yaml"]}}"#);
-    let by_commit = helm(
-        r#"{"path": "chart", "helm": {"parameters": [{"name": "name", "value": "r-$ARGOCD_APP_REVISION_SHORT"}]}}"#,
-    );
-    let request = |source: &ApplicationSource, sha: &str| ManifestRequest {
+    commit(dir, "A chart")
+}
+
+fn web(dir: &Path, source: &ApplicationSource, sha: &str) -> ManifestRequest {
+    ManifestRequest {
         access: access(dir),
         source: source.clone(),
         sha: sha.to_owned(),
         app_name: "web".into(),
         ..ManifestRequest::default()
+    }
+}
+
+/// What is known once somebody else has looked at the commit.
+async fn known(
+    repos: &Repos,
+    request: &ManifestRequest,
+    before: &Manifests,
+) -> Option<Arc<Manifests>> {
+    let of = |path: &str| ManifestRequest {
+        source: source(path),
+        ..request.clone()
     };
+    repos.manifests(of("other")).await.expect("another folder");
+    repos.manifests(of("values")).await.err();
+    repos.unchanged(request, before)
+}
+
+/// What a request may ask for beside the source and the commit.
+fn what_else_is_asked_counts(repos: &Repos, plain: &ManifestRequest, app: &Manifests) {
+    let hard = ManifestRequest {
+        no_cache: true,
+        ..plain.clone()
+    };
+    assert!(
+        repos.unchanged(&hard, app).is_none(),
+        "it is to be rendered anew"
+    );
+    let elsewhere = ManifestRequest {
+        namespace: "n".into(),
+        ..plain.clone()
+    };
+    assert!(
+        repos.unchanged(&elsewhere, app).is_none(),
+        "another namespace"
+    );
+    assert!(
+        repos.unchanged(&on(plain, "example.org/v1"), app).is_some(),
+        "a plain folder does not ask what the cluster serves"
+    );
+    let off = ClusterFacts {
+        switched_off: vec![SourceKind::Directory],
+        ..ClusterFacts::default()
+    };
+    let jsonnet = ManifestRequest {
+        cluster_facts: off,
+        ..plain.clone()
+    };
+    assert!(
+        repos.unchanged(&jsonnet, app).is_none(),
+        "other files count"
+    );
+}
+
+/// The same on a cluster that serves this.
+fn on(request: &ManifestRequest, served: &str) -> ManifestRequest {
+    let cluster_facts = ClusterFacts {
+        api_versions: [served.to_owned()].into(),
+        ..ClusterFacts::default()
+    };
+    ManifestRequest {
+        cluster_facts,
+        ..request.clone()
+    }
+}
+
+#[tokio::test]
+async fn what_did_not_change_is_known_without_reading() {
+    let (dir, first) = repository();
+    let (dir, repos) = (dir.path(), repos());
+    let second = add_chart_and_link(dir);
+    let helm = |text: &str| serde_json::from_str::<ApplicationSource>(text).expect("a source");
+    let named = helm(r#"{"path": "chart", "helm": {"valueFiles": ["../values/own.yaml"]}}"#);
+    let by_commit = helm(
+        r#"{"path": "chart", "helm": {"parameters": [{"name": "name", "value": "r-$ARGOCD_APP_REVISION_SHORT"}]}}"#,
+    );
+    let request = |source: &ApplicationSource, sha: &str| web(dir, source, sha);
     let rendered =
         async |source: &ApplicationSource, sha: &str| repos.manifests(request(source, sha)).await;
     let known = async |source: &ApplicationSource, before: &Manifests, sha: &str| {
-        // Somebody has looked at the commit.
-        rendered(&helm(r#"{"path": "other"}"#), sha)
-            .await
-            .expect("another folder");
-        rendered(&helm(r#"{"path": "values"}"#), sha).await.err();
-        repos.unchanged(&request(source, sha), before)
+        known(&repos, &request(source, sha), before).await
     };
     let plain = source("app");
     let app = rendered(&plain, &second).await.expect("app");
@@ -764,55 +831,12 @@ async fn what_did_not_change_is_known_without_reading() {
         known(&source("other"), &app, &third).await.is_none(),
         "another source"
     );
-    let hard = ManifestRequest {
-        no_cache: true,
-        ..request(&plain, &third)
-    };
-    assert!(
-        repos.unchanged(&hard, &app).is_none(),
-        "it is to be rendered anew"
-    );
-    let elsewhere = ManifestRequest {
-        namespace: "n".into(),
-        ..request(&plain, &third)
-    };
-    assert!(
-        repos.unchanged(&elsewhere, &app).is_none(),
-        "another namespace"
-    );
-    let on = |source: &ApplicationSource, served: &str| {
-        let cluster_facts = ClusterFacts {
-            api_versions: [served.to_owned()].into(),
-            ..ClusterFacts::default()
-        };
-        ManifestRequest {
-            cluster_facts,
-            ..request(source, &third)
-        }
-    };
+    what_else_is_asked_counts(&repos, &request(&plain, &third), &app);
     assert!(
         repos
-            .unchanged(&on(&plain, "example.org/v1"), &app)
-            .is_some(),
-        "a plain folder does not ask what the cluster serves"
-    );
-    assert!(
-        repos
-            .unchanged(&on(&named, "example.org/v1"), &chart)
+            .unchanged(&on(&request(&named, &third), "example.org/v1"), &chart)
             .is_none(),
-        "a chart may"
-    );
-    let off = ClusterFacts {
-        switched_off: vec![SourceKind::Directory],
-        ..ClusterFacts::default()
-    };
-    let jsonnet = ManifestRequest {
-        cluster_facts: off,
-        ..request(&plain, &third)
-    };
-    assert!(
-        repos.unchanged(&jsonnet, &app).is_none(),
-        "other files count"
+        "a chart may ask what the cluster serves"
     );
 
     write(dir, "values/own.yaml", "name: two");
