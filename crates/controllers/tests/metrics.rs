@@ -148,7 +148,9 @@ async fn application(cluster: &Cluster, repo: &Repo, name: &str, path: &str, sta
 }
 
 /// Kind and labels of every family, and the values of its rows.
-fn families(text: &str) -> BTreeMap<String, (String, String, Vec<f64>)> {
+type Families = BTreeMap<String, (String, String, Vec<f64>)>;
+
+fn families(text: &str) -> Families {
     let mut families = BTreeMap::new();
     let mut name = String::new();
     for line in text.lines() {
@@ -172,6 +174,33 @@ fn families(text: &str) -> BTreeMap<String, (String, String, Vec<f64>)> {
         }
     }
     families
+}
+
+/// What the values must be after a few syncs of a small cluster.
+fn check_values(families: &Families, text: &str) {
+    let sum = |name: &str| families[name].2.iter().sum::<f64>();
+    assert!(
+        sum("argocd_kubectl_requests") > 50.0 && sum("argocd_kubectl_exec") >= 1.0,
+        "{text}"
+    );
+    assert_eq!(
+        (sum("argocd_kubectl_exec_pending"), sum("tiphys_app_panics")),
+        (0.0, 1.0)
+    );
+    assert!(text.contains("argocd_kubectl_requests_total{host=\"kubernetes.default.svc\",method=\"POST\",code=\"201\"}"), "{text}");
+    for verb in ["List", "Watch", "Get", "Create", "Patch"] {
+        assert!(
+            text.contains(&format!("argocd_kubectl_request_duration_seconds_count{{host=\"kubernetes.default.svc\",verb=\"{verb}\"}}")),
+            "{verb}"
+        );
+    }
+    let per_object = sum("tiphys_cluster_cache_bytes_per_object");
+    assert!((100.0..5000.0).contains(&per_object), "{per_object}");
+    assert!(
+        (0.0..30.0).contains(&sum("tiphys_cluster_cache_ready_seconds"))
+            && sum("tiphys_cluster_cache_ready_seconds") > 0.0
+    );
+    assert!(sum("argocd_resource_events_processing") > 0.0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -260,30 +289,7 @@ async fn every_metric_has_its_name_its_kind_and_its_labels() {
             "the guide lacks {name}"
         );
     }
-
-    let sum = |name: &str| families[name].2.iter().sum::<f64>();
-    assert!(
-        sum("argocd_kubectl_requests") > 50.0 && sum("argocd_kubectl_exec") >= 1.0,
-        "{text}"
-    );
-    assert_eq!(
-        (sum("argocd_kubectl_exec_pending"), sum("tiphys_app_panics")),
-        (0.0, 1.0)
-    );
-    assert!(text.contains("argocd_kubectl_requests_total{host=\"kubernetes.default.svc\",method=\"POST\",code=\"201\"}"), "{text}");
-    for verb in ["List", "Watch", "Get", "Create", "Patch"] {
-        assert!(
-            text.contains(&format!("argocd_kubectl_request_duration_seconds_count{{host=\"kubernetes.default.svc\",verb=\"{verb}\"}}")),
-            "{verb}"
-        );
-    }
-    let per_object = sum("tiphys_cluster_cache_bytes_per_object");
-    assert!((100.0..5000.0).contains(&per_object), "{per_object}");
-    assert!(
-        (0.0..30.0).contains(&sum("tiphys_cluster_cache_ready_seconds"))
-            && sum("tiphys_cluster_cache_ready_seconds") > 0.0
-    );
-    assert!(sum("argocd_resource_events_processing") > 0.0);
+    check_values(&families, &text);
     stop.cancel();
     controller.await.expect("it ends in order");
     drop(kube);
