@@ -1,0 +1,231 @@
+//! Projects and their repositories: what they permit.
+
+use super::{APPS, WATCH, create};
+use crate::common::{World, app};
+use futures::StreamExt as _;
+use http::Method;
+use serde_json::{Value, json};
+use tiphys_api::{application::ApplicationWatchEvent, rpc::application::ApplicationQuery};
+use tiphys_server::ports::Store as _;
+
+#[tokio::test]
+async fn repositories_and_projects() {
+    let world = World::start().await;
+    let repo = json!({"repo": "https://example.org/r.git", "username": "u", "password": "secret"});
+    let (status, created) = world
+        .rest(Method::POST, "/api/v1/repositories", Some(repo))
+        .await;
+    assert_eq!(
+        (status, created["repo"].as_str()),
+        (200, Some("https://example.org/r.git"))
+    );
+    let (_, list) = world.rest(Method::GET, "/api/v1/repositories", None).await;
+    assert!(!list.to_string().contains("secret"), "{list}");
+    assert_eq!(list["items"][0]["connectionState"]["status"], "Successful");
+    let (_, refs) = world
+        .rest(
+            Method::GET,
+            "/api/v1/repositories/https%3A%2F%2Fexample.org%2Fr.git/refs",
+            None,
+        )
+        .await;
+    assert_eq!(refs["branches"], json!(["main"]));
+    let unreachable = json!({"repo": "https://unreachable.example/r"});
+    assert_eq!(
+        world
+            .rest(Method::POST, "/api/v1/repositories", Some(unreachable))
+            .await
+            .0,
+        500
+    );
+    assert_eq!(
+        world
+            .rest(
+                Method::DELETE,
+                "/api/v1/repositories/https%3A%2F%2Fexample.org%2Fr.git",
+                None
+            )
+            .await
+            .0,
+        200
+    );
+    let project = json!({"project": {"metadata": {"name": "p"}, "spec": {"sourceRepos": ["*"]}}});
+    assert_eq!(
+        world
+            .rest(Method::POST, "/api/v1/projects", Some(project))
+            .await
+            .0,
+        200
+    );
+    assert_eq!(
+        world
+            .rest(Method::DELETE, "/api/v1/projects/default", None)
+            .await
+            .0,
+        400
+    );
+    assert_eq!(
+        world
+            .rest(Method::DELETE, "/api/v1/projects/p", None)
+            .await
+            .0,
+        200
+    );
+    let (_, clusters) = world.rest(Method::GET, "/api/v1/clusters", None).await;
+    assert_eq!(clusters["items"][0]["name"], "in-cluster");
+}
+
+/// Namespace and name of each.
+fn names(list: Value) -> Vec<String> {
+    let items = list["items"].as_array().cloned().unwrap_or_default();
+    items
+        .iter()
+        .map(|a| {
+            format!("{}/{}", a["metadata"]["namespace"], a["metadata"]["name"]).replace('"', "")
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn c80_applications_in_permitted_namespaces_are_served_like_our_own() {
+    let world = World::start().await;
+    let mut elsewhere = app("a");
+    elsewhere["metadata"]["namespace"] = "team".into();
+    let refused = world
+        .rest(Method::POST, APPS, Some(elsewhere.clone()))
+        .await;
+    assert_eq!(
+        (refused.0, refused.1["error"].as_str()),
+        (403, Some("namespace 'team' is not permitted"))
+    );
+
+    world
+        .store
+        .permitted
+        .lock()
+        .expect("not poisoned")
+        .push("team".into());
+    let (status, body) = world
+        .rest(Method::POST, APPS, Some(elsewhere.clone()))
+        .await;
+    let foreign = "app is not allowed in project \"default\", or the project does not exist";
+    assert_eq!(
+        (status, body["error"].as_str()),
+        (400, Some(foreign)),
+        "the project does not take Applications from there"
+    );
+    let mut project = world
+        .store
+        .get_project("default")
+        .await
+        .expect("it is there");
+    project.spec.source_namespaces = vec!["other".into(), "/^te/".into()];
+    world.store.update_project(&project).await.expect("stored");
+    let (status, created) = world.rest(Method::POST, APPS, Some(elsewhere)).await;
+    assert_eq!(
+        (status, created["metadata"]["namespace"].as_str()),
+        (200, Some("team")),
+        "{created}"
+    );
+
+    create(&world, "b").await;
+    assert_eq!(
+        world.rest(Method::GET, &format!("{APPS}/a"), None).await.0,
+        403,
+        "there is none of that name in our namespace"
+    );
+    let at = |call: &str| format!("{APPS}/a{call}?appNamespace=team");
+    assert_eq!(
+        world.rest(Method::GET, &at(""), None).await.1["metadata"]["name"],
+        "a"
+    );
+    assert_eq!(
+        names(world.rest(Method::GET, APPS, None).await.1),
+        ["team/a", "argocd/b"]
+    );
+    assert_eq!(
+        names(
+            world
+                .rest(Method::GET, &format!("{APPS}?appNamespace=team"), None)
+                .await
+                .1
+        ),
+        ["team/a"]
+    );
+    let query = ApplicationQuery {
+        name: Some("a".into()),
+        app_namespace: Some("team".into()),
+        ..Default::default()
+    };
+    let mut watch: tonic::Streaming<ApplicationWatchEvent> = world.grpc_stream(WATCH, query).await;
+    let seen = watch.next().await.expect("an event").expect("no error");
+    assert_eq!(seen.application.metadata.namespace, "team");
+    let (status, synced) = world
+        .rest(
+            Method::POST,
+            &format!("{APPS}/a/sync"),
+            Some(json!({"appNamespace": "team"})),
+        )
+        .await;
+    assert_eq!(
+        (
+            status,
+            synced["operation"]["initiatedBy"]["username"].as_str()
+        ),
+        (200, Some("admin")),
+        "{synced}"
+    );
+    let (_, rendered) = world.rest(Method::GET, &at("/manifests"), None).await;
+    assert!(rendered.to_string().contains("team_a"), "{rendered}");
+    assert_eq!(world.rest(Method::DELETE, &at(""), None).await.0, 200);
+    assert_eq!(
+        names(world.rest(Method::GET, APPS, None).await.1),
+        ["argocd/b"]
+    );
+}
+
+#[tokio::test]
+async fn what_a_global_project_permits_is_permitted() {
+    let world = World::start().await;
+    let project =
+        |name: &str, spec: Value| json!({"project": {"metadata": {"name": name}, "spec": spec}});
+    let narrow = project("p", json!({"sourceRepos": ["https://example.org/*"]}));
+    assert_eq!(
+        world
+            .rest(Method::POST, "/api/v1/projects", Some(narrow))
+            .await
+            .0,
+        200
+    );
+    let mut wanted = app("a");
+    wanted["spec"]["project"] = "p".into();
+    assert_eq!(
+        world.rest(Method::POST, APPS, Some(wanted.clone())).await.0,
+        400,
+        "it has no destinations"
+    );
+    let wide = project(
+        "global",
+        json!({"destinations": [{"server": "*", "namespace": "*"}]}),
+    );
+    assert_eq!(
+        world
+            .rest(Method::POST, "/api/v1/projects", Some(wide))
+            .await
+            .0,
+        200
+    );
+    let (status, created) = world.rest(Method::POST, APPS, Some(wanted)).await;
+    assert_eq!(status, 200, "{created}");
+    let (_, globals) = world
+        .rest(Method::GET, "/api/v1/projects/p/globalprojects", None)
+        .await;
+    assert_eq!(globals["items"][0]["metadata"]["name"], "global");
+    let (_, detailed) = world
+        .rest(Method::GET, "/api/v1/projects/p/detailed", None)
+        .await;
+    assert_eq!(
+        detailed["globalProjects"][0]["metadata"]["name"], "global",
+        "{detailed}"
+    );
+}
