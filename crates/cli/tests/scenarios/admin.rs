@@ -44,24 +44,9 @@ fn middle(report: &str) -> Vec<&str> {
         .collect()
 }
 
-pub fn what_is_exported_can_be_imported(world: &mut World) {
-    let repo = Repo::with(&[("app/cm.yaml", &config_map("a", "1"))]);
-    world.deploy("moving", &repo.url(), "app", &json!({}));
-    let well = world.until_well("moving", &repo.head());
-    let projects = namespaced("argoproj.io/v1alpha1", "argocd", "appprojects");
-    world.kube.create(
-        &projects,
-        &json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "team"}, "spec": {"sourceRepos": ["*"]}}),
-    );
-    let kubeconfig = world.kubeconfig();
-    let folder = TempDir::new().expect("a folder");
-    let file = folder.path().join("backup.yaml");
-    let file = file.to_str().expect("a plain name");
-
-    tiphys(
-        &kubeconfig,
-        &["admin", "export", "-n", "argocd", "-o", file],
-    );
+/// Exports the settings to a file and gives what it says.
+fn export(kubeconfig: &Path, file: &str) -> String {
+    tiphys(kubeconfig, &["admin", "export", "-n", "argocd", "-o", file]);
     assert_eq!(
         fs::metadata(file).expect("written").permissions().mode() & 0o777,
         0o600,
@@ -78,6 +63,74 @@ pub fn what_is_exported_can_be_imported(world: &mut World) {
         !backup.contains("argocd-initial-admin-secret"),
         "not a part of the settings"
     );
+    backup
+}
+
+/// What the backup does not have is named; with `--prune` it goes, but nothing that it deployed.
+fn import_prunes_only_when_asked(world: &mut World, repo: &Repo, file: &str) {
+    let kubeconfig = world.kubeconfig();
+    world.deploy("newer", &repo.url(), "app", &json!({}));
+    let report = tiphys(&kubeconfig, &["admin", "import", file, "-n", "argocd"]);
+    assert!(
+        report.contains("argoproj.io/Application newer needs pruning"),
+        "{report}"
+    );
+    let report = tiphys(
+        &kubeconfig,
+        &["admin", "import", file, "-n", "argocd", "--prune"],
+    );
+    assert!(
+        report.contains("argoproj.io/Application newer pruned"),
+        "{report}"
+    );
+    eventually(PATIENCE, "the newer one is gone", || {
+        world
+            .get_app("newer")
+            .map_or(Ok(()), |_| Err("it is there".to_owned()))
+    });
+    assert_eq!(world.value("a", "value").as_deref(), Some("1"));
+}
+
+fn import_refuses_other_kinds(kubeconfig: &Path, backup: &str, wrong: &Path) {
+    fs::write(
+        wrong,
+        format!("{backup}apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n"),
+    )
+    .expect("written");
+    let ended = attempt(
+        kubeconfig,
+        &[
+            "admin",
+            "import",
+            wrong.to_str().expect("a plain name"),
+            "-n",
+            "argocd",
+        ],
+    );
+    assert_eq!(ended.code, Some(20), "{ended:?}");
+    assert!(
+        ended
+            .stderr
+            .contains("v1 Pod is nothing that a backup contains")
+            && ended.stdout.is_empty(),
+        "{ended:?}"
+    );
+}
+
+pub fn what_is_exported_can_be_imported(world: &mut World) {
+    let repo = Repo::with(&[("app/cm.yaml", &config_map("a", "1"))]);
+    world.deploy("moving", &repo.url(), "app", &json!({}));
+    let well = world.until_well("moving", &repo.head());
+    let projects = namespaced("argoproj.io/v1alpha1", "argocd", "appprojects");
+    world.kube.create(
+        &projects,
+        &json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "team"}, "spec": {"sourceRepos": ["*"]}}),
+    );
+    let kubeconfig = world.kubeconfig();
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("backup.yaml");
+    let file = file.to_str().expect("a plain name");
+    let backup = export(&kubeconfig, file);
 
     // The Application goes without what it deployed, and comes back with its history; the project
     // is as it was.
@@ -118,53 +171,9 @@ pub fn what_is_exported_can_be_imported(world: &mut World) {
     assert_eq!(back["spec"], well["spec"]);
     assert_eq!(world.value("a", "value").as_deref(), Some("1"));
 
-    // What the backup does not have is named; with --prune it goes, but nothing that it deployed.
-    world.deploy("newer", &repo.url(), "app", &json!({}));
-    let report = tiphys(&kubeconfig, &["admin", "import", file, "-n", "argocd"]);
-    assert!(
-        report.contains("argoproj.io/Application newer needs pruning"),
-        "{report}"
-    );
-    let report = tiphys(
-        &kubeconfig,
-        &["admin", "import", file, "-n", "argocd", "--prune"],
-    );
-    assert!(
-        report.contains("argoproj.io/Application newer pruned"),
-        "{report}"
-    );
-    eventually(PATIENCE, "the newer one is gone", || {
-        world
-            .get_app("newer")
-            .map_or(Ok(()), |_| Err("it is there".to_owned()))
-    });
-    assert_eq!(world.value("a", "value").as_deref(), Some("1"));
+    import_prunes_only_when_asked(world, &repo, file);
     world.kube.delete(&format!("{projects}/team"));
-
-    let wrong = folder.path().join("wrong.yaml");
-    fs::write(
-        &wrong,
-        format!("{backup}apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n"),
-    )
-    .expect("written");
-    let ended = attempt(
-        &kubeconfig,
-        &[
-            "admin",
-            "import",
-            wrong.to_str().expect("a plain name"),
-            "-n",
-            "argocd",
-        ],
-    );
-    assert_eq!(ended.code, Some(20), "{ended:?}");
-    assert!(
-        ended
-            .stderr
-            .contains("v1 Pod is nothing that a backup contains")
-            && ended.stdout.is_empty(),
-        "{ended:?}"
-    );
+    import_refuses_other_kinds(&kubeconfig, &backup, &folder.path().join("wrong.yaml"));
 }
 
 /// A control plane as a process; killed when dropped.
@@ -197,10 +206,9 @@ pub fn get(port: u16, path: &str) -> String {
     text
 }
 
-pub fn an_installation_works_with_the_rights_it_installs(world: &mut World) {
-    let kubeconfig = world.kubeconfig();
-    let place = format!("cd-{}", world.namespace);
-    let report = tiphys(&kubeconfig, &["install", "-n", &place]);
+/// Installs into this namespace, twice, and waits until the nodes say that it runs.
+fn install(world: &World, kubeconfig: &Path, place: &str) {
+    let report = tiphys(kubeconfig, &["install", "-n", place]);
     assert!(
         report.contains("deployment.apps/tiphys serverside-applied"),
         "{report}"
@@ -211,30 +219,37 @@ pub fn an_installation_works_with_the_rights_it_installs(world: &mut World) {
         ),
         "{report}"
     );
-    let again = tiphys(&kubeconfig, &["install", "-n", &place]);
+    let again = tiphys(kubeconfig, &["install", "-n", place]);
     assert_eq!(again, report, "once more changes nothing");
-    let deployment = format!("{}/tiphys", namespaced("apps/v1", &place, "deployments"));
+    let deployment = format!("{}/tiphys", namespaced("apps/v1", place, "deployments"));
     eventually(PATIENCE, "the Deployment is available", || {
         match world.kube.find(&deployment) {
             Some(d) if d["status"]["availableReplicas"] == 1 => Ok(()),
             other => Err(format!("{other:?}")),
         }
     });
+}
 
-    // No container runs on these nodes: the control plane is started here, as the user that was
-    // installed.
-    let account = format!(
-        "{}/tiphys/token",
-        namespaced("v1", &place, "serviceaccounts")
-    );
-    let review = world.kube.create(
-        &account,
-        &json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}),
-    );
-    let folder = TempDir::new().expect("a folder");
-    let own = folder.path().join("kubeconfig");
-    as_somebody(&kubeconfig, &text(&review, "/status/token"), &own);
-    let port = free_port();
+/// The ports of a control plane.
+struct Ports {
+    server: u16,
+    metrics: u16,
+    api_metrics: u16,
+}
+
+impl Ports {
+    fn free() -> Self {
+        let (server, metrics, api_metrics) = (free_port(), free_port(), free_port());
+        Self {
+            server,
+            metrics,
+            api_metrics,
+        }
+    }
+}
+
+/// Starts a control plane for this namespace. Its log and its repositories are in the folder.
+fn start(kubeconfig: &Path, place: &str, ports: &Ports, folder: &Path) -> Plane {
     let mut command = Command::new(program());
     command.args([
         "control-plane",
@@ -242,45 +257,50 @@ pub fn an_installation_works_with_the_rights_it_installs(world: &mut World) {
         "--address",
         "127.0.0.1",
         "--port",
-        &port.to_string(),
+        &ports.server.to_string(),
         "--namespace",
-        &place,
+        place,
     ]);
-    let (metrics, of_api) = (free_port(), free_port());
     command.args([
         "--api-metrics-port",
-        &of_api.to_string(),
+        &ports.api_metrics.to_string(),
         "--metrics-port",
-        &metrics.to_string(),
+        &ports.metrics.to_string(),
         "--metrics-application-conditions",
         "ComparisonError",
     ]);
     command
         .arg("--kubeconfig")
-        .arg(&own)
+        .arg(kubeconfig)
         .arg("--repositories")
-        .arg(folder.path().join("repositories"));
-    let log = fs::File::create(folder.path().join("log")).expect("a file");
-    let _plane = Plane(
+        .arg(folder.join("repositories"));
+    let log = fs::File::create(folder.join("log")).expect("a file");
+    Plane(
         command
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a file"))
             .stderr(log)
             .spawn()
             .expect("it starts"),
-    );
+    )
+}
 
-    let said = || fs::read_to_string(folder.path().join("log")).unwrap_or_default();
+fn log(folder: &Path) -> String {
+    fs::read_to_string(folder.join("log")).unwrap_or_default()
+}
+
+/// Logs in with the first password of the admin.
+fn log_in(kubeconfig: &Path, place: &str, port: u16, folder: &Path) {
     let password = eventually(PATIENCE, "there is a password", || {
-        let ended = attempt(&kubeconfig, &["admin", "initial-password", "-n", &place]);
+        let ended = attempt(kubeconfig, &["admin", "initial-password", "-n", place]);
         ended
             .stdout
             .lines()
             .next()
             .map(str::to_owned)
-            .ok_or_else(|| format!("{ended:?}\n{}", said()))
+            .ok_or_else(|| format!("{ended:?}\n{}", log(folder)))
     });
-    let (server, config) = (format!("localhost:{port}"), folder.path().join("config"));
+    let (server, config) = (format!("localhost:{port}"), folder.join("config"));
     let config = config.to_str().expect("a plain name");
     let login = [
         "login",
@@ -296,10 +316,70 @@ pub fn an_installation_works_with_the_rights_it_installs(world: &mut World) {
     eventually(PATIENCE, "admin can log in", || {
         match output_of(&program(), &login) {
             Ended { code: Some(0), .. } => Ok(()),
-            ended => Err(format!("{ended:?}\n{}", said())),
+            ended => Err(format!("{ended:?}\n{}", log(folder))),
         }
     });
-    assert!(!said().contains(&password), "a log is read by others");
+    assert!(!log(folder).contains(&password), "a log is read by others");
+}
+
+fn metrics_show_the_application(ports: &Ports, place: &str) {
+    let parts = [
+        &format!(
+            "argocd_app_info{{namespace=\"{place}\",name=\"unreachable\",project=\"default\",autosync_enabled=\"false\""
+        ),
+        "dest_server=\"https://kubernetes.default.svc\"",
+        "sync_status=\"Unknown\",health_status=\"Healthy\",operation=\"\"} 1",
+        "argocd_app_condition{",
+        "condition=\"ComparisonError\"} 1",
+        "argocd_app_reconcile_bucket{",
+        "argocd_cluster_api_resources{server=",
+        "# EOF",
+    ];
+    // The answer to its write may reach the program after the write reached us.
+    eventually(PATIENCE, "the metrics tell of it", || {
+        let text = get(ports.metrics, "/metrics");
+        let missing = parts.iter().find(|part| !text.contains(**part));
+        missing.map_or(Ok(()), |part| Err(format!("{part} is missing in {text}")))
+    });
+    let text = get(ports.api_metrics, "/metrics");
+    for part in [
+        "grpc_server_handled_total{",
+        "grpc_server_msg_received_total{",
+        "argocd_kubectl_requests_total{",
+        "argocd_kubectl_request_duration_seconds_bucket{",
+        "argocd_kubectl_request_size_bytes_bucket{",
+        "argocd_kubectl_response_size_bytes_bucket{",
+        "argocd_kubectl_rate_limiter_duration_seconds_bucket{",
+    ] {
+        assert!(text.contains(part), "{part} is missing in {text}");
+    }
+    assert!(
+        !text.contains("# EOF"),
+        "the format of Prometheus has no such line"
+    );
+}
+
+pub fn an_installation_works_with_the_rights_it_installs(world: &mut World) {
+    let kubeconfig = world.kubeconfig();
+    let place = format!("cd-{}", world.namespace);
+    install(world, &kubeconfig, &place);
+
+    // No container runs on these nodes: the control plane is started here, as the user that was
+    // installed.
+    let account = format!(
+        "{}/tiphys/token",
+        namespaced("v1", &place, "serviceaccounts")
+    );
+    let review = world.kube.create(
+        &account,
+        &json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}),
+    );
+    let folder = TempDir::new().expect("a folder");
+    let own = folder.path().join("kubeconfig");
+    as_somebody(&kubeconfig, &text(&review, "/status/token"), &own);
+    let ports = Ports::free();
+    let _plane = start(&own, &place, &ports, folder.path());
+    log_in(&kubeconfig, &place, ports.server, folder.path());
 
     // It acts on the Applications of its namespace.
     let apps = namespaced("argoproj.io/v1alpha1", &place, "applications");
@@ -322,43 +402,10 @@ pub fn an_installation_works_with_the_rights_it_installs(world: &mut World) {
         if found {
             Ok(())
         } else {
-            Err(format!("{app}\n{}", said()))
+            Err(format!("{app}\n{}", log(folder.path())))
         }
     });
-    let parts = [
-        &format!(
-            "argocd_app_info{{namespace=\"{place}\",name=\"unreachable\",project=\"default\",autosync_enabled=\"false\""
-        ),
-        "dest_server=\"https://kubernetes.default.svc\"",
-        "sync_status=\"Unknown\",health_status=\"Healthy\",operation=\"\"} 1",
-        "argocd_app_condition{",
-        "condition=\"ComparisonError\"} 1",
-        "argocd_app_reconcile_bucket{",
-        "argocd_cluster_api_resources{server=",
-        "# EOF",
-    ];
-    // The answer to its write may reach the program after the write reached us.
-    eventually(PATIENCE, "the metrics tell of it", || {
-        let text = get(metrics, "/metrics");
-        let missing = parts.iter().find(|part| !text.contains(**part));
-        missing.map_or(Ok(()), |part| Err(format!("{part} is missing in {text}")))
-    });
-    let text = get(of_api, "/metrics");
-    for part in [
-        "grpc_server_handled_total{",
-        "grpc_server_msg_received_total{",
-        "argocd_kubectl_requests_total{",
-        "argocd_kubectl_request_duration_seconds_bucket{",
-        "argocd_kubectl_request_size_bytes_bucket{",
-        "argocd_kubectl_response_size_bytes_bucket{",
-        "argocd_kubectl_rate_limiter_duration_seconds_bucket{",
-    ] {
-        assert!(text.contains(part), "{part} is missing in {text}");
-    }
-    assert!(
-        !text.contains("# EOF"),
-        "the format of Prometheus has no such line"
-    );
+    metrics_show_the_application(&ports, &place);
     world.kube.delete(&format!("{apps}/unreachable"));
     let _ = world
         .kube
