@@ -1,8 +1,8 @@
 //! Work whose length depends on what comes from outside, and the threads that serve many tasks: it
 //! may take its time, and must not take it from the others.
 //!
-//! Main functions: [`heavy`], for what a project may ask for, and [`run_scripts_blocking`], for users' health
-//! scripts.
+//! Main functions: [`heavy`], for what a project may ask for, and [`run_scripts_blocking`], for
+//! users' health scripts.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,5 @@
-//! The integration tests of this crate, in one program: linking many takes longer than most tests run.
+//! The integration tests of this crate, in one program: linking many takes longer than most tests
+//! run.
 
 mod charts;
 mod local;

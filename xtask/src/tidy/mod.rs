@@ -1,4 +1,5 @@
-//! The conventions of this repository that the compiler does not check: `cargo xtask tidy`, and a test.
+//! The conventions of this repository that the compiler does not check: `cargo xtask tidy`, and a
+//! test.
 //!
 //! Each check returns its findings as lines "file: what is wrong and what to do"; an empty list is
 //! a pass.

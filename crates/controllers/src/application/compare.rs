@@ -18,7 +18,7 @@ use tiphys_engine::{
     compare::compare,
     marks, spec, track,
     types::{
-        CompareRules, Comparison, Condition, ConditionType, Desired as Target, DryRuns, KindInfo,
+        CompareRules, Comparison, Condition, ConditionType, Desired, DryRuns, KindInfo,
         NamespaceMetadata, ServerSideDiff,
     },
 };
@@ -94,7 +94,7 @@ pub async fn run(
                 with_target(
                     ctx,
                     &cluster,
-                    Target {
+                    Desired {
                         objects: Vec::new(),
                         errors: vec![condition],
                     },
@@ -222,11 +222,11 @@ pub async fn with_live(
     local: &[String],
 ) -> Result<Arc<Comparison>, String> {
     let target = match desired.filter(|_| local.is_empty()) {
-        Some(desired) => Target {
+        Some(desired) => Desired {
             objects: desired.objects(),
             errors: desired.broken(),
         },
-        None => Target::from(local_objects(local)?),
+        None => Desired::from(local_objects(local)?),
     };
     with_target(ctx, cluster, target).await
 }
@@ -236,7 +236,7 @@ pub async fn with_live(
 async fn with_target(
     ctx: &mut ReconcileContext<'_>,
     cluster: &LiveCluster,
-    desired: Target,
+    desired: Desired,
 ) -> Result<Arc<Comparison>, String> {
     let rules = rules(ctx)?;
     let kinds = cluster.cache.kinds();

@@ -1,8 +1,8 @@
-//! One look at one Application: read it, decide what is due, do it, write what changed.
+//! One reconcile of one Application: read it, decide what is due, do it, write what changed.
 //!
-//! Main type: [`ReconcileContext`]. It holds the Application as stored and as it shall be; [`ReconcileContext::store`]
-//! writes the difference in one patch, so that a comparison, an operation's progress and the next
-//! operation cost one request together.
+//! Main type: [`ReconcileContext`]. It holds the Application as stored and as it shall be;
+//! [`ReconcileContext::store`] writes the difference in one patch, so that a comparison, an
+//! operation's progress and the next operation cost one request together.
 
 use super::{
     Controller, Memo,
@@ -46,11 +46,11 @@ const WHILE_OPENING: Duration = Duration::from_secs(5);
 /// When to look again although nothing happened meanwhile.
 pub type Again = Option<(Reason, Duration)>;
 
-/// One look at one Application.
+/// One reconcile of one Application.
 pub struct ReconcileContext<'a> {
     pub controller: &'a Controller,
     pub key: &'a AppKey,
-    /// What is remembered of it between passes.
+    /// What is remembered of it between reconciles.
     pub memo: &'a mut Memo,
     /// As stored.
     pub record: Arc<Record<Application>>,

@@ -98,8 +98,8 @@ pub fn align(finalizers: &mut Vec<String>, hooks: &[Arc<Kept>], conditions: &[Co
 }
 
 /// Creates the hooks that are not there and looks how the others do. The error names those that
-/// failed. They are removed, so that they run again, at a look after it was told: once they are
-/// gone nobody can tell that they failed.
+/// failed. They are removed, so that they run again, by a reconcile after it was reported: once
+/// they are gone nobody can tell that they failed.
 pub async fn execute(ctx: &mut ReconcileContext<'_>, when: When) -> Result<Progress, Stop> {
     let doing = |e: String| Stop::Refused(format!("{}{e}", when.executing()));
     let cluster = compare::cluster(ctx).await?;

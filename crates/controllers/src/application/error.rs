@@ -1,7 +1,7 @@
-//! Why a look at an Application could not be finished. Faults of Git, manifests or the destination
-//! are no errors here: they are conditions of the Application.
+//! Why a reconcile of an Application could not be finished. Faults of Git, manifests or the
+//! destination are no errors here: they are conditions of the Application.
 
-/// What stops a pass.
+/// What stops a reconcile.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the Application cannot be read: {0}")]

@@ -1,4 +1,4 @@
-//! What one look at an Application leaves for the next.
+//! What one reconcile of an Application leaves for the next.
 //!
 //! Main type: [`Memo`]. Nothing in it is needed: without it the next look only takes longer.
 

@@ -1,9 +1,9 @@
 //! The Application controller: every Application is looked at when something about it may have
 //! changed, and taken a step further.
 //!
-//! Main type: [`Controller`]. One worker at a time looks at one Application ([`ctx`]); the reasons
-//! come from the Application's own record, from its live objects, from projects and settings, and
-//! from the clock.
+//! Main type: [`Controller`]. One worker at a time reconciles one Application ([`context`]); the
+//! reasons come from the Application's own record, from its live objects, from projects and
+//! settings, and from the clock.
 
 mod auto_sync;
 mod compare;
@@ -65,9 +65,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-/// Live objects change in bursts; one look is enough for a burst.
+/// Live objects change in bursts; one reconcile is enough for a burst.
 const SETTLE: Duration = Duration::from_millis(10);
-/// The longest pause before a look that failed is tried again.
+/// The longest pause before a reconcile that failed is tried again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// What the controller works with.
@@ -308,8 +308,8 @@ impl Controller {
         );
         let mut memo = self.memos().remove(key).unwrap_or_default();
         let failures = memo.failures;
-        // Boxed: a look is large, and what is put around it would have it on the stack again and
-        // again.
+        // Boxed: a reconcile is large, and what is put around it would have it on the stack again
+        // and again.
         let ctx = Box::pin(async {
             match ReconcileContext::new(self, key, &mut memo, record) {
                 Ok(ctx) => ctx.run(reason).await,
@@ -355,7 +355,7 @@ impl Controller {
                     pause(memo.failures)
                 };
                 if !e.is_conflict() {
-                    tracing::warn!(parent: &span, error = %e, "a reconcile at the Application failed; trying again in {pause:?}");
+                    tracing::warn!(parent: &span, error = %e, "reconciling the Application failed; trying again in {pause:?}");
                 }
                 self.queue.add_after(key.clone(), reason, pause);
             }
@@ -426,9 +426,9 @@ fn concerns_us(change: &RecordChange<Application>) -> bool {
             .is_some_and(|s| s.phase == "Terminating")
 }
 
-/// How thorough a look a changed record calls for. What was compared says itself whether source or
-/// destination differ from it; of the rest of the specification, such as the project, it keeps
-/// nothing.
+/// How thorough a reconcile a changed record calls for. What was compared says itself whether
+/// source or destination differ from it; of the rest of the specification, such as the project, it
+/// keeps nothing.
 fn reason_of(change: &RecordChange<Application>) -> Reason {
     let Some((before, after)) = both(change) else {
         return Reason::RECONCILE;

@@ -120,7 +120,7 @@ pub fn state(ctx: &ReconcileContext<'_>) -> OperationState {
 }
 
 /// Makes the state of a new operation, or sees whether a failed one is to be tried again now.
-/// `Some`: there is nothing more to do in this pass, because it waits for that, or has ended.
+/// `Some`: there is nothing more to do in this reconcile, because it waits for that, or has ended.
 async fn begin(ctx: &mut ReconcileContext<'_>) -> Result<Option<Again>, Error> {
     let operation = ctx.app.operation.as_deref().cloned().unwrap_or_default();
     let stored = ctx
@@ -236,8 +236,8 @@ async fn barred(ctx: &mut ReconcileContext<'_>) -> Result<Option<Duration>, Erro
     ))
 }
 
-/// The same for every look at one attempt of one operation, whoever looks; different for the next
-/// attempt.
+/// The same for every reconcile of one attempt of an operation, in whichever process; different
+/// for the next attempt.
 fn operation_id(ctx: &ReconcileContext<'_>) -> String {
     let state = state(ctx);
     let started = state.started_at.map_or(0, |t| t.seconds);

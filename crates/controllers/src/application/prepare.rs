@@ -36,7 +36,7 @@ pub struct Running {
     pub request: SyncRequest,
     pub plan: SyncPlan,
     pub progress: Progress,
-    /// The sources and revisions that it stands for. The record that a look begins with may be
+    /// The sources and revisions that it stands for. The record that a reconcile begins with may be
     /// older than they are.
     pub result: SyncOperationResult,
     pub cluster: Arc<LiveCluster>,

@@ -8,8 +8,8 @@ use tiphys_api::operation::OperationState;
 use tiphys_cluster::app_state::AppKey;
 use tiphys_engine::sync::OperationPhase;
 
-/// Runs a look. When it panics, the answer is `None`, after an operation that was under way has
-/// ended with what was said.
+/// Runs a reconcile. When it panics, the answer is `None`, after an operation that was under way
+/// has ended with what was said.
 pub async fn contain<T>(
     controller: &Controller,
     key: &AppKey,
@@ -23,9 +23,9 @@ pub async fn contain<T>(
     controller.metrics.panicked(key);
     tracing::error!(
         panic = text,
-        "a reconcile at the Application panicked; it is looked at again later"
+        "reconciling the Application panicked; it is tried again later"
     );
-    // What is broken may break this, too. Boxed: it is as large as a look.
+    // What is broken may break this, too. Boxed: it is as large as a reconcile.
     let told = AssertUnwindSafe(Box::pin(tell(controller, key, &text)))
         .catch_unwind()
         .await;
@@ -52,7 +52,7 @@ async fn tell(
     ctx.event(
         true,
         "InternalError",
-        format!("a reconcile at the Application panicked: {text}"),
+        format!("reconciling the Application panicked: {text}"),
     );
     let Some(operation) = ctx.app.operation.as_deref().cloned() else {
         return Ok(());

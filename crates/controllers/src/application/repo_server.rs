@@ -1,7 +1,7 @@
 //! What a repo-server is asked for an Application's sources, with all that Argo CD's controller
 //! sends.
 //!
-//! Main type: [`Questions`], put together once for all sources of a look.
+//! Main type: [`Questions`], put together once for all sources of a reconcile.
 
 use super::{
     context::ReconcileContext, refresh::Refresh, sources::RequestedSources,

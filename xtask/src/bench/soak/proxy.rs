@@ -1,5 +1,5 @@
-//! A TCP proxy that injects faults: connections stall, break in mid-answer, or are not to be had. Main
-//! type: [`Proxy`]. It knows nothing of TLS, so what is cut is cut anywhere.
+//! A TCP proxy that injects faults: connections stall, break in mid-answer, or are not to be had.
+//! Main type: [`Proxy`]. It knows nothing of TLS, so what is cut is cut anywhere.
 
 use std::{
     io::{Read, Write},

@@ -1,5 +1,5 @@
-//! The scripts once more, with faults injected on the wire: whatever happens to the controller, each step ends
-//! as it does without.
+//! The scripts once more, with faults injected on the wire: whatever happens to the controller,
+//! each step ends as it does without.
 //!
 //! Tables are played whole. Of the families that have no end, `make test` plays a few cases, other
 //! ones for each commit. `TIPHYS_FAULTS=200` plays so many of each, `TIPHYS_FAULTS=all` every one

@@ -17,7 +17,7 @@ const MAX_ANNOTATIONS: usize = 256 * 1024;
 const MAX_MANAGER: usize = 128;
 const MAX_SUBRESOURCE: usize = 256;
 
-/// One look at the metadata.
+/// How much of the metadata is checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CheckMode {
     /// Everything.
