@@ -12,6 +12,7 @@ mod directory;
 mod files;
 pub mod helm;
 mod manifest;
+mod need;
 
 pub use app::{
     AppFacts, Charts, ClusterFacts, Details, Environment, HelmDetails, HelmOptions, Prepared,
@@ -22,6 +23,7 @@ pub use files::{
     FileEntry, FileError, FileKind, MemoryFiles, SourceFiles, clean_app_path as app_folder,
 };
 pub use manifest::{ManifestError, objects_of_text};
+pub use need::SourceRef;
 
 use tiphys_apimachinery::Object;
 
@@ -101,8 +103,17 @@ pub enum RenderError {
     Unsupported(String),
     #[error("{what} exceeds the limit of {limit}")]
     OverBudget { what: String, limit: u64 },
+    /// Not a failure where somebody can fetch: what must be in [`SourceSet::fetched`] before the
+    /// same render says more.
+    #[error("{} cannot be fetched here", shown(.0))]
+    Need(Vec<SourceRef>),
     #[error(transparent)]
     File(#[from] FileError),
+}
+
+fn shown(needed: &[SourceRef]) -> String {
+    let all: Vec<String> = needed.iter().map(ToString::to_string).collect();
+    all.join(", ")
 }
 
 /// Renders what was prepared. `charts` has charts that are ready, and chance and time for their

@@ -288,6 +288,7 @@ fn sources<'a>(files: &'a Files, request: &ManifestRequest) -> SourceSet<'a> {
     SourceSet {
         files: &files.own,
         refs,
+        fetched: BTreeMap::new(),
         several: request.several,
     }
 }

@@ -16,8 +16,8 @@ pub use details::{Details, HelmDetails, details};
 pub use environment::Environment;
 
 use crate::{
-    DirectoryOptions, ExplicitKind, FileKind, RenderError, SourceFiles, SourceKind, detect,
-    files::clean_app_path,
+    DirectoryOptions, ExplicitKind, FileKind, RenderError, SourceFiles, SourceKind, SourceRef,
+    detect, files::clean_app_path,
 };
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::source::ApplicationSource;
@@ -28,6 +28,8 @@ pub struct SourceSet<'a> {
     pub files: &'a dyn SourceFiles,
     /// Sources that have a `ref`, by that name.
     pub refs: BTreeMap<String, &'a dyn SourceFiles>,
+    /// What earlier renders of the same needed ([`RenderError::Need`]).
+    pub fetched: BTreeMap<SourceRef, &'a dyn SourceFiles>,
     /// The Application has `spec.sources`: a `$name` that nobody has is an error.
     pub several: bool,
 }
@@ -37,6 +39,7 @@ impl<'a> SourceSet<'a> {
         Self {
             files,
             refs: BTreeMap::new(),
+            fetched: BTreeMap::new(),
             several: false,
         }
     }
