@@ -9,6 +9,7 @@ mod entry;
 mod error;
 mod git;
 mod manifests;
+mod needs;
 pub mod net;
 pub mod repo_server;
 mod repos;

@@ -5,6 +5,7 @@
 use crate::{
     RepoAccess, RepoError,
     git::{CommitId, Found, GitFiles, Store},
+    needs::Fetched,
     traced::{Files, Key, Traced},
 };
 use rand::RngCore as _;
@@ -20,7 +21,7 @@ use tiphys_apimachinery::Kept;
 use tiphys_gocompat::sprig;
 use tiphys_render::{
     AppFacts, Budget, Charts, ClusterFacts, Details, ManifestError, Prepared, RenderError,
-    RenderParams, Rendered, SourceFiles, SourceSet, Tool, app_folder, details,
+    RenderParams, Rendered, SourceFiles, SourceRef, SourceSet, Tool, app_folder, details,
     helm::{Deadline, HelmError, Limits, ParsedChart, chart::Chart},
     prepare, render,
 };
@@ -29,6 +30,8 @@ use tiphys_render::{
 const RENDERER: &str = "2";
 /// Bytes of parsed charts to remember (estimated).
 const CHART_BYTES: u64 = 128 << 20;
+/// Renders whose needs are remembered.
+const NEEDS: u64 = 10_000;
 
 /// What to render: a source at a resolved revision.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -153,10 +156,20 @@ impl Manifests {
 /// A commit in its repository.
 pub(crate) type Commit = (Store, CommitId);
 
+/// Where the files of a request are.
+pub(crate) struct Commits {
+    pub own: Commit,
+    /// Of the sources that the request refers to.
+    pub refs: BTreeMap<String, Commit>,
+    pub fetched: Fetched,
+}
+
 /// Renders, and remembers what came of it.
 pub(crate) struct Renderer {
     manifests: Traced<Remembered>,
     charts: Traced<ParsedChart>,
+    /// What renders needed, so that it is fetched before they run.
+    needs: moka::sync::Cache<Key, Arc<Vec<SourceRef>>>,
 }
 
 struct Remembered {
@@ -173,18 +186,22 @@ impl Renderer {
         Self {
             manifests: Traced::new(bytes, |m| m.weight),
             charts: Traced::new(CHART_BYTES, |c| chart_weight(c.chart())),
+            needs: moka::sync::Cache::new(NEEDS),
         }
     }
 
-    /// Blocks. `refs` are the commits of the sources that the request refers to.
+    /// Blocks.
+    ///
+    /// # Errors
+    /// [`RenderError::Need`], until all that the render needs has been fetched.
     pub fn manifests(
         &self,
-        commit: &Commit,
-        refs: &BTreeMap<String, Commit>,
+        commits: &Commits,
         request: &ManifestRequest,
-        (budget, limit): (&Budget, Duration),
+        budget: &Budget,
+        limit: Duration,
     ) -> Result<Manifests, RepoError> {
-        let (store, id) = commit;
+        let (store, id) = &commits.own;
         if request.several && request.source.path.is_empty() {
             // It has files for others.
             return Ok(answer(
@@ -196,7 +213,7 @@ impl Renderer {
         }
         check_source(&request.source)?;
         let folder = app_folder(&request.source.path)?;
-        let files = files(commit, refs, &folder);
+        let files = files(commits, &folder);
         let sources = sources(&files, request);
         let prepared = prepare(&sources, &request.params(id.commit.to_string()))?;
         let charts = ReadyCharts {
@@ -209,15 +226,26 @@ impl Renderer {
         };
         let own = files.own.look(&folder);
         let key = key(own, &prepared, budget);
-        let (key, found) = self.manifests.get(key, &files, request.no_cache, || {
+        let known = self.needs.get(&key).unwrap_or_default();
+        let missing = commits.fetched.missing(&known);
+        if !missing.is_empty() {
+            return Err(RenderError::Need(missing).into());
+        }
+        let (whole, found) = self.manifests.get(key, &files, request.no_cache, || {
             Ok::<_, RenderError>(Arc::new(remember(render(
                 &sources, &prepared, &charts, budget,
             )?)))
         })?;
+        if !commits.fetched.is_empty() {
+            self.needs
+                .insert(key, Arc::new(files.fetched.keys().cloned().collect()));
+        }
         // What names the commit, or reads other sources, is not the same at another one.
         let by_commit =
             || Ok::<_, RenderError>(prepare(&sources, &request.params(String::new()))? != prepared);
-        let anew = request.refers() || (matches!(prepared.tool, Tool::Helm(_)) && by_commit()?);
+        let anew = request.refers()
+            || !commits.fetched.is_empty()
+            || (matches!(prepared.tool, Tool::Helm(_)) && by_commit()?);
         let seen = || {
             [(folder.clone(), own)]
                 .into_iter()
@@ -232,22 +260,21 @@ impl Renderer {
                 seen: seen(),
             })
         });
-        Ok(answer(*id, &found, hex(&key), basis))
+        Ok(answer(*id, &found, hex(&whole), basis))
     }
 
     /// What there is to set in a source. Blocks.
     pub fn details(
         &self,
-        commit: &Commit,
-        refs: &BTreeMap<String, Commit>,
+        commits: &Commits,
         request: &ManifestRequest,
     ) -> Result<Details, RepoError> {
         check_source(&request.source)?;
         let folder = app_folder(&request.source.path)?;
-        let files = files(commit, refs, &folder);
+        let files = files(commits, &folder);
         Ok(details(
             &sources(&files, request),
-            &request.params(commit.1.commit.to_string()),
+            &request.params(commits.own.1.commit.to_string()),
         )?)
     }
 }
@@ -269,26 +296,35 @@ pub fn check_source(source: &ApplicationSource) -> Result<(), RepoError> {
     Ok(())
 }
 
-fn files((store, id): &Commit, refs: &BTreeMap<String, Commit>, folder: &str) -> Files {
-    let whole = |(name, (store, id)): (&String, &Commit)| {
-        (name.clone(), GitFiles::new(store, id.tree, None))
-    };
+fn files(commits: &Commits, folder: &str) -> Files {
+    let whole = |(store, id): &Commit| GitFiles::new(store, id.tree, None);
+    let (store, id) = &commits.own;
     Files {
         own: GitFiles::new(store, id.tree, Some(folder)),
-        refs: refs.iter().map(whole).collect(),
+        refs: commits
+            .refs
+            .iter()
+            .map(|(name, commit)| (name.clone(), whole(commit)))
+            .collect(),
+        fetched: commits
+            .fetched
+            .commits()
+            .map(|(needed, commit)| (needed.clone(), whole(commit)))
+            .collect(),
     }
 }
 
 fn sources<'a>(files: &'a Files, request: &ManifestRequest) -> SourceSet<'a> {
-    let refs = files
-        .refs
-        .iter()
-        .map(|(name, files)| (name.clone(), files as &dyn SourceFiles))
-        .collect();
+    fn dynamic<K: Ord + Clone>(files: &BTreeMap<K, GitFiles>) -> BTreeMap<K, &dyn SourceFiles> {
+        files
+            .iter()
+            .map(|(name, files)| (name.clone(), files as &dyn SourceFiles))
+            .collect()
+    }
     SourceSet {
         files: &files.own,
-        refs,
-        fetched: BTreeMap::new(),
+        refs: dynamic(&files.refs),
+        fetched: dynamic(&files.fetched),
         several: request.several,
     }
 }
@@ -314,6 +350,7 @@ impl Charts for ReadyCharts<'_> {
         let files = Files {
             own: GitFiles::new(self.store, self.root, Some(folder)),
             refs: BTreeMap::new(),
+            fetched: BTreeMap::new(),
         };
         let key = digest(&[
             b"chart",

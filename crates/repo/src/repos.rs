@@ -4,7 +4,8 @@ use crate::{
     RepoAccess, RepoError,
     entry::{Common, Copies, Entry, no_look_ups},
     git::{self, CommitId, GitLimits, Store},
-    manifests::{Commit, ManifestRequest, Manifests, Renderer},
+    manifests::{Commits, ManifestRequest, Manifests, Renderer},
+    needs::{self, Fetched},
     revision::{self, Reference},
     shares::Shares,
     url::locate,
@@ -16,7 +17,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 use tiphys_api::repository::RevisionMetadata;
-use tiphys_render::{Budget, Details};
+use tiphys_render::{Budget, Details, RenderError, SourceRef};
 use tracing::Instrument as _;
 
 /// A revision that was looked up.
@@ -246,15 +247,11 @@ impl Repos {
             revision = request.sha,
             path = request.source.path
         );
-        let render = self.render(request, |inner, commit, refs, request| {
+        let render = self.render(request, |inner, commits, request| {
+            let (budget, limit) = (&inner.options.budget, inner.options.render_timeout);
             inner
                 .renderer
-                .manifests(
-                    commit,
-                    refs,
-                    request,
-                    (&inner.options.budget, inner.options.render_timeout),
-                )
+                .manifests(commits, request, budget, limit)
                 .map(Arc::new)
         });
         render.instrument(span).await
@@ -262,46 +259,82 @@ impl Repos {
 
     /// What there is to set in a source.
     pub async fn details(&self, request: ManifestRequest) -> Result<Details, RepoError> {
-        self.render(request, |inner, commit, refs, request| {
-            inner.renderer.details(commit, refs, request)
+        self.render(request, |inner, commits, request| {
+            inner.renderer.details(commits, request)
         })
         .await
     }
 
-    /// Has the commits that a request is about, and works on them.
+    /// Has the commits that a request is about, and works on them; what the work needs besides is
+    /// fetched, and it is done again.
     async fn render<T: Send + 'static>(
         &self,
         request: ManifestRequest,
-        work: impl FnOnce(
-            &Inner,
-            &Commit,
-            &BTreeMap<String, Commit>,
-            &ManifestRequest,
-        ) -> Result<T, RepoError>
-        + Send
-        + 'static,
+        work: fn(&Inner, &Commits, &ManifestRequest) -> Result<T, RepoError>,
     ) -> Result<T, RepoError> {
         let entry = self.entry(&request.access)?;
-        let commit = self.commit(&entry, &request.sha).await?;
+        let own = self.commit(&entry, &request.sha).await?;
         let mut refs = BTreeMap::new();
         for (name, source) in request.refs.iter().filter(|_| request.refers()) {
             let entry = self.entry(&source.access)?;
             refs.insert(name.clone(), self.commit(&entry, &source.sha).await?);
         }
-        let permit = self
-            .inner
-            .common
-            .shares
-            .render(&request.project)
-            .await
-            .map_err(|e| RepoError::Internal(e.to_string()))?;
-        let inner = Arc::clone(&self.inner);
-        blocking(move || {
-            // Whoever stops waiting does not end the work.
-            let _until_done = permit;
-            work(&inner, &commit, &refs, &request)
-        })
-        .await
+        let mut commits = Arc::new(Commits {
+            own,
+            refs,
+            fetched: Fetched::default(),
+        });
+        let request = Arc::new(request);
+        loop {
+            // Not held while something is fetched: a slow host must not keep others from rendering.
+            let shares = &self.inner.common.shares;
+            let permit = shares
+                .render(&request.project)
+                .await
+                .map_err(|e| RepoError::Internal(e.to_string()))?;
+            let (inner, of, what) = (
+                Arc::clone(&self.inner),
+                Arc::clone(&commits),
+                Arc::clone(&request),
+            );
+            let outcome = blocking(move || {
+                // Whoever stops waiting does not end the work.
+                let _until_done = permit;
+                work(&inner, &of, &what)
+            })
+            .await;
+            let Err(RepoError::Render(RenderError::Need(needed))) = outcome else {
+                return outcome;
+            };
+            let fetched = self.fetch_needs(&request, &commits.fetched, needed).await?;
+            commits = Arc::new(Commits {
+                fetched,
+                own: commits.own.clone(),
+                refs: commits.refs.clone(),
+            });
+        }
+    }
+
+    /// What was fetched before, and what is needed now.
+    async fn fetch_needs(
+        &self,
+        request: &ManifestRequest,
+        before: &Fetched,
+        needed: Vec<SourceRef>,
+    ) -> Result<Fetched, RepoError> {
+        let needed = before.next(needed)?;
+        let since = if request.no_cache {
+            Since::now()
+        } else {
+            Since::Recently
+        };
+        let fetch = async |needed: &SourceRef| {
+            let (access, revision) = needs::repository(needed, &request.access)?;
+            let resolved = self.resolve(&access, revision, since).await?;
+            self.commit(&self.entry(&access)?, &resolved.sha).await
+        };
+        let found = futures::future::join_all(needed.iter().map(fetch)).await;
+        Ok(before.with(needed.into_iter().zip(found)))
     }
 
     /// Whether the repository answers and the credentials are right.

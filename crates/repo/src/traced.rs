@@ -7,45 +7,71 @@
 use crate::git::{Found, GitFiles};
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeMap, sync::Arc};
+use tiphys_render::SourceRef;
 
 pub(crate) type Key = [u8; 32];
 
-/// A path in a source; `None` is the Application's own.
-type Place = (Option<String>, String);
+/// Whose files a path is in.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Root {
+    /// The Application's source.
+    Own,
+    /// Another source of the Application, by its `ref`.
+    Ref(String),
+    /// Something that the render needed besides.
+    Fetched(SourceRef),
+}
+
+type Place = (Root, String);
 
 /// Bytes of places to remember (estimated).
 const PLACES_BYTES: u64 = 32 << 20;
 
 fn weight_of(places: &[Place]) -> u32 {
-    let one = |(source, path): &Place| 64 + path.len() + source.as_ref().map_or(0, String::len);
+    let one = |(root, path): &Place| {
+        let name = match root {
+            Root::Own => 0,
+            Root::Ref(name) => name.len(),
+            Root::Fetched(_) => 200,
+        };
+        64 + path.len() + name
+    };
     u32::try_from(100 + places.iter().map(one).sum::<usize>()).unwrap_or(u32::MAX)
 }
 
-/// The files of a source and of those it refers to.
+/// The files of a source, of those it refers to, and of what it needed besides.
 pub(crate) struct Files {
     pub own: GitFiles,
     pub refs: BTreeMap<String, GitFiles>,
+    pub fetched: BTreeMap<SourceRef, GitFiles>,
 }
 
 impl Files {
-    fn look(&self, (source, path): &Place) -> Found {
-        match source {
-            None => self.own.look(path),
-            Some(name) => self
-                .refs
-                .get(name)
-                .map_or(Found::Bad, |files| files.look(path)),
-        }
+    fn look(&self, (root, path): &Place) -> Found {
+        let files = match root {
+            Root::Own => Some(&self.own),
+            Root::Ref(name) => self.refs.get(name),
+            Root::Fetched(needed) => self.fetched.get(needed),
+        };
+        files.map_or(Found::Bad, |files| files.look(path))
     }
 
     fn noted(&self) -> BTreeMap<Place, Found> {
-        let refs = self.refs.iter().map(|(name, files)| (Some(name), files));
-        let all = [(None, &self.own)].into_iter().chain(refs);
-        all.flat_map(|(name, files)| {
-            files
-                .noted()
-                .into_iter()
-                .map(move |(path, found)| ((name.cloned(), path), found))
+        let refs = self
+            .refs
+            .iter()
+            .map(|(name, files)| (Root::Ref(name.clone()), files));
+        let fetched = self
+            .fetched
+            .iter()
+            .map(|(needed, files)| (Root::Fetched(needed.clone()), files));
+        let all = [(Root::Own, &self.own)]
+            .into_iter()
+            .chain(refs)
+            .chain(fetched);
+        all.flat_map(|(root, files)| {
+            let of_root = move |(path, found)| ((root.clone(), path), found);
+            files.noted().into_iter().map(of_root)
         })
         .collect()
     }

@@ -61,7 +61,7 @@ impl Location {
     }
 }
 
-fn refuse(url: &str, reason: &str) -> RepoError {
+pub(crate) fn refuse(url: &str, reason: &str) -> RepoError {
     RepoError::BadUrl {
         url: shown_url(url),
         reason: reason.to_owned(),
