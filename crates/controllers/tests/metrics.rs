@@ -27,6 +27,7 @@ use tiphys_controllers::{
 use tiphys_embedded_kube::{EmbeddedKube, Options};
 use tiphys_gocompat::yaml;
 use tiphys_repo::{RepoOptions, Repos};
+use tiphys_sources::Sources;
 use tiphys_testkit::Repo;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -227,8 +228,7 @@ async fn every_metric_has_its_name_its_kind_and_its_labels() {
     let controller = Dependencies {
         records: records.clone(),
         clusters: clusters.clone(),
-        repos: Repos::with_options(folder.path(), options),
-        repo_server: None,
+        sources: Sources::new(&records, Repos::with_options(folder.path(), options), None),
         states: states.clone(),
         metrics: metrics.clone(),
         workers: 2,

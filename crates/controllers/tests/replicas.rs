@@ -25,6 +25,7 @@ use tiphys_controllers::{
 use tiphys_embedded_kube::{EmbeddedKube, Options};
 use tiphys_gocompat::yaml;
 use tiphys_repo::{RepoOptions, Repos};
+use tiphys_sources::Sources;
 use tiphys_testkit::Repo;
 use tokio::{
     net::TcpListener,
@@ -279,10 +280,9 @@ impl Ground {
             let clusters = Clusters::new(cluster, records.clone());
             let clock = Arc::new(jiff::Timestamp::now);
             let dependencies = Dependencies {
+                sources: Sources::new(&records, repos, None),
                 records,
                 clusters,
-                repos,
-                repo_server: None,
                 states: AppStates::new(),
                 metrics: Default::default(),
                 workers: 4,

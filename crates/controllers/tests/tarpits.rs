@@ -17,6 +17,7 @@ use tiphys_controllers::{
 use tiphys_embedded_kube::{EmbeddedKube, Options};
 use tiphys_gocompat::yaml;
 use tiphys_repo::{RepoOptions, Repos};
+use tiphys_sources::Sources;
 use tiphys_testkit::Repo;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -113,18 +114,16 @@ async fn a_healthy_repository_is_synced_while_forty_do_not_answer() {
     let (folder, stop) = (TempDir::new().expect("a folder"), CancellationToken::new());
     let records = Records::start(cluster.clone(), RecordsOptions::new("argocd"));
     records.wait_ready().await.expect("the records");
+    let options = RepoOptions {
+        // What nobody answers ends with the test, not by itself.
+        timeout: Duration::from_secs(600),
+        ..RepoOptions::default()
+    };
+    let repos = Repos::with_options(folder.path(), options);
     let controller = Dependencies {
         records: records.clone(),
-        clusters: Clusters::new(cluster.clone(), records),
-        // What nobody answers ends with the test, not by itself.
-        repos: Repos::with_options(
-            folder.path(),
-            RepoOptions {
-                timeout: Duration::from_secs(600),
-                ..RepoOptions::default()
-            },
-        ),
-        repo_server: None,
+        clusters: Clusters::new(cluster.clone(), records.clone()),
+        sources: Sources::new(&records, repos, None),
         states: AppStates::new(),
         metrics: Metrics::default(),
         workers: 2,

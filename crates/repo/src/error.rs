@@ -46,6 +46,8 @@ pub enum RepoError {
     /// What a repo-server answered, or that it did not.
     #[error("{message}")]
     RepoServer { message: String, retryable: bool },
+    #[error("appproject.argoproj.io {name:?} not found")]
+    NoProject { name: String },
     #[error("{0}")]
     Unsupported(String),
     #[error("{0}")]
@@ -59,6 +61,7 @@ impl RepoError {
             | Self::CommitMissing { .. }
             | Self::Render(_)
             | Self::Unsupported(_)
+            | Self::NoProject { .. }
             | Self::OverLimit { .. } => ErrorKind::User,
             Self::BadUrl { .. } | Self::AuthFailed { .. } | Self::NotFound { .. } => {
                 ErrorKind::Config

@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use common::{World, app, fakes::FakeSources};
+use common::{World, app};
 use http::Method;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
@@ -20,8 +20,9 @@ use tiphys_api::{
     },
 };
 use tiphys_cluster::Settings;
-use tiphys_repo::{RepoServer, RepoServerOptions};
-use tiphys_server::adapters::RemoteSources;
+use tiphys_repo::{RepoServer, RepoServerOptions, Repos};
+use tiphys_server::adapters::RepoSources;
+use tiphys_sources::Sources;
 use tokio::net::TcpListener;
 use tonic::{Request, Response, Status, server::Grpc};
 use tonic_prost::ProstCodec;
@@ -133,13 +134,13 @@ async fn what_only_a_repo_server_renders_can_be_created() {
     let mut project = AppProject::default();
     (project.metadata.name, project.spec.source_repos) = ("default".into(), vec!["*".into()]);
     let (settings, project) = (Arc::new(settings), Arc::new(project));
-    let known = move |name: &str| (name == "default").then(|| (settings.clone(), project.clone()));
-    let world = World::start_from(Arc::new(RemoteSources::new(
-        server,
-        Arc::new(FakeSources),
-        Box::new(known),
-    )))
-    .await;
+    let sources = Sources::with(
+        Repos::new(std::env::temp_dir().join("tiphys-test-unused")),
+        Some(server),
+        move || settings.clone(),
+        move |name| (name == "default").then(|| project.clone()),
+    );
+    let world = World::start_from(Arc::new(RepoSources::new(sources))).await;
 
     let (status, created) = world
         .rest(

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::{path::Path, process::Command};
 
 /// Imports go only up this list: a crate may import those before it.
-pub const ORDER: [&str; 14] = [
+pub const ORDER: [&str; 15] = [
     "gocompat",
     "apimachinery",
     "api",
@@ -15,6 +15,7 @@ pub const ORDER: [&str; 14] = [
     "render",
     "repo",
     "cluster",
+    "sources",
     "catalog",
     "listen",
     "embedded-kube",

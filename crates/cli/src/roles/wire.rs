@@ -20,9 +20,9 @@ use tiphys_engine::spec::Destination;
 use tiphys_repo::{RepoOptions, RepoServer, Repos};
 use tiphys_server::{
     Deps, Options, Server, VersionInfo,
-    adapters::{ClusterLive, GitSources, RecordStore, RemoteSources},
-    ports::Sources,
+    adapters::{ClusterLive, RecordStore, RepoSources},
 };
+use tiphys_sources::Sources;
 
 /// What controller and API share within a process.
 pub struct ControlPlane {
@@ -69,7 +69,7 @@ impl ControlPlane {
                 self.clusters.clone(),
                 self.states.clone(),
             )),
-            sources: self.sources(),
+            sources: Arc::new(RepoSources::new(self.sources())),
             assets: page::assets(),
             options: Options {
                 namespace,
@@ -82,14 +82,8 @@ impl ControlPlane {
     }
 
     /// Git, or a repo-server that renders.
-    fn sources(&self) -> Arc<dyn Sources> {
-        let git = Arc::new(GitSources::new(self.repos.clone(), self.records.clone()));
-        let Some(server) = self.repo_server.clone() else {
-            return git;
-        };
-        let records = self.records.clone();
-        let known = move |project: &str| Some((records.settings(), records.project(project)?));
-        Arc::new(RemoteSources::new(server, git, Box::new(known)))
+    fn sources(&self) -> Sources {
+        Sources::new(&self.records, self.repos.clone(), self.repo_server.clone())
     }
 
     /// Writes what the controller knows into a Redis, for as long as the process lives.
@@ -157,8 +151,7 @@ impl ControlPlane {
         application::Dependencies {
             records: self.records.clone(),
             clusters: self.clusters.clone(),
-            repos: self.repos.clone(),
-            repo_server: self.repo_server.clone(),
+            sources: self.sources(),
             states: self.states.clone(),
             metrics: self.metrics.clone(),
             workers,

@@ -1,11 +1,9 @@
-//! What an Application names: its project, the clusters it may mean, and how its repositories are
-//! reached.
+//! What an Application names: its project, and the clusters it may mean.
 
 use super::Controller;
 use std::sync::Arc;
 use tiphys_api::{AppProject, Application};
 use tiphys_engine::spec;
-use tiphys_repo::{RepoAccess, Trust};
 
 impl Controller {
     pub fn project(&self, name: &str) -> Option<Arc<AppProject>> {
@@ -23,18 +21,5 @@ impl Controller {
     /// The clusters an Application may name.
     pub fn destinations(&self) -> Arc<[spec::Destination]> {
         self.records.settings().destinations.clone()
-    }
-
-    /// How to reach a repository: its own Secret, else the credential template that fits best, else
-    /// nothing.
-    pub fn access(&self, url: &str, project: &str) -> RepoAccess {
-        let settings = self.records.settings();
-        let mut repository = settings.known_repository(url, project);
-        url.clone_into(&mut repository.repo);
-        let trust = Trust {
-            known_hosts: &settings.known_hosts,
-            certificates: &settings.tls_certificates,
-        };
-        RepoAccess::new(&repository, project, trust)
     }
 }

@@ -24,7 +24,6 @@ mod publish;
 mod quarantine;
 mod refresh;
 mod repeats;
-mod repo_server;
 mod results;
 mod retry;
 mod rollback;
@@ -57,7 +56,7 @@ use tiphys_cluster::{
     clusters::{Clusters, LiveCluster},
     records::{Events, RecordChange, Records},
 };
-use tiphys_repo::{RepoServer, Repos};
+use tiphys_sources::Sources;
 use tokio::{
     sync::broadcast::{Receiver, error::RecvError},
     task::JoinSet,
@@ -75,9 +74,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 pub struct Dependencies {
     pub records: Records,
     pub clusters: Clusters,
-    pub repos: Repos,
-    /// Manifests come from there instead of being rendered in this process.
-    pub repo_server: Option<RepoServer>,
+    pub sources: Sources,
     pub states: AppStates,
     /// Applications looked at at once.
     pub workers: usize,
@@ -93,8 +90,7 @@ pub struct Dependencies {
 pub struct Controller {
     records: Records,
     clusters: Clusters,
-    repos: Repos,
-    repo_server: Option<RepoServer>,
+    sources: Sources,
     states: AppStates,
     metrics: Metrics,
     shards: Option<Shards>,
@@ -111,8 +107,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
     let Dependencies {
         records,
         clusters,
-        repos,
-        repo_server,
+        sources,
         states,
         metrics,
         sharding,
@@ -126,8 +121,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
     let controller = Arc::new(Controller {
         records,
         clusters,
-        repos,
-        repo_server,
+        sources,
         states,
         metrics,
         shards,

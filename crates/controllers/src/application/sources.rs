@@ -3,12 +3,13 @@
 //!
 //! Main types: [`RequestedSources`] and [`RenderedSources`]; main function: [`load`].
 
-use super::{context::ReconcileContext, refresh::Refresh, repo_server::Questions};
+use super::{context::ReconcileContext, refresh::Refresh};
 use crate::runtime::standing;
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{
-    Application,
-    operation::{SyncOperation, SyncOperationResult},
+    Application, constants,
+    operation::{RefTarget, SyncOperation, SyncOperationResult},
+    repository::Repository,
     source::ApplicationSource,
 };
 use tiphys_apimachinery::Kept;
@@ -17,10 +18,8 @@ use tiphys_engine::{
     spec,
     types::{Condition, ConditionType},
 };
-use tiphys_repo::{
-    ClusterFacts, ManifestRequest, Manifests, RefSource, RepoAccess, RepoError, Since, SourceKind,
-    check_source,
-};
+use tiphys_repo::{Manifests, RepoError};
+use tiphys_sources::{AppRequest, Before, SourceRequest};
 
 /// The sources of an Application or of an operation.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -198,12 +197,6 @@ impl RenderedSources {
     }
 }
 
-/// A source whose revision is known.
-struct Resolved {
-    access: RepoAccess,
-    sha: String,
-}
-
 /// Renders the sources at these revisions.
 ///
 /// # Errors
@@ -217,25 +210,10 @@ pub async fn load(
 ) -> Result<RenderedSources, String> {
     let failed = |e: String| format!("Failed to load target state: {e}");
     permitted(ctx, wanted).map_err(failed)?;
-    let names = ref_names(wanted).map_err(|e| failed(format!("failed to get ref sources: {e}")))?;
-    let manifests = match &ctx.controller.repo_server {
-        Some(server) => {
-            let before = compared(&ctx.app, wanted);
-            let questions =
-                Questions::new(ctx, cluster, wanted, &names, (&before, revisions), refresh)
-                    .map_err(&failed)?;
-            standing(Box::pin(questions.ask(server, revisions))).await
-        }
-        None => {
-            standing(Box::pin(rendered(
-                ctx, cluster, wanted, names, revisions, refresh,
-            )))
-            .await
-        }
-    };
+    let manifests = standing(Box::pin(rendered(ctx, cluster, wanted, revisions, refresh)));
     Ok(RenderedSources {
         wanted: wanted.clone(),
-        manifests: manifests.map_err(failed)?,
+        manifests: manifests.await.map_err(failed)?,
     })
 }
 
@@ -246,64 +224,46 @@ pub fn permitted(ctx: &ReconcileContext<'_>, wanted: &RequestedSources) -> Resul
     spec::refused_sources(&wanted.list, &project).map_or(Ok(()), Err)
 }
 
-/// In this process.
 async fn rendered(
     ctx: &ReconcileContext<'_>,
     cluster: &LiveCluster,
     wanted: &RequestedSources,
-    names: BTreeMap<String, usize>,
     revisions: &[String],
     refresh: &Refresh,
 ) -> Result<Vec<Arc<Manifests>>, String> {
-    let mut resolved = Vec::with_capacity(wanted.list.len());
-    for (source, revision) in wanted.list.iter().zip(revisions) {
-        resolved.push(
-            resolve(ctx, source, revision, refresh.since(ctx.record.seen))
-                .await
-                .map_err(|e| told(ctx, &e))?,
-        );
-    }
-    let refs: BTreeMap<String, RefSource> = names
-        .into_iter()
-        .map(|(name, i)| {
-            (
-                name,
-                RefSource {
-                    access: resolved[i].access.clone(),
-                    sha: resolved[i].sha.clone(),
-                },
-            )
-        })
-        .collect();
-    let cluster_facts = cluster_facts(ctx, cluster);
-    let mut manifests = Vec::with_capacity(resolved.len());
-    for (i, (source, Resolved { access, sha })) in wanted.list.iter().zip(resolved).enumerate() {
-        let request = ManifestRequest {
-            access,
-            source: source.clone(),
-            sha,
-            app_name: ctx.key.instance(&ctx.controller.records.namespace),
-            namespace: ctx.app.spec.destination.namespace.clone(),
-            project: tiphys_engine::spec::project_name(&ctx.app).to_owned(),
-            cluster_facts: cluster_facts.clone(),
-            refs: refs.clone(),
-            several: wanted.several,
-            no_cache: refresh.hard,
-        };
-        let before = ctx.memo.desired.as_ref().and_then(|d| d.manifests.get(i));
-        if let Some(same) =
-            before.and_then(|before| ctx.controller.repos.unchanged(&request, before))
-        {
-            manifests.push(same);
-            continue;
-        }
-        let rendered = ctx.controller.repos.manifests(request).await;
+    let (sources, all) = (&ctx.controller.sources, wanted.list.len());
+    let mut questions = Questions::new(ctx, cluster, wanted, revisions)?;
+    let app = Arc::make_mut(&mut questions.app);
+    (app.no_cache, app.no_revision_cache) = (refresh.hard, refresh.resolves());
+    let before = compared(&ctx.app, wanted);
+    let mut pinned = Vec::with_capacity(all);
+    for (i, revision) in revisions.iter().enumerate() {
+        let request = questions.source(i, revision);
+        let before = questions.before(i, &before);
+        let revision = sources.pin(&request, &before, refresh.since(ctx.record.seen));
         let failed = |e: RepoError| {
+            let text = reported(ctx, &e);
+            if !sources.is_remote() {
+                return text;
+            }
             format!(
-                "failed to generate manifest for source {} of {}: {}",
-                i + 1,
-                wanted.list.len(),
-                told(ctx, &e)
+                "failed to evaluate revision changes for source {} of {all}: failed to update revision for paths: {text}",
+                i + 1
+            )
+        };
+        pinned.push(revision.await.map_err(failed)?);
+    }
+    questions.pin_refs(revisions, &pinned);
+    let mut manifests = Vec::with_capacity(all);
+    for (i, revision) in pinned.iter().enumerate() {
+        let request = questions.source(i, revision);
+        let before = ctx.memo.desired.as_ref().and_then(|d| d.manifests.get(i));
+        let rendered = sources.manifests(&request, before.map(Arc::as_ref)).await;
+        let failed = |e: RepoError| {
+            let text = reported(ctx, &e);
+            format!(
+                "failed to generate manifest for source {} of {all}: {text}",
+                i + 1
             )
         };
         manifests.push(rendered.map_err(failed)?);
@@ -314,31 +274,108 @@ async fn rendered(
     Ok(manifests)
 }
 
-/// The text of an error, after readers in the process were told whether waiting may help.
-fn told(ctx: &ReconcileContext<'_>, e: &RepoError) -> String {
+/// The text of an error. Readers in the process learn whether waiting may help.
+fn reported(ctx: &ReconcileContext<'_>, e: &RepoError) -> String {
     ctx.controller.states.set_lasting(ctx.key, !e.retryable());
     e.to_string()
 }
 
-async fn resolve(
-    ctx: &ReconcileContext<'_>,
-    source: &ApplicationSource,
-    revision: &str,
-    since: Since,
-) -> Result<Resolved, RepoError> {
-    check_source(source)?;
-    let access = ctx
-        .controller
-        .access(&source.repo_url, &ctx.app.spec.project);
-    let resolved = ctx
-        .controller
-        .repos
-        .resolve(&access, revision, since)
-        .await?;
-    Ok(Resolved {
-        access,
-        sha: resolved.sha,
-    })
+/// What is asked about the sources of an Application.
+pub struct Questions<'a> {
+    ctx: &'a ReconcileContext<'a>,
+    wanted: &'a RequestedSources,
+    /// Which source each `ref` names.
+    names: BTreeMap<String, usize>,
+    app: Arc<AppRequest>,
+}
+
+impl<'a> Questions<'a> {
+    /// `revisions`: those to use of each source.
+    pub fn new(
+        ctx: &'a ReconcileContext<'a>,
+        cluster: &LiveCluster,
+        wanted: &'a RequestedSources,
+        revisions: &[String],
+    ) -> Result<Self, String> {
+        let names = ref_names(wanted).map_err(|e| format!("failed to get ref sources: {e}"))?;
+        let discovery = cluster.cache.discovery();
+        let app = AppRequest {
+            instance: ctx.key.instance(&ctx.controller.records.namespace),
+            namespace: ctx.app.spec.destination.namespace.clone(),
+            project: spec::project_name(&ctx.app).to_owned(),
+            kube_version: discovery.cluster().version().git_version.clone(),
+            api_versions: cluster.cache.kinds().api_versions(),
+            several: wanted.several,
+            generate_paths: generate_paths(ctx).to_owned(),
+            ..AppRequest::default()
+        };
+        let mut questions = Self {
+            ctx,
+            wanted,
+            names,
+            app: Arc::new(app),
+        };
+        let refs = questions.refs_at(revisions);
+        Arc::make_mut(&mut questions.app).refs = refs;
+        Ok(questions)
+    }
+
+    /// One of the sources, at a revision.
+    pub fn source(&self, i: usize, revision: &str) -> SourceRequest {
+        let source = &self.wanted.list[i];
+        SourceRequest {
+            app: self.app.clone(),
+            repository: self.repository(source),
+            source: source.clone(),
+            revision: revision.to_owned(),
+        }
+    }
+
+    /// What a source was when the sources were at these revisions.
+    pub fn before(&self, i: usize, revisions: &[String]) -> Before {
+        Before {
+            revision: revisions.get(i).cloned().unwrap_or_default(),
+            refs: self.refs_at(revisions),
+        }
+    }
+
+    /// From now on what the sources refer to is what was found for it.
+    fn pin_refs(&mut self, named: &[String], pinned: &[String]) {
+        let sources = &self.ctx.controller.sources;
+        let revisions: Vec<String> = named
+            .iter()
+            .zip(pinned)
+            .map(|(named, pinned)| sources.ref_revision(named, pinned))
+            .collect();
+        let refs = self.refs_at(&revisions);
+        Arc::make_mut(&mut self.app).refs = refs;
+    }
+
+    fn refs_at(&self, revisions: &[String]) -> BTreeMap<String, RefTarget> {
+        let target = |(name, i): (&String, &usize)| {
+            let source = &self.wanted.list[*i];
+            let target = RefTarget {
+                repo: Some(self.repository(source)),
+                target_revision: Some(revisions.get(*i).cloned().unwrap_or_default()),
+                chart: Some(source.chart.clone()).filter(|chart| !chart.is_empty()),
+            };
+            (name.clone(), target)
+        };
+        self.names.iter().map(target).collect()
+    }
+
+    fn repository(&self, source: &ApplicationSource) -> Repository {
+        let sources = &self.ctx.controller.sources;
+        sources.repository(&source.repo_url, &self.ctx.app.spec.project)
+    }
+}
+
+/// The annotation that names the paths which concern the Application.
+pub fn generate_paths<'a>(ctx: &'a ReconcileContext<'_>) -> &'a str {
+    let annotations = &ctx.app.metadata.annotations;
+    annotations
+        .get(constants::MANIFEST_GENERATE_PATHS)
+        .map_or("", String::as_str)
 }
 
 /// Which source each `ref` names.
@@ -364,22 +401,6 @@ pub fn ref_names(wanted: &RequestedSources) -> Result<BTreeMap<String, usize>, S
         }
     }
     Ok(names)
-}
-
-fn cluster_facts(ctx: &ReconcileContext<'_>, cluster: &LiveCluster) -> ClusterFacts {
-    let settings = ctx.controller.records.settings();
-    ClusterFacts {
-        switched_off: SourceKind::switched_off(|kind| settings.is_source_type_on(kind)),
-        kube_version: cluster
-            .cache
-            .discovery()
-            .cluster()
-            .version()
-            .git_version
-            .clone(),
-        api_versions: cluster.cache.kinds().api_versions(),
-        value_file_schemes: settings.value_file_schemes(),
-    }
 }
 
 #[cfg(test)]

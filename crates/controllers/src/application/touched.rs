@@ -7,14 +7,10 @@
 use super::{
     compare,
     context::ReconcileContext,
-    refresh::Refresh,
-    repo_server::{Questions, annotated_paths},
-    sources::{self, RequestedSources},
+    sources::{self, Questions, RequestedSources},
 };
 use crate::runtime::standing;
-use std::collections::{BTreeMap, BTreeSet};
-use tiphys_api::source::ApplicationSource;
-use tiphys_engine::generate_paths;
+use tiphys_sources::is_only_referred_to;
 
 /// The same question has the same answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,7 +50,7 @@ pub async fn since_last_sync(ctx: &mut ReconcileContext<'_>) -> bool {
 impl Question {
     /// `None`: it does not arise.
     fn of(ctx: &ReconcileContext<'_>) -> Option<Self> {
-        let annotation = Some(annotated_paths(ctx))
+        let annotation = Some(sources::generate_paths(ctx))
             .filter(|paths| !paths.is_empty())?
             .to_owned();
         let status = &ctx.app.status;
@@ -75,72 +71,22 @@ impl Question {
         if self.from == self.to {
             return Ok(false);
         }
-        let names = sources::ref_names(&self.wanted)?;
-        if let Some(server) = &ctx.controller.repo_server {
-            let cluster = compare::cluster(ctx).await?;
-            let questions = Questions::new(
-                ctx,
-                &cluster,
-                &self.wanted,
-                &names,
-                (&self.from, &self.to),
-                &Refresh::default(),
-            )?;
-            return standing(Box::pin(questions.any_changed(server, &self.to))).await;
-        }
-        for (i, source) in self
-            .wanted
-            .list
-            .iter()
-            .enumerate()
-            .filter(|(_, source)| !is_only_referred_to(source))
-        {
-            for of in std::iter::once(i)
-                .chain(referred(source, &names))
-                .filter(|of| self.from[*of] != self.to[*of])
+        let cluster = compare::cluster(ctx).await?;
+        let questions = Questions::new(ctx, &cluster, &self.wanted, &self.to)?;
+        for (i, source) in self.wanted.list.iter().enumerate() {
+            if is_only_referred_to(source) {
+                continue;
+            }
+            let request = questions.source(i, &self.to[i]);
+            let before = questions.before(i, &self.from);
+            let changed = ctx.controller.sources.changed(&request, &before);
+            if standing(Box::pin(changed))
+                .await
+                .map_err(|e| e.to_string())?
             {
-                let access = ctx
-                    .controller
-                    .access(&self.wanted.list[of].repo_url, &ctx.app.spec.project);
-                let paths = generate_paths::whole(&self.annotation, &source.path);
-                let is_meant =
-                    move |file: &str| generate_paths::touched(&paths, &[file.to_owned()]);
-                let changed = ctx.controller.repos.any_changed(
-                    &access,
-                    &self.from[of],
-                    &self.to[of],
-                    is_meant,
-                );
-                if standing(Box::pin(changed))
-                    .await
-                    .map_err(|e| e.to_string())?
-                {
-                    return Ok(true);
-                }
+                return Ok(true);
             }
         }
         Ok(false)
     }
-}
-
-/// The sources whose files it reads.
-fn referred(source: &ApplicationSource, names: &BTreeMap<String, usize>) -> BTreeSet<usize> {
-    let Some(helm) = &source.helm else {
-        return BTreeSet::new();
-    };
-    let paths = helm
-        .value_files
-        .iter()
-        .chain(helm.file_parameters.iter().map(|p| &p.path));
-    let name = |path: &String| {
-        names
-            .get(path.strip_prefix('$')?.split('/').next()?)
-            .copied()
-    };
-    paths.filter_map(name).collect()
-}
-
-/// It makes nothing itself: its changes count with the sources that read it.
-pub fn is_only_referred_to(source: &ApplicationSource) -> bool {
-    !source.ref_.is_empty() && source.path.is_empty() && source.chart.is_empty()
 }

@@ -30,6 +30,7 @@ use tiphys_embedded_kube::{
 };
 use tiphys_gocompat::yaml;
 use tiphys_repo::{RepoOptions, Repos};
+use tiphys_sources::Sources;
 use tokio::{
     sync::Notify,
     task::JoinHandle,
@@ -383,17 +384,15 @@ impl Process {
         let repositories = TempDir::new().expect("a temporary folder");
         let states = AppStates::new();
         *self.states.lock().expect("no panic") = states.clone();
+        let options = RepoOptions {
+            allow_local: true,
+            ..RepoOptions::default()
+        };
+        let repos = Repos::with_options(repositories.path(), options);
         let dependencies = application::Dependencies {
             clusters: Clusters::new(cluster, records.clone()),
+            sources: Sources::new(&records, repos, None),
             records,
-            repos: Repos::with_options(
-                repositories.path(),
-                RepoOptions {
-                    allow_local: true,
-                    ..RepoOptions::default()
-                },
-            ),
-            repo_server: None,
             states,
             workers: 8,
             metrics: Default::default(),

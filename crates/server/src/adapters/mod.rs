@@ -1,14 +1,12 @@
-//! The ports, filled: records and live objects by the `cluster` crate, sources by the `repo` crate.
+//! The ports, filled: records and live objects by the `cluster` crate, sources by the `sources` crate.
 
 mod live;
 mod records;
-mod remote;
 mod sources;
 
 pub use live::ClusterLive;
 pub use records::RecordStore;
-pub use remote::{Known, RemoteSources};
-pub use sources::GitSources;
+pub use sources::RepoSources;
 
 use crate::{ApiError, Code};
 use serde_json::{Value, json};

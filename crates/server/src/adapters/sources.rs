@@ -1,4 +1,4 @@
-//! [`GitSources`]: revisions and manifests through `repo::Repos`.
+//! [`RepoSources`]: revisions and manifests through `tiphys_sources`.
 
 use crate::{
     ApiError, Code,
@@ -6,65 +6,50 @@ use crate::{
 };
 use async_trait::async_trait;
 use serde_json::Value;
+use std::sync::Arc;
 use tiphys_api::{
+    operation::RefTarget,
     repository::{Repository, RevisionMetadata},
     rpc::repository::{DirectoryAppSpec, HelmAppSpec, RepoAppDetailsResponse},
     source::{ApplicationSource, HelmParameter},
 };
-use tiphys_cluster::Records;
-use tiphys_repo::{
-    ClusterFacts, ManifestRequest, RefSource, RenderError, RepoAccess, RepoError, Repos, Since,
-    SourceKind, Trust,
-};
+use tiphys_repo::{RenderError, RepoError, Since};
+use tiphys_sources::{AppRequest, SourceRequest};
 
-/// Repositories, reached with the known hosts and certificates of the settings.
-pub struct GitSources {
-    repos: Repos,
-    records: Records,
+/// Git, or a repo-server.
+pub struct RepoSources(tiphys_sources::Sources);
+
+impl RepoSources {
+    pub fn new(sources: tiphys_sources::Sources) -> Self {
+        Self(sources)
+    }
 }
 
-impl GitSources {
-    pub fn new(repos: Repos, records: Records) -> Self {
-        Self { repos, records }
-    }
-
-    fn access(&self, repository: &Repository, project: &str) -> RepoAccess {
-        let settings = self.records.settings();
-        let trust = Trust {
-            known_hosts: &settings.known_hosts,
-            certificates: &settings.tls_certificates,
+fn question(request: RenderRequest) -> SourceRequest {
+    let target = |(name, (repo, revision)): (String, (Repository, String))| {
+        let target = RefTarget {
+            repo: Some(repo),
+            target_revision: Some(revision),
+            chart: None,
         };
-        RepoAccess::new(repository, project, trust)
-    }
-
-    fn request(&self, request: RenderRequest) -> ManifestRequest {
-        let settings = self.records.settings();
-        let refs = request
-            .refs
-            .iter()
-            .map(|(name, (repository, sha))| {
-                let access = self.access(repository, &request.project);
-                let sha = sha.clone();
-                (name.clone(), RefSource { access, sha })
-            })
-            .collect();
-        ManifestRequest {
-            access: self.access(&request.repository, &request.project),
-            sha: request.revision,
-            app_name: request.app_name,
-            namespace: request.namespace,
-            project: request.project,
-            cluster_facts: ClusterFacts {
-                kube_version: request.facts.kube_version,
-                api_versions: request.facts.api_versions,
-                value_file_schemes: settings.value_file_schemes(),
-                switched_off: SourceKind::switched_off(|kind| settings.is_source_type_on(kind)),
-            },
-            refs,
-            several: request.several,
-            no_cache: request.no_cache,
-            source: request.source,
-        }
+        (name, target)
+    };
+    let app = AppRequest {
+        instance: request.app_name,
+        namespace: request.namespace,
+        project: request.project,
+        kube_version: request.facts.kube_version,
+        api_versions: request.facts.api_versions,
+        refs: request.refs.into_iter().map(target).collect(),
+        several: request.several,
+        no_cache: request.no_cache,
+        ..AppRequest::default()
+    };
+    SourceRequest {
+        app: Arc::new(app),
+        repository: request.repository,
+        source: request.source,
+        revision: request.revision,
     }
 }
 
@@ -76,7 +61,8 @@ impl From<RepoError> for ApiError {
             RepoError::BadUrl { .. } => Code::InvalidArgument,
             RepoError::NotFound { .. }
             | RepoError::RevisionNotFound { .. }
-            | RepoError::CommitMissing { .. } => Code::NotFound,
+            | RepoError::CommitMissing { .. }
+            | RepoError::NoProject { .. } => Code::NotFound,
             RepoError::Render(RenderError::NoValuesFile(_)) => Code::NotFound,
             RepoError::Unreachable { .. } | RepoError::Timeout { .. } | RepoError::Busy { .. } => {
                 Code::Unavailable
@@ -88,26 +74,22 @@ impl From<RepoError> for ApiError {
 }
 
 #[async_trait]
-impl Sources for GitSources {
+impl Sources for RepoSources {
     async fn resolve(
         &self,
         repository: &Repository,
-        _: &ApplicationSource,
+        source: &ApplicationSource,
         revision: &str,
     ) -> Result<(String, String), ApiError> {
         let resolved = self
-            .repos
-            .resolve(
-                &self.access(repository, &repository.project),
-                revision,
-                Since::now(),
-            )
+            .0
+            .resolve(repository, source, revision, Since::now())
             .await?;
         Ok((resolved.sha, resolved.display))
     }
 
     async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError> {
-        let rendered = self.repos.manifests(self.request(request)).await?;
+        let rendered = self.0.manifests(&question(request), None).await?;
         Ok(RenderedManifests {
             revision: rendered.revision.clone(),
             source_type: rendered.source_type.clone(),
@@ -121,13 +103,9 @@ impl Sources for GitSources {
     }
 
     async fn details(&self, request: RenderRequest) -> Result<RepoAppDetailsResponse, ApiError> {
-        let file_parameters = request
-            .source
-            .helm
-            .clone()
-            .unwrap_or_default()
-            .file_parameters;
-        let details = self.repos.details(self.request(request)).await?;
+        let helm = request.source.helm.clone().unwrap_or_default();
+        let file_parameters = helm.file_parameters;
+        let details = self.0.details(&question(request)).await?;
         let parameter = |(name, value): (String, String)| HelmParameter {
             name,
             value,
@@ -150,20 +128,11 @@ impl Sources for GitSources {
     }
 
     async fn test(&self, repository: &Repository) -> Result<(), ApiError> {
-        Ok(self
-            .repos
-            .test(&self.access(repository, &repository.project))
-            .await?)
+        Ok(self.0.test(repository).await?)
     }
 
     async fn refs(&self, repository: &Repository) -> Result<(Vec<String>, Vec<String>), ApiError> {
-        let refs = self
-            .repos
-            .refs(
-                &self.access(repository, &repository.project),
-                Since::Recently,
-            )
-            .await?;
+        let refs = self.0.refs(repository).await?;
         Ok((refs.branches, refs.tags))
     }
 
@@ -172,9 +141,6 @@ impl Sources for GitSources {
         repository: &Repository,
         revision: &str,
     ) -> Result<RevisionMetadata, ApiError> {
-        Ok(self
-            .repos
-            .metadata(&self.access(repository, &repository.project), revision)
-            .await?)
+        Ok(self.0.metadata(repository, revision).await?)
     }
 }

@@ -1,0 +1,98 @@
+//! Answers from Git, by this process.
+
+use crate::{Before, SourceRequest, Sources};
+use tiphys_api::{operation::RefTarget, repository::Repository};
+use tiphys_engine::generate_paths;
+use tiphys_repo::{
+    ClusterFacts, ManifestRequest, RefSource, RepoAccess, RepoError, Since, SourceKind,
+    check_source,
+};
+
+pub async fn pin(
+    sources: &Sources,
+    request: &SourceRequest,
+    since: Since,
+) -> Result<String, RepoError> {
+    check_source(&request.source)?;
+    let access = access(sources, request);
+    let resolved = sources.repos.resolve(&access, &request.revision, since);
+    Ok(resolved.await?.sha)
+}
+
+pub fn request(sources: &Sources, request: &SourceRequest) -> ManifestRequest {
+    let (settings, app) = ((sources.settings)(), &request.app);
+    let refs = app.refs.iter().map(|(name, target)| {
+        let source = RefSource {
+            access: access_of(sources, target, &app.project),
+            sha: target.target_revision.clone().unwrap_or_default(),
+        };
+        (name.clone(), source)
+    });
+    ManifestRequest {
+        access: access(sources, request),
+        source: request.source.clone(),
+        sha: request.revision.clone(),
+        app_name: app.instance.clone(),
+        namespace: app.namespace.clone(),
+        project: app.project.clone(),
+        cluster_facts: ClusterFacts {
+            kube_version: app.kube_version.clone(),
+            api_versions: app.api_versions.clone(),
+            value_file_schemes: settings.value_file_schemes(),
+            switched_off: SourceKind::switched_off(|kind| settings.is_source_type_on(kind)),
+        },
+        refs: refs.collect(),
+        several: app.several,
+        no_cache: app.no_cache,
+    }
+}
+
+pub async fn changed(
+    sources: &Sources,
+    request: &SourceRequest,
+    before: &Before,
+) -> Result<bool, RepoError> {
+    let paths = generate_paths::whole(&request.app.generate_paths, &request.source.path);
+    let mut compared = vec![(
+        access(sources, request),
+        before.revision.as_str(),
+        request.revision.as_str(),
+    )];
+    for name in request.referred() {
+        let both = (before.refs.get(name), request.app.refs.get(name));
+        if let (Some(before), Some(now)) = both {
+            let access = access_of(sources, now, &request.app.project);
+            compared.push((access, revision(before), revision(now)));
+        }
+    }
+    for (access, from, to) in compared.into_iter().filter(|(_, from, to)| from != to) {
+        let paths = paths.clone();
+        let is_meant = move |file: &str| generate_paths::touched(&paths, &[file.to_owned()]);
+        if sources
+            .repos
+            .any_changed(&access, from, to, is_meant)
+            .await?
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn revision(target: &RefTarget) -> &str {
+    target.target_revision.as_deref().unwrap_or_default()
+}
+
+/// As the Application writes the address: what its Secret's address is must lead to the same place.
+fn access(sources: &Sources, request: &SourceRequest) -> RepoAccess {
+    let repository = Repository {
+        repo: request.source.repo_url.clone(),
+        ..request.repository.clone()
+    };
+    sources.access(&repository, &request.app.project)
+}
+
+fn access_of(sources: &Sources, target: &RefTarget, project: &str) -> RepoAccess {
+    let repository = target.repo.clone().unwrap_or_default();
+    sources.access(&repository, project)
+}
