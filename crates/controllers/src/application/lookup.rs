@@ -1,5 +1,5 @@
-//! What an Application names: its project, the clusters it may mean, and how its repositories are
-//! reached.
+//! Resolves what an Application refers to: its project, its clusters, and the credentials of its
+//! repositories.
 
 use super::Controller;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ impl Controller {
         self.records.project(name)
     }
 
-    /// The project of an Application, or why there is none, in Argo CD's words.
+    /// The project of an Application, or why there is none, with Argo CD's message.
     pub fn project_of(&self, app: &Application) -> Result<Arc<AppProject>, String> {
         let name = spec::project_name(app);
         self.project(name).ok_or_else(|| {
@@ -20,13 +20,13 @@ impl Controller {
         })
     }
 
-    /// The clusters an Application may name.
+    /// The clusters that an Application may use.
     pub fn destinations(&self) -> Arc<[spec::Destination]> {
         self.records.settings().destinations.clone()
     }
 
-    /// How to reach a repository: its own Secret, else the credential template that fits best, else
-    /// nothing.
+    /// The access to a repository: its own Secret, else the best matching credential template, else
+    /// none.
     pub fn access(&self, url: &str, project: &str) -> RepoAccess {
         let settings = self.records.settings();
         let mut repository = settings.known_repository(url, project);

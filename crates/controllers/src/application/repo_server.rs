@@ -1,7 +1,7 @@
-//! What a repo-server is asked for an Application's sources, with all that Argo CD's controller
-//! sends.
+//! Requests to a repo-server for an Application's sources, with everything that Argo CD's
+//! controller sends.
 //!
-//! Main type: [`Questions`], put together once for all sources of a reconcile.
+//! Main type: [`Questions`], built once for all sources of a reconcile.
 
 use super::{
     context::ReconcileContext, refresh::Refresh, sources::RequestedSources,
@@ -21,23 +21,23 @@ use tiphys_repo::{Manifests, RepoServer};
 
 type Refs = BTreeMap<String, RefTarget>;
 
-/// What the questions about an Application's sources have in common.
+/// What the requests for an Application's sources have in common.
 pub struct Questions<'a> {
     ctx: &'a ReconcileContext<'a>,
     wanted: &'a RequestedSources,
     settings: Arc<Settings>,
     project: Arc<AppProject>,
-    /// What every request says.
+    /// The common part of the requests.
     common: ManifestRequest,
-    /// What the revisions are compared with where the annotation names paths.
+    /// The previous revisions, for comparison if the annotation lists paths.
     before: &'a [String],
-    /// The sources that have a name, at those revisions.
+    /// The sources with a `ref`, at those revisions.
     refs_before: Refs,
 }
 
 impl<'a> Questions<'a> {
-    /// `names`: which source each `ref` names; `before` and `revisions`: those known before and
-    /// those to use of each source.
+    /// `names`: the index of the source for each `ref`; `before` and `revisions`: each source's
+    /// previous and current revision.
     pub fn new(
         ctx: &'a ReconcileContext<'a>,
         cluster: &LiveCluster,
@@ -99,7 +99,7 @@ impl<'a> Questions<'a> {
         })
     }
 
-    /// The manifests of each source.
+    /// Requests the manifests of each source.
     pub async fn ask(
         &self,
         server: &RepoServer,
@@ -112,8 +112,7 @@ impl<'a> Questions<'a> {
         Ok(manifests)
     }
 
-    /// Whether one of the sources differs from what it was before where the annotation says that it
-    /// matters.
+    /// Whether one of the sources has changed in the paths of the annotation.
     pub async fn any_changed(
         &self,
         server: &RepoServer,
@@ -125,8 +124,8 @@ impl<'a> Questions<'a> {
             if is_only_referred_to(source) || (same && self.common.ref_sources.is_empty()) {
                 continue;
             }
-            // A repo-server knows paths of Git only, and takes another version of a chart for no
-            // change.
+            // A repo-server compares paths only for Git, and would treat another version of a chart
+            // as no change.
             let is_git = source.chart.is_empty() && !source.repo_url.starts_with("oci://");
             let repo = self
                 .settings
@@ -187,8 +186,7 @@ impl<'a> Questions<'a> {
         server.manifests(&request).await.map_err(failed)
     }
 
-    /// The question whether a new commit concerns the Application at all: where it names the paths
-    /// that do.
+    /// The request whether a new commit affects the Application, if the annotation lists paths.
     fn comparison(
         &self,
         source: &ApplicationSource,
