@@ -61,7 +61,7 @@ pub fn needs_confirmation(object: &Object, of_app: &[String]) -> bool {
 }
 
 /// The phases in which a hook runs (`PreSync`, `Sync`, `PostSync`, `SyncFail`) and `Skip`. Helm's
-/// hook annotation is translated, and used only if there is no Argo CD one.
+/// hook annotation is translated, and used only if Argo CD's contains none of these.
 pub fn hook_types(object: &Object) -> Vec<&str> {
     let known = |t: &&str| matches!(*t, "PreSync" | "Sync" | "PostSync" | "SyncFail" | "Skip");
     let types: Vec<&str> = csv(object, HOOK).into_iter().filter(known).collect();

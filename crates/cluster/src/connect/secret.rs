@@ -258,7 +258,7 @@ pub(super) async fn resolve(secret: &ClusterSecret) -> Result<Resolved, Error> {
     })
 }
 
-/// The cluster that this process runs in: only the user of its Secret is used, as in Argo CD.
+/// The cluster that this process runs in: only the user and the proxy of its Secret are used.
 fn in_this_one(credentials: &Credentials) -> Result<Resolved, Error> {
     let mut resolved = in_cluster()?;
     let user = &mut resolved.config.auth_info;

@@ -10,7 +10,8 @@ use crate::types::{Comparison, Entry};
 /// This many resources are always pruned without asking.
 pub const DEFAULT_LIMIT: u32 = 10;
 
-/// More resources than the limit would be pruned, and fewer than half of them would remain.
+/// More resources than the limit would be pruned, and fewer than half of the current number would
+/// remain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LargePrune {
     pub prunes: usize,

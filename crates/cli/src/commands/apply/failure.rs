@@ -25,7 +25,8 @@ impl Trouble {
         }
     }
 
-    /// If reading failed partly and applying did not, the reading error is reported alone.
+    /// A list with one error becomes that error: what was read with an error and then applied
+    /// without one is reported alone.
     pub fn flat(self) -> Self {
         match self {
             Self::Many(mut list) if list.len() == 1 => list.remove(0),

@@ -1,7 +1,7 @@
 //! Helm's linter: the same rules, severities and messages.
 //!
-//! Main function: [`lint`]; main type: [`Finding`]. [`about`] looks at Chart.yaml, [`templates`] at
-//! what is rendered, [`names`] at names and addresses, [`deprecated`] at versions of kinds.
+//! Main function: [`lint`]; main type: [`Finding`]. [`chart_yaml`] checks Chart.yaml,
+//! [`templates`] the rendered output, [`names`] names and URLs, [`deprecated`] API versions.
 
 mod chart_yaml;
 mod deprecated;
